@@ -1,0 +1,33 @@
+"""Online large-margin classification, with a certificate for every fit."""
+
+from maxmargin.algorithms.alma import ALMA
+from maxmargin.algorithms.amira import AMIRA
+from maxmargin.algorithms.directionalperceptron import DirectionalPerceptron
+from maxmargin.algorithms.micra import MICRA
+from maxmargin.algorithms.norma import NORMA
+from maxmargin.algorithms.passiveaggressive import PassiveAggressive
+from maxmargin.algorithms.pegasos import Pegasos
+from maxmargin.algorithms.perceptron import Perceptron
+from maxmargin.algorithms.relaxation import Relaxation
+from maxmargin.algorithms.romma import ROMMA
+from maxmargin.algorithms.trackingalma import TrackingALMA
+from maxmargin.certificates import Certificate
+from maxmargin.certify import certify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALMA",
+    "AMIRA",
+    "MICRA",
+    "NORMA",
+    "ROMMA",
+    "Certificate",
+    "DirectionalPerceptron",
+    "PassiveAggressive",
+    "Pegasos",
+    "Perceptron",
+    "Relaxation",
+    "TrackingALMA",
+    "certify",
+]

@@ -1,0 +1,1 @@
+"""One file per algorithm: its rule, its estimator, and the bound of its theorem."""

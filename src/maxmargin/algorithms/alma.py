@@ -1,0 +1,102 @@
+"""Gentile's approximate maximal margin algorithm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+
+@rule
+class ALMARule(NamedTuple):
+    alpha: float
+    B: float
+    C: float
+
+    def needs_norm(self):
+        return True
+
+    def active(self, seen):
+        threshold = (1.0 - self.alpha) * self.B / math.sqrt(seen.k + 1.0)
+        return seen.margin <= threshold * math.sqrt(seen.xx)
+
+    def step(self, seen):
+        return 1.0, self.C / math.sqrt((seen.k + 1.0) * seen.xx)
+
+    def project(self, norm2):
+        return 1.0 / math.sqrt(norm2) if norm2 > 1.0 else 1.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ALMA(OnlineClassifier):
+    """Approximate large margin algorithm: steps and margins that shrink with the updates.
+
+    ::
+
+        k = 1 + updates so far,  x' = x / |x|
+        if y (w.x') <= (1 - alpha) * B / sqrt(k):
+            w <- w + C / sqrt(k) * y * x';  w <- w / max(1, |w|)
+
+    It tunes itself: the margin to aim at need not be known.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        The margin reached is at least ``1 - alpha`` of the best one; between 0 (excluded) and 1.
+    B : float, default=None
+        Scale of the margins; None means ``sqrt(8) / alpha``, for which the guarantee holds.
+    C : float, default=None
+        Scale of the steps; None means ``sqrt(2)``.
+    <shared>
+
+    Notes
+    -----
+    Guarantee on separable data, with the default B and C: at most `max_updates` updates, and on
+    return at least ``1 - alpha`` of the best margin of the *normalised* rows ``x / |x|``.
+
+    References
+    ----------
+    C. Gentile, "A new approximate maximal margin classification algorithm", JMLR 2, 2001.
+
+    Examples
+    --------
+    >>> from maxmargin import ALMA
+    >>> clf = ALMA(alpha=0.5, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    """
+
+    alpha: float = 0.1
+    B: float | None = None
+    C: float | None = None
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "alpha": [Interval(Real, 0, 1, closed="right")],
+        "B": [Interval(Real, 0, None, closed="neither"), None],
+        "C": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def _rule(self) -> ALMARule:
+        B = math.sqrt(8.0) / self.alpha if self.B is None else self.B
+        C = math.sqrt(2.0) if self.C is None else self.C
+        return ALMARule(float(self.alpha), float(B), float(C))
+
+    @staticmethod
+    def max_updates(alpha: float, margin: float) -> float:
+        """``2 / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: no more updates.
+
+        ``margin`` is the best margin gamma of the normalised rows.
+        """
+        return 2.0 / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
+
+    @staticmethod
+    def margin_fraction(alpha: float) -> float:
+        """``1 - alpha``: at least this part of the best margin of normalised rows."""
+        return 1.0 - alpha

@@ -1,0 +1,93 @@
+"""AMIRA, the family between MIRA and passive-aggressive learning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+# With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
+# rounding.
+SMALLEST_LOSS = 1e-12
+
+
+@rule
+class AMIRARule(NamedTuple):
+    epsilon: float
+
+    def active(self, seen):
+        return seen.margin <= 1.0 - max(self.epsilon, SMALLEST_LOSS)
+
+    def step(self, seen):
+        return 1.0, (1.0 - seen.margin) / seen.xx
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AMIRA(OnlineClassifier):
+    """Aggressive MIRA: project onto margin 1 whenever the margin is not above ``1 - epsilon``.
+
+    ::
+
+        if y (w.x) <= 1 - epsilon:  w <- w + (1 - y (w.x)) / |x|**2 * y * x
+
+    ``epsilon=1`` learns from mistakes only (MIRA), ``epsilon=0`` is passive-aggressive learning.
+    More than two classes are learnt one-vs-rest.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        How far below 1 a margin may stay uncorrected, between 0 and 1. Smaller values give larger
+        margins and more updates.
+    <shared>
+
+    Notes
+    -----
+    Guarantee on separable data: at most `max_updates` updates, ``|w| <= (2 - epsilon) / gamma`` at
+    all times, and on return at least the fraction `margin_fraction` of the best margin gamma. In
+    practice the margin is often much better, but AMIRA need not approach the best one; `ROMMA`
+    does.
+
+    References
+    ----------
+    K. Zhao and L. Huang, "Simple online learning with approximate max margin and fast convergence",
+    Algorithm 1 and Theorems 1 to 3.
+
+    Examples
+    --------
+    >>> from maxmargin import AMIRA
+    >>> clf = AMIRA(epsilon=0.1, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    >>> AMIRA.max_updates(epsilon=0.5, radius=1.0, margin=0.125)
+    192.0
+    """
+
+    epsilon: float = 0.1
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "epsilon": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def _rule(self) -> AMIRARule:
+        return AMIRARule(float(self.epsilon))
+
+    @staticmethod
+    def max_updates(epsilon: float, radius: float, margin: float) -> float:
+        """``(2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever."""
+        return (2.0 - epsilon) * radius**2 / (epsilon * margin**2)
+
+    @staticmethod
+    def max_norm(epsilon: float, margin: float) -> float:
+        """``(2 - epsilon) / gamma``: the weights never get longer."""
+        return (2.0 - epsilon) / margin
+
+    @staticmethod
+    def margin_fraction(epsilon: float) -> float:
+        """``(1 - epsilon) / (2 - epsilon)``: at least this part of the best margin is reached."""
+        return (1.0 - epsilon) / (2.0 - epsilon)

@@ -1,0 +1,152 @@
+"""Perceptrons with a fixed directional margin."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from scipy.optimize import brentq
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+
+@rule
+class DirectionalRule(NamedTuple):
+    """``pull`` is beta for relaxed steps, else 0; ``length`` is beta if fixed, else 0."""
+
+    beta: float
+    rate: float
+    pull: float
+    length: float
+
+    def active(self, seen):
+        return seen.margin <= self.beta * math.sqrt(seen.ww)
+
+    def step(self, seen):
+        if seen.ww == 0.0:
+            return 1.0, self.rate
+        # (2.32); the factor is negative only if beta > |x|, and then no w can satisfy the row.
+        factor = 1.0 - self.pull * seen.margin / (math.sqrt(seen.ww) * seen.xx)
+        return 1.0, self.rate * max(factor, 0.0)
+
+    def project(self, norm2):
+        return self.length / math.sqrt(norm2) if self.length > 0.0 and norm2 > 0.0 else 1.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DirectionalPerceptron(OnlineClassifier):
+    """Perceptron that asks for a given directional margin: success proves that margin.
+
+    ::
+
+        if y (w.x) / |w| <= beta:  w <- w + rate * f * y * x
+        f = 1                                   (step="constant")
+            1 - beta * y (w.x) / (|w| |x|**2)   (step="relaxed")
+        length="fixed":  then  w <- beta * w / |w|
+
+    It converges if and only if ``beta`` is smaller than the best margin, and then the margin is
+    larger than ``beta`` (both *directional*: in the space with the intercept's coordinate).
+
+    Parameters
+    ----------
+    beta : float, default=0.01
+        The directional margin asked for, in the units of the data.
+    length : {"free", "fixed"}, default="free"
+        Let the weights grow, or keep them at length ``beta``.
+    step : {"constant", "relaxed"}, default="constant"
+        The factor f.
+    rate : float, default=1.0
+        Step length. With free length it does not matter; with fixed length see `best_rate`.
+    <shared>
+
+    Notes
+    -----
+    Guarantee: at most `max_updates` updates if ``beta`` can be reached.
+
+    References
+    ----------
+    P. Tsampouka and J. Shawe-Taylor, "Perceptron-like large margin classifiers", section 2.2.
+
+    Examples
+    --------
+    >>> from maxmargin import DirectionalPerceptron
+    >>> clf = DirectionalPerceptron(beta=0.5, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.converged_
+    True
+    >>> clf.certificate_.margin > 0.5
+    True
+    """
+
+    beta: float = 0.01
+    length: str = "free"
+    step: str = "constant"
+    rate: float = 1.0
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "length": [StrOptions({"free", "fixed"})],
+        "step": [StrOptions({"constant", "relaxed"})],
+        "rate": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _rule(self) -> DirectionalRule:
+        beta = float(self.beta)
+        pull = beta if self.step == "relaxed" else 0.0
+        length = beta if self.length == "fixed" else 0.0
+        return DirectionalRule(beta, float(self.rate), pull, length)
+
+    @staticmethod
+    def step_spread(beta: float, smallest: float) -> float:
+        """F, the largest over the smallest relaxed factor, for rows of norm ``smallest`` or more.
+
+        ``(1 + beta/r) / (1 - (beta/r)**2)``; constant steps have F = 1.
+        """
+        return (1.0 + beta / smallest) / (1.0 - (beta / smallest) ** 2)
+
+    @staticmethod
+    def max_updates(beta: float, radius: float, margin: float, spread: float = 1.0) -> float:
+        """Bound on the updates with free length; infinite unless ``spread * beta < margin``.
+
+        The largest t with ``(t-1) / (3 + 2 ln(t-1)) <= (F R / gamma)**2 / (4 (1 - F beta /
+        gamma))``, where F is ``spread`` (see `step_spread`).
+        """
+        if spread * beta >= margin:
+            return math.inf
+        limit = 0.25 * (spread * radius / margin) ** 2 / (1.0 - spread * beta / margin)
+
+        def excess(steps: float) -> float:
+            return steps / (3.0 + 2.0 * math.log(steps)) - limit
+
+        high = 2.0
+        while excess(high) <= 0.0:
+            high *= 2.0
+        return 1.0 + (brentq(excess, 1.0, high) if excess(1.0) < 0.0 else 1.0)
+
+    @staticmethod
+    def max_updates_fixed(
+        beta: float,
+        rate: float,
+        radius: float,
+        margin: float,
+        f_min: float = 1.0,
+        f_max: float = 1.0,
+    ) -> float:
+        """Bound on the updates with fixed length; infinite if the rate is too large for a proof.
+
+        ``F / (c X - (m/2) X**2 - X**3 / 2)`` with ``X = rate f_max R / beta``, ``c = (gamma - beta)
+        / R``, ``m = 1 + 2 beta / R`` and ``F = f_max / f_min``.
+        """
+        stride = rate * f_max * radius / beta
+        gap, bend = (margin - beta) / radius, 1.0 + 2.0 * beta / radius
+        gain = gap * stride - 0.5 * bend * stride**2 - 0.5 * stride**3
+        return (f_max / f_min) / gain if gain > 0.0 else math.inf
+
+    @staticmethod
+    def best_rate(beta: float, radius: float, margin: float, f_max: float = 1.0) -> float:
+        """The rate for fixed length: ``(gamma - beta) beta / (f_max R**2 (1 + 2 beta / R))``."""
+        return (margin - beta) * beta / (f_max * radius**2 * (1.0 + 2.0 * beta / radius))

@@ -1,0 +1,102 @@
+"""Mistake-controlled rule algorithm (MICRA)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+
+@rule
+class MICRARule(NamedTuple):
+    """``beta = 0`` stands for the largest norm of a row so far."""
+
+    beta: float
+    eta: float
+    epsilon: float
+    zeta: float
+
+    def needs_norm(self):
+        return True  # for the largest norm so far
+
+    def active(self, seen):
+        beta = self.beta if self.beta > 0.0 else math.sqrt(seen.rr)
+        count = max(seen.k, 1)
+        return seen.ww == 0.0 or seen.margin <= beta / count**self.epsilon * math.sqrt(seen.ww)
+
+    def step(self, seen):
+        if seen.ww == 0.0:
+            return 1.0, 1.0
+        count = max(seen.k, 1)
+        return 1.0, self.eta / count**self.zeta * math.sqrt(seen.ww / seen.rr)
+
+    def project(self, norm2):
+        # Only the direction of w matters to the rule, and its length would grow exponentially.
+        return 1.0 / math.sqrt(norm2) if norm2 > 0.0 else 1.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MICRA(OnlineClassifier):
+    """MICRA: directional margins and effective rates that shrink with the number of updates.
+
+    ::
+
+        t = updates so far (the first example starts w)
+        if y (w.x) / |w| <= beta / t**epsilon:
+            w <- w + eta / t**zeta * |w| / R * y * x,   R = the largest |x| so far
+
+    Only the direction of ``w`` matters; it is kept at length 1.
+
+    Parameters
+    ----------
+    beta : float, default=None
+        The directional margin asked for at first, in the units of the data. Larger values give
+        larger margins and more updates. None means R, whatever the scale of the data.
+    eta : float, default=1.0
+        Effective learning rate at first.
+    epsilon : float, default=0.5
+        How fast the margin asked for shrinks; positive.
+    zeta : float, default=0.5
+        How fast the rate shrinks; between 0 and 1.
+    <shared>
+
+    Notes
+    -----
+    Guarantee: the maximum margin in the limit of large ``beta``, with ``eta`` tied to it; for fixed
+    parameters no fraction is known beforehand. What was reached is in `certificate_`.
+
+    References
+    ----------
+    P. Tsampouka and J. Shawe-Taylor, "Approximate maximum margin algorithms with rules controlled
+    by the number of mistakes", ICML 2007.
+
+    Examples
+    --------
+    >>> from maxmargin import MICRA
+    >>> clf = MICRA(shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    """
+
+    beta: float | None = None
+    eta: float = 1.0
+    epsilon: float = 0.5
+    zeta: float = 0.5
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "beta": [Interval(Real, 0, None, closed="neither"), None],
+        "eta": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "zeta": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def _rule(self) -> MICRARule:
+        beta = 0.0 if self.beta is None else float(self.beta)
+        return MICRARule(beta, float(self.eta), float(self.epsilon), float(self.zeta))

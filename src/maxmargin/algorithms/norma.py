@@ -1,0 +1,169 @@
+"""NORMA: gradient descent with weight decay, for moving targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.algorithms.movingtargets import best_gap, error_bound
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+
+@rule
+class NORMARule(NamedTuple):
+    keep: float
+    rate: float
+    margin: float
+
+    def active(self, seen):
+        return seen.margin <= self.margin
+
+    def step(self, seen):
+        return self.keep, self.rate
+
+    def rest(self, seen):
+        return self.keep
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NORMA(OnlineClassifier):
+    """NORMA: forget a little in every trial, and add examples that are not above the margin.
+
+    ::
+
+        w <- (1 - rate * decay) * w + [y (w.x) <= margin] * rate * y * x
+
+    The decay keeps the past from outweighing a target that has moved on.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+        Step length alpha.
+    decay : float, default=0.001
+        Weight decay lambda; ``rate * decay`` must be below 1.
+    margin : float, default=1.0
+        Outputs up to this value (rho) are corrected.
+    <shared>
+
+    Notes
+    -----
+    Guarantee: `mistake_bound` and `margin_error_bound`, for the parameters that `tuned` sets. The
+    weights move in every trial, so `fit` makes all its passes unless `tol` is given and reached.
+
+    References
+    ----------
+    J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002,
+    Theorems 3 and 4 (in Theorem 4 the rate is alpha' / (1 + alpha' lambda)).
+
+    Examples
+    --------
+    >>> from maxmargin import NORMA
+    >>> clf = NORMA(shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    """
+
+    rate: float = 0.1
+    decay: float = 0.001
+    margin: float = 1.0
+    max_iter: int = 20
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "rate": [Interval(Real, 0, None, closed="neither")],
+        "decay": [Interval(Real, 0, None, closed="left")],
+        "margin": [Interval(Real, 0, None, closed="left")],
+    }
+    _settles: ClassVar[bool] = False
+
+    def _rule(self) -> NORMARule:
+        if not self.rate * self.decay < 1.0:
+            raise ValueError(
+                f"The 'decay' parameter of NORMA must be below 1 / rate = {1.0 / self.rate}. "
+                f"Got {self.decay} instead."
+            )
+        return NORMARule(1.0 - self.rate * self.decay, float(self.rate), float(self.margin))
+
+    @classmethod
+    def tuned(
+        cls,
+        radius: float,
+        norm: float,
+        margin: float,
+        trials: int,
+        *,
+        drift: float = 0.0,
+        squared_drift: float = 0.0,
+        losses: float = 0.0,
+        aggressive: bool = True,
+        **parameters: Any,
+    ) -> NORMA:
+        """The learner with rate, decay and margin set by Theorem 4.
+
+        Parameters
+        ----------
+        radius, norm, margin, trials : float
+            X >= |x_t|, B >= |u_t|, the margin mu of the comparison vectors u_t, the number T of
+            trials.
+        drift, squared_drift : float
+            D1 and D2: sums of ``|u_t - u_{t+1}|`` and of its square.
+        losses : float
+            K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
+        aggressive : bool
+            With a positive margin; otherwise learn from mistakes only (margin 0).
+        **parameters
+            Any other parameters of the learner.
+        """
+        constant = _constant(radius, norm, trials, drift, squared_drift)
+        gap = best_gap(margin, losses, constant)
+        rate = 2.0 * gap / radius**2  # alpha'
+        decay = math.sqrt(squared_drift / trials) / (norm * rate)
+        return cls(
+            rate=rate / (1.0 + rate * decay),
+            decay=decay,
+            margin=margin - gap if aggressive else 0.0,
+            **parameters,
+        )
+
+    @staticmethod
+    def mistake_bound(
+        radius: float,
+        norm: float,
+        margin: float,
+        trials: int,
+        *,
+        drift: float = 0.0,
+        squared_drift: float = 0.0,
+        losses: float = 0.0,
+    ) -> float:
+        """Theorem 4: bound on the mistakes of the `tuned` learner, with the same arguments."""
+        return error_bound(margin, losses, _constant(radius, norm, trials, drift, squared_drift))
+
+    @staticmethod
+    def margin_error_bound(
+        radius: float,
+        norm: float,
+        margin: float,
+        trials: int,
+        *,
+        threshold: float,
+        drift: float = 0.0,
+        squared_drift: float = 0.0,
+        losses: float = 0.0,
+    ) -> float:
+        """Theorem 3: bound on the trials with ``y (w.x) <= threshold``.
+
+        For the learner whose `margin` is ``threshold`` and whose rate and decay are those that
+        `tuned` gives for ``margin - threshold``.
+        """
+        constant = _constant(radius, norm, trials, drift, squared_drift)
+        return error_bound(margin - threshold, losses, constant)
+
+
+def _constant(radius: float, norm: float, trials: int, drift: float, squared_drift: float) -> float:
+    return 0.25 * radius**2 * (norm**2 + norm * (math.sqrt(trials * squared_drift) + drift))

@@ -1,0 +1,105 @@
+"""Passive-aggressive learning: PA, PA-I and PA-II."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+# A projection lands on margin 1 up to rounding; what is left must not count as a loss.
+SMALLEST_LOSS = 1e-12
+
+
+@rule
+class PassiveAggressiveRule(NamedTuple):
+    """PA has no cap and no ridge, PA-I a cap, PA-II a ridge."""
+
+    cap: float
+    ridge: float
+
+    def active(self, seen):
+        return 1.0 - seen.margin > SMALLEST_LOSS
+
+    def step(self, seen):
+        return 1.0, min(self.cap, (1.0 - seen.margin) / (seen.xx + self.ridge))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PassiveAggressive(OnlineClassifier):
+    """Passive-aggressive learner: the smallest change of ``w`` that brings an example to margin 1.
+
+    ::
+
+        loss = 1 - y (w.x);  if loss > 0:  w <- w + tau * y * x
+        tau = loss / |x|**2                  (PA,    C=None)
+              min(C, loss / |x|**2)          (PA-I,  loss="hinge")
+              loss / (|x|**2 + 1 / (2 C))    (PA-II, loss="squared_hinge")
+
+    Parameters
+    ----------
+    C : float, default=None
+        Limit on the aggressiveness; smaller values suit noisier labels. None means no limit.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        How C limits the step: PA-I or PA-II.
+    <shared>
+
+    Notes
+    -----
+    Guarantee: see `max_squared_loss` and `max_mistakes`. Without a limit this is `AMIRA` with
+    ``epsilon=0``, for which no finite number of updates is known to be enough.
+
+    References
+    ----------
+    K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz and Y. Singer, "Online passive-aggressive
+    algorithms", JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> from maxmargin import PassiveAggressive
+    >>> clf = PassiveAggressive(C=1.0, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    """
+
+    C: float | None = None
+    loss: str = "hinge"
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither"), None],
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+    }
+
+    def _rule(self) -> PassiveAggressiveRule:
+        limit = math.inf if self.C is None else float(self.C)
+        if self.loss == "hinge":
+            return PassiveAggressiveRule(cap=limit, ridge=0.0)
+        return PassiveAggressiveRule(cap=math.inf, ridge=0.5 / limit)
+
+    @staticmethod
+    def max_squared_loss(
+        radius: float, norm: float, C: float | None = None, comparison: float = 0.0
+    ) -> float:
+        """Bound on the sum of squared losses of PA (C=None) and PA-II.
+
+        ``norm`` is the norm of any vector u, ``comparison`` the sum of the squared hinge losses of
+        u. For PA, u must have none: ``R**2 |u|**2``; for PA-II: ``(R**2 + 1 / (2C)) (|u|**2 + 2 C
+        comparison)``.
+        """
+        if C is None:
+            return radius**2 * norm**2 if comparison == 0.0 else math.inf
+        return (radius**2 + 0.5 / C) * (norm**2 + 2.0 * C * comparison)
+
+    @staticmethod
+    def max_mistakes(radius: float, norm: float, C: float, comparison: float = 0.0) -> float:
+        """``max(R**2, 1/C) (|u|**2 + 2 C comparison)``: bound on the mistakes of PA-I.
+
+        ``norm`` is the norm of any vector u, ``comparison`` the sum of the hinge losses of u.
+        """
+        return max(radius**2, 1.0 / C) * (norm**2 + 2.0 * C * comparison)

@@ -1,0 +1,102 @@
+"""Single-sample relaxation with margin and overshoot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+
+@rule
+class RelaxationRule(NamedTuple):
+    margin: float
+    target: float
+    rate: float
+
+    def active(self, seen):
+        return seen.margin <= self.margin
+
+    def step(self, seen):
+        return 1.0, self.rate * (self.target - seen.margin) / seen.xx
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Relaxation(OnlineClassifier):
+    """Relaxation: move an example that is below the margin towards a target above it.
+
+    ::
+
+        if y (w.x) <= margin:  w <- w + rate * (target - y (w.x)) / |x|**2 * y * x
+
+    With ``rate=1`` the example ends exactly on the target; ``rate`` between 1 and 2 overshoots and
+    often needs fewer updates. ``Relaxation(margin=1 - e, target=1, rate=1)`` is `AMIRA` with
+    ``epsilon=e``.
+
+    Parameters
+    ----------
+    margin : float, default=1.0
+        Outputs up to this value (b) are corrected.
+    target : float, default=1.1
+        The output (b_u) that a correction aims at; larger than ``margin``.
+    rate : float, default=1.0
+        Fraction of the way, between 0 and 2.
+    <shared>
+
+    Notes
+    -----
+    Guarantee: at most `max_updates` updates on separable data, and then at least the fraction
+    `margin_fraction` of the best margin. Both are sharper than the paper's (2.29).
+
+    References
+    ----------
+    P. Tsampouka and J. Shawe-Taylor, "Perceptron-like large margin classifiers", equation (2.22).
+
+    Examples
+    --------
+    >>> from maxmargin import Relaxation
+    >>> clf = Relaxation(rate=1.8, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    >>> Relaxation.margin_fraction(1.0, 1.1, 1.0)
+    0.47619047619047616
+    """
+
+    margin: float = 1.0
+    target: float = 1.1
+    rate: float = 1.0
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "margin": [Interval(Real, 0, None, closed="left")],
+        "target": [Interval(Real, 0, None, closed="neither")],
+        "rate": [Interval(Real, 0, 2, closed="neither")],
+    }
+
+    def _rule(self) -> RelaxationRule:
+        if not self.target > self.margin:
+            raise ValueError(
+                f"The 'target' parameter of Relaxation must be larger than margin={self.margin}. "
+                f"Got {self.target} instead."
+            )
+        return RelaxationRule(float(self.margin), float(self.target), float(self.rate))
+
+    @staticmethod
+    def max_updates(
+        threshold: float, target: float, rate: float, radius: float, margin: float
+    ) -> float:
+        """``R**2 (rate b_u + (2 - rate) b) / (rate (b_u - b) gamma**2)``: no more updates.
+
+        ``threshold`` is the parameter `margin` b of the learner, ``margin`` the best margin gamma.
+        """
+        growth = rate * target + (2.0 - rate) * threshold
+        return radius**2 * growth / (rate * (target - threshold) * margin**2)
+
+    @staticmethod
+    def margin_fraction(threshold: float, target: float, rate: float) -> float:
+        """``b / (rate b_u + (2 - rate) b)``: at least this part of the best margin is reached."""
+        return threshold / (rate * target + (2.0 - rate) * threshold)

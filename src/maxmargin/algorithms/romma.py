@@ -1,0 +1,95 @@
+"""The relaxed online maximum margin algorithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+# |w| only grows. Beyond this the best margin is proved to be below 1e-50, and w starts anew.
+LARGEST_NORM2 = 1e100
+# Below this sine squared of their angle, x and w count as parallel.
+PARALLEL = 1e-14
+
+
+@rule
+class ROMMARule(NamedTuple):
+    delta: float
+
+    def active(self, seen):
+        return seen.margin < 1.0 - self.delta or seen.margin <= 0.0
+
+    def step(self, seen):
+        xx_ww = seen.xx * seen.ww
+        # The shortest w' with y w'.x >= 1 alone also satisfies w'.w >= w.w (always so at w = 0).
+        if xx_ww <= seen.margin or seen.ww > LARGEST_NORM2:
+            return 0.0, 1.0 / seen.xx
+        apart = xx_ww - seen.margin * seen.margin
+        if apart <= PARALLEL * xx_ww:
+            return 1.0, 0.0  # x is opposite to w: the two demands contradict each other
+        return (xx_ww - seen.margin) / apart, seen.ww * (1.0 - seen.margin) / apart
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ROMMA(OnlineClassifier):
+    """Relaxed online maximum margin algorithm: the shortest ``w`` that keeps what matters.
+
+    ::
+
+        if y (w.x) < 1 - delta:
+            w <- the shortest w' with  y (w'.x) >= 1  and  w'.w >= w.w
+               = c * w + d * y * x,   c = (X V - m) / D,  d = V (1 - m) / D,
+                 m = y (w.x),  X = |x|**2,  V = |w|**2,  D = X V - m**2
+              or y * x / X if X V <= m, where the second demand holds by itself
+
+    ``delta=1`` corrects mistakes only (the original ROMMA), ``delta=0`` everything below margin 1
+    (aggressive ROMMA). In between, the margin reached is at least ``1 - delta`` of the best one.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        How far below 1 a margin may stay uncorrected, between 0 and 1.
+    <shared>
+
+    Notes
+    -----
+    Guarantee on separable data: at most `max_updates` updates, and on return at least ``1 - delta``
+    of the best margin. ``1 / |w|`` bounds the best margin at all times, so the smallest output is
+    itself the certified ratio (in the space with the intercept's coordinate).
+
+    References
+    ----------
+    Y. Li and P. Long, "The relaxed online maximum margin algorithm", Machine Learning 46, 2002.
+
+    Examples
+    --------
+    >>> from maxmargin import ROMMA
+    >>> clf = ROMMA(delta=0.01, intercept_scaling=10.0, shuffle=False)
+    >>> print(clf.fit([[0.0, 1.0], [2.0, 1.0]], [0, 1]).certificate_)
+    X
+    """
+
+    delta: float = 1.0
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "delta": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def _rule(self) -> ROMMARule:
+        return ROMMARule(float(self.delta))
+
+    @staticmethod
+    def max_updates(delta: float, radius: float, margin: float) -> float:
+        """``1 + ((R / gamma)**2 - 1) / delta**2``: no more updates, in any number of passes."""
+        return 1.0 + ((radius / margin) ** 2 - 1.0) / delta**2
+
+    @staticmethod
+    def margin_fraction(delta: float) -> float:
+        """``1 - delta``: at least this part of the best margin is reached on return."""
+        return 1.0 - delta

@@ -1,0 +1,146 @@
+"""ALMA with fixed parameters, for moving targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.algorithms.movingtargets import best_gap, error_bound
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+
+
+@rule
+class TrackingALMARule(NamedTuple):
+    rate: float
+    radius: float
+    margin: float
+
+    def active(self, seen):
+        return seen.margin <= self.margin
+
+    def step(self, seen):
+        return 1.0, self.rate
+
+    def project(self, norm2):
+        return self.radius / math.sqrt(norm2) if norm2 > self.radius**2 else 1.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrackingALMA(OnlineClassifier):
+    """ALMA for moving targets: a Perceptron with margin that never leaves a ball.
+
+    ::
+
+        if y (w.x) <= margin:  w <- w + rate * y * x;  w <- w / max(1, |w| / radius)
+
+    The ball keeps the past from outweighing a target that has moved on.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+        Step length alpha.
+    radius : float, default=10.0
+        Radius B of the ball; ``inf`` leaves a Perceptron with margin.
+    margin : float, default=1.0
+        Outputs up to this value (rho) are corrected.
+    <shared>
+
+    Notes
+    -----
+    Guarantee: `mistake_bound` and `margin_error_bound`, for the parameters that `tuned` sets.
+
+    References
+    ----------
+    J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002,
+    Theorems 1 and 2.
+
+    Examples
+    --------
+    >>> from maxmargin import TrackingALMA
+    >>> clf = TrackingALMA(shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist()
+    [1]
+    """
+
+    rate: float = 0.1
+    radius: float = 10.0
+    margin: float = 1.0
+    max_iter: int = 20
+
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "rate": [Interval(Real, 0, None, closed="neither")],
+        "radius": [Interval(Real, 0, None, closed="right")],
+        "margin": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def _rule(self) -> TrackingALMARule:
+        return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
+
+    @classmethod
+    def tuned(
+        cls,
+        radius: float,
+        norm: float,
+        margin: float,
+        *,
+        drift: float = 0.0,
+        losses: float = 0.0,
+        aggressive: bool = True,
+        **parameters: Any,
+    ) -> TrackingALMA:
+        """The learner with rate, radius and margin set by Theorem 2.
+
+        Parameters
+        ----------
+        radius, norm, margin : float
+            X >= |x_t|, B >= |u_t|, and the margin mu of the comparison vectors u_t.
+        drift : float
+            D: sum of ``|u_t - u_{t+1}|``.
+        losses : float
+            K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
+        aggressive : bool
+            With a positive margin; otherwise learn from mistakes only (margin 0).
+        **parameters
+            Any other parameters of the learner.
+        """
+        gap = best_gap(margin, losses, _constant(radius, norm, drift))
+        return cls(
+            rate=2.0 * gap / radius**2,
+            radius=norm,
+            margin=margin - gap if aggressive else 0.0,
+            **parameters,
+        )
+
+    @staticmethod
+    def mistake_bound(
+        radius: float, norm: float, margin: float, *, drift: float = 0.0, losses: float = 0.0
+    ) -> float:
+        """Theorem 2: bound on the mistakes of the `tuned` learner, with the same arguments."""
+        return error_bound(margin, losses, _constant(radius, norm, drift))
+
+    @staticmethod
+    def margin_error_bound(
+        radius: float,
+        norm: float,
+        margin: float,
+        *,
+        threshold: float,
+        drift: float = 0.0,
+        losses: float = 0.0,
+    ) -> float:
+        """Theorem 1: bound on the trials with ``y (w.x) <= threshold``.
+
+        For the learner whose `margin` is ``threshold`` and whose rate is the one that `tuned` gives
+        for ``margin - threshold``.
+        """
+        return error_bound(margin - threshold, losses, _constant(radius, norm, drift))
+
+
+def _constant(radius: float, norm: float, drift: float) -> float:
+    return 0.25 * radius**2 * (norm**2 + 2.0 * norm * drift)

@@ -1,0 +1,93 @@
+"""A certificate for any linear classifier, from wherever it comes."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import examples
+from maxmargin.algorithms.romma import ROMMA
+from maxmargin.certificates import Certificate, geometric_margins
+from maxmargin.core.loop import lowest_outputs
+
+
+def certify(
+    clf: Any, X: Any, y: Any, *, tol: float = 0.01, max_iter: int = 1000, verbose: int = 0
+) -> Certificate:
+    """Measure the margin of ``clf`` on ``X``, ``y`` and prove how far it can be from the best one.
+
+    Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, also
+    for one from another library. Nothing is taken on trust: the margin is measured on the rows
+    given, and the bound is proved afresh from them by running `ROMMA`.
+
+    Parameters
+    ----------
+    clf : estimator
+        Fitted linear classifier, binary or one-vs-rest.
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Labels; each class of ``clf`` must occur.
+    tol : float, default=0.01
+        Effort: the bound is within this fraction of the best margin if ``max_iter`` passes are
+        enough.
+    max_iter : int, default=1000
+        Passes over the data at most. With fewer passes the bound is weaker, never wrong.
+    verbose : int, default=0
+        Show a progress bar, if on a terminal.
+
+    Returns
+    -------
+    Certificate
+        About hyperplanes with an intercept, unless ``clf`` was fitted without one.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [4.0, 0.0]], [0, 0, 1]
+    >>> print(certify(SVC(kernel="linear", C=1e6).fit(X, y), X, y))
+    margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2)
+    """
+    check_is_fitted(clf)
+    if not hasattr(clf, "coef_"):
+        raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
+    coef = np.atleast_2d(np.asarray(clf.coef_, dtype=np.float64))
+    intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
+    has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(intercept))
+
+    prover = ROMMA(
+        delta=tol,
+        fit_intercept=has_intercept,
+        intercept_scaling="max",
+        max_iter=max_iter,
+        random_state=0,
+        verbose=verbose,
+    )
+    X = examples.check_X(prover, X, reset=True)
+    if X.shape[1] != coef.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
+    y = examples.check_y(y, X.shape[0])
+    numbers = examples.class_numbers(y, clf.classes_)
+    missing = np.setdiff1d(clf.classes_, y)
+    if missing.size:
+        raise ValueError(f"y lacks the classes {missing.tolist()}: their margin is not defined.")
+    problems = 1 if clf.classes_.size == 2 else clf.classes_.size
+    if coef.shape[0] != problems:
+        raise TypeError(
+            f"certify needs one weight vector per class (one-vs-rest), got {coef.shape[0]} for "
+            f"{clf.classes_.size} classes."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        proved = prover.fit(X, numbers).certificate_
+
+    weights = np.column_stack([coef, intercept])
+    lowest = np.empty(problems)
+    lowest_outputs(
+        examples.as_rows(X, 1.0), examples.as_targets(numbers, clf.classes_.size), weights, lowest
+    )
+    bounds = np.array([one.bound for one in proved.classes or (proved,)])
+    return Certificate.weakest(geometric_margins(lowest, weights), bounds)

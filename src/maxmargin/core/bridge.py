@@ -1,0 +1,77 @@
+"""Make methods of ``typing.NamedTuple`` classes callable from compiled code.
+
+Rules, spaces and rows are NamedTuples with ordinary methods: plain Python runs them as they are,
+and `bridge` tells Numba to compile ``self.method(...)`` by looking the method up on the tuple's
+class. Unlike functions passed as arguments, closures or jitclasses, a loop over such tuples is
+found again in the cache by the next process.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba import types
+from numba.extending import overload_method
+
+from maxmargin.core import cache
+
+# No exception may leave a loop half-way, so a division by zero gives inf as in NumPy; the loop and
+# the rules guard against it.
+#
+# No loop allocates: arrays come in, live in tuples, and outlive the call. Numba would still count
+# references to each array of a tuple whenever a method is called, which costs more than the method.
+# `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
+# for reference counting in the machine code, and numba's version range is pinned).
+OPTIONS = {"error_model": "numpy", "_nrt": False}
+
+
+def bridge(*names: str, inline: bool = True) -> None:
+    """Make the methods called ``names`` of every NamedTuple callable from compiled code.
+
+    ``inline`` copies the method into the loop; rarely called methods compile faster without.
+    """
+    for name in names:
+        _bridge_one(name, OPTIONS | {"forceinline": inline})
+
+
+def _bridge_one(name: str, options: dict[str, Any]) -> None:
+    def resolve(self, *args):  # type: ignore[no-untyped-def]
+        method = getattr(self.instance_class, name)
+        vars(resolve)["__signature__"] = inspect.signature(method)  # Numba compares the two
+        return method
+
+    overload_method(types.BaseNamedTuple, name, jit_options=options)(resolve)
+
+
+class Compiled:
+    """A loop, compiled on first use for each combination of rule, space and rows.
+
+    Code made only of this package's classes is cached on disk. A class from anywhere else may
+    change without our noticing, so loops over it are compiled afresh in each process.
+
+    Attributes
+    ----------
+    plain : callable
+        The same function, uncompiled: its own reference.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.plain = function
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self._afresh = numba.njit(nogil=True, **OPTIONS)(function)
+        self.cached = self._afresh
+        if (path := cache.folder()) is not None:
+            with cache.caching_into(path):
+                self.cached = numba.njit(nogil=True, cache=True, **OPTIONS)(function)
+
+    def __call__(self, *args: Any) -> Any:
+        ours = all(type(arg).__module__.startswith("maxmargin.") for arg in args if _is_part(arg))
+        return self.cached(*args) if ours else self._afresh(*args)
+
+
+def _is_part(arg: object) -> bool:
+    return isinstance(arg, tuple)

@@ -1,0 +1,122 @@
+"""The loops that join a rule, a space, rows and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.rule import Seen
+
+# Between these squared norms no rule over- or underflows: products of two of them are still
+# numbers.
+SMALLEST_XX = 1e-100
+LARGEST_XX = 1e100
+
+TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("rr", "f8")])
+
+
+def new_tally() -> np.recarray:
+    """Counts that all problems share: trials, mistakes, and the largest x.x so far."""
+    return np.zeros(1, TALLY).view(np.recarray)
+
+
+@Compiled
+def learn(rows, targets, order, start, rule, space, tally):  # type: ignore[no-untyped-def]
+    """Present the rows ``order[start:]``, in that order, until the space asks to be tended.
+
+    Returns the number of rows of ``order`` that are done, and whether the space asked. A zero row
+    has margin 0 for ever: it is a trial, never an update.
+    """
+    trials, mistakes, rr = tally[0].trials, tally[0].mistakes, tally[0].rr
+    n, due = start, False
+    while n < order.size and not due:
+        i = order[n]
+        rows.prefetch(order, n)
+        n += 1
+        trials += 1
+        xx = np.nan  # not known yet
+        if rule.needs_norm():
+            xx = rows.square(i)
+            rr = max(rr, xx)
+        own, rival = 0.0, targets.rival()
+        for c in range(targets.problems()):
+            y, f = targets.sign(i, c), space.look(rows, i, c)
+            if y > 0.0:
+                own = f
+            else:
+                rival = max(rival, f)
+            seen = Seen(y * f, space.norm2(c), xx, rr, trials, space.updates(c))
+            update = rule.active(seen)
+            if update:
+                if not xx >= 0.0:
+                    xx = rows.square(i)
+                    rr = max(rr, xx)
+                update = xx > 0.0
+            if update:
+                seen = Seen(y * f, space.norm2(c), xx, rr, trials, space.updates(c))
+                shrink, step = rule.step(seen)
+                due |= space.move(rows, i, c, y, shrink, step, f, xx, trials)
+                shrink = rule.project(space.norm2(c))
+            else:
+                shrink = rule.rest(seen)
+            if shrink != 1.0:
+                due |= space.rescale(c, shrink)
+        if own <= rival:
+            mistakes += 1
+    tally[0].trials, tally[0].mistakes, tally[0].rr = trials, mistakes, rr
+    return n, due
+
+
+@Compiled
+def tend(space, rr, offset):  # type: ignore[no-untyped-def]
+    """Do for each problem what is too rare and too bulky to be part of the loop."""
+    for c in range(space.problems()):
+        space.tend(c, rr, offset)
+
+
+def present(
+    rows: Any,
+    targets: Any,
+    order: np.ndarray,
+    rule: Any,
+    space: Any,
+    tally: np.recarray,
+    learn: Callable[..., tuple[int, bool]] = learn,
+) -> None:
+    """Present the rows ``order``, once each and in that order, to the rule."""
+    done = 0
+    while done < order.size:
+        done, due = learn(rows, targets, order, done, rule, space, tally)
+        if due:
+            tend(space, tally[0].rr, rows.offset)
+
+
+@Compiled
+def lowest_outputs(rows, targets, weights, lowest):  # type: ignore[no-untyped-def]
+    """Put the smallest ``y * f(x)`` over all rows into ``lowest``, one number per problem."""
+    for c in range(targets.problems()):
+        lowest[c] = np.inf
+    for i in range(rows.size()):
+        for c in range(targets.problems()):
+            lowest[c] = min(lowest[c], targets.sign(i, c) * rows.dot(i, weights, c))
+
+
+@Compiled
+def first_unusable(rows):  # type: ignore[no-untyped-def]
+    """Index of the first row that no learner can take, or -1; and the largest ``x.x``.
+
+    Unusable are rows with NaN or infinity, with a squared norm outside the range in which nothing
+    over- or underflows (an exact zero is fine), and sparse rows that point outside their arrays.
+    """
+    largest = 0.0
+    for i in range(rows.size()):
+        if not rows.is_well_formed(i):
+            return i, largest
+        xx = rows.square(i)
+        if not (xx == 0.0 or SMALLEST_XX <= xx <= LARGEST_XX):
+            return i, largest
+        largest = max(largest, xx)
+    return -1, largest

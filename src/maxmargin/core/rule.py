@@ -1,0 +1,70 @@
+"""What a learning rule is: a few pure functions of six numbers.
+
+A rule is a NamedTuple of hyper-parameters (floats) with up to five methods:
+
+``active(seen) -> bool``
+    Is an update due?
+``needs_norm() -> bool``
+    Does `active` look at ``xx`` or ``rr``? False unless defined; then the norm of a row is computed
+    only when an update is due.
+``step(seen) -> (shrink, step)``
+    The update ``w <- shrink * w + step * y * x``.
+``rest(seen) -> shrink``
+    What happens to ``w`` on a trial without an update; 1 unless defined.
+``project(norm2) -> shrink``
+    A last scaling after an update, given the new ``w.w``; 1 unless defined.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from maxmargin.core.bridge import bridge
+
+RuleClass = TypeVar("RuleClass", bound=type[Any])
+
+
+class Seen(NamedTuple):
+    """All that a rule gets to know about a trial.
+
+    Attributes
+    ----------
+    margin : y * f(x), before the update
+    ww : w.w
+    xx : x.x
+    rr : the largest x.x so far, this trial included (of all trials if the rule `needs_norm`, else
+    of
+        those that brought an update)
+    t : number of this trial, from 1
+    k : updates made before this trial
+    """
+
+    margin: float
+    ww: float
+    xx: float
+    rr: float
+    t: int
+    k: int
+
+
+def _needs_norm(self):  # type: ignore[no-untyped-def]
+    return False
+
+
+def _rest(self, seen):  # type: ignore[no-untyped-def]
+    return 1.0
+
+
+def _project(self, norm2):  # type: ignore[no-untyped-def]
+    return 1.0
+
+
+def rule(cls: RuleClass) -> RuleClass:
+    """Class decorator: complete a rule by the methods that it does not define."""
+    for name, method in (("needs_norm", _needs_norm), ("rest", _rest), ("project", _project)):
+        if not hasattr(cls, name):
+            setattr(cls, name, method)
+    return cls
+
+
+bridge("active", "needs_norm", "step", "rest", "project")

@@ -1,0 +1,383 @@
+"""The scikit-learn shell that all learners share."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxmargin import examples
+from maxmargin.certificates import Certificate, geometric_margins
+from maxmargin.core.loop import lowest_outputs, new_tally, present
+from maxmargin.progress import bar
+from maxmargin.spaces.linear import LinearSpace, bounds, new_linear_space
+
+# One call of the compiled loop takes some milliseconds: short enough to show progress and to be
+# interrupted, long enough for the call itself not to count.
+VALUES_PER_CALL = 2**22
+
+SHARED_PARAMETERS = """\
+fit_intercept : bool, default=True
+        Learn an intercept, as the weight of one more coordinate that every example has.
+    intercept_scaling : float or "max", default=1.0
+        The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
+        only.
+    max_iter : int, default={max_iter}
+        Passes over the data that `fit` makes at most; 1 is one plain pass.
+    tol : float, default=None
+        Stop `fit` as soon as the margin is certified to be at least ``1 - tol`` of the best
+        possible one.
+    shuffle : bool, default=True
+        Present the rows in a new random order in each pass of `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Determines the orders.
+    warm_start : bool, default=False
+        Let `fit` start from the weights of the last fit.
+    verbose : int, default=0
+        Show a progress bar during `fit`, if on a terminal.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights; one row for two classes, one row per class (one-vs-rest) for more.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; for two classes the second is the positive one.
+    certificate_ : Certificate
+        The margin reached on the training data, and a proved bound on the best possible one.
+    n_iter_ : int
+        Passes made by the last `fit`.
+    n_updates_, n_mistakes_ : int
+        Updates (of all problems together) and mistakes made while learning.
+    converged_ : bool
+        Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
+
+
+class State(NamedTuple):
+    """All that a learner knows: plain arrays, and the coordinate that carries the intercept."""
+
+    space: LinearSpace
+    tally: np.recarray
+    offset: float
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def keeps_state_on_error(method: Method) -> Method:
+    """A method that fails leaves the estimator as it was."""
+
+    @functools.wraps(method)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = self.__dict__.copy()
+        try:
+            return method(self, *args, **kwargs)
+        except Exception:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnlineClassifier(ClassifierMixin, BaseEstimator):
+    """Base of all learners: a rule, plus this shell.
+
+    A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
+    ``_parameter_constraints``. In its docstring, ``<shared>`` stands for the parameters below and
+    the attributes.
+    """
+
+    fit_intercept: bool = True
+    intercept_scaling: float | str = 1.0
+    max_iter: int = 1000
+    tol: float | None = None
+    shuffle: bool = True
+    random_state: Any = None
+    warm_start: bool = False
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, 1, closed="both"), None],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+    # Does a pass without an update mean that there will never be one again?
+    _settles: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            shared = SHARED_PARAMETERS.format(max_iter=cls.max_iter)
+            cls.__doc__ = cls.__doc__.replace("<shared>", shared)
+
+    # ------------------------------------------------------------------------ for the subclasses
+    def _rule(self) -> Any:
+        """The rule for the present hyper-parameters."""
+        raise AttributeError(f"{type(self).__name__} does not define a rule")
+
+    @property
+    def _averages(self) -> bool:
+        """Predict by the mean of the weights over all trials?"""
+        return False
+
+    # ------------------------------------------------------------------------------------ learning
+    @keeps_state_on_error
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
+
+        Ctrl-C ends the fit after the rows in work; the model keeps what it has learnt so far.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            float32 and float64 are read in place.
+        y : array of shape (n_samples,)
+            Class labels, at least two different ones.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X = examples.check_X(self, X, reset=True)
+        y = examples.check_y(y, X.shape[0])
+        radius = examples.check_values(X)
+        classes, numbers = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(
+                f"The data contain only one class, {classes[0]!r}; a classifier needs at least two."
+            )
+        self._start(classes, X.shape[1], radius, keep=self.warm_start)
+        targets = examples.as_targets(numbers.astype(np.int32), classes.size)
+        self._run_passes(examples.as_rows(X, self._state.offset), targets, X.size)
+        return self
+
+    @keeps_state_on_error
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        """Learn from each row of ``X``, ``y`` once, in the order given.
+
+        Any way of cutting a stream into calls gives the same model, to the bit.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,), default=None
+            All labels that can occur; needed in the first call.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        first = not self._is_fitted()
+        X = examples.check_X(self, X, reset=first)
+        y = examples.check_y(y, X.shape[0])
+        if first:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            if self.fit_intercept and self.intercept_scaling == "max":
+                raise ValueError(
+                    "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
+                )
+            known = np.unique(classes)
+            if known.size < 2:
+                raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
+        else:
+            known = self.classes_
+            if classes is not None and not np.array_equal(known, np.unique(classes)):
+                raise ValueError(
+                    f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
+                    f"partial_fit, {known.tolist()}."
+                )
+        numbers = examples.class_numbers(y, known)
+        examples.check_values(X)
+        if first:
+            self._start(known, X.shape[1], radius=1.0, keep=False)
+        state = self._state
+        order = np.arange(X.shape[0], dtype=np.int32)
+        rows, targets = examples.as_rows(X, state.offset), examples.as_targets(numbers, known.size)
+        present(rows, targets, order, self._rule(), state.space, state.tally)
+        self._margins = np.full(state.space.scalars.size, np.nan)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Validate the hyper-parameters, unless they are those of the last time."""
+        values = [self.__dict__[name] for name in self._parameter_constraints]
+        if values != self.__dict__.get("_checked_parameters"):
+            self._validate_params()
+            self._checked_parameters = values
+
+    def _start(self, classes: np.ndarray, width: int, radius: float, keep: bool) -> None:
+        """Set the state to w = 0, or keep the one there is."""
+        if keep and self._is_fitted():
+            old = self._state.space.weights.shape[1] - 1
+            if not np.array_equal(classes, self.classes_) or width != old:
+                raise ValueError(
+                    f"warm_start needs the classes and the number of features of the last fit: "
+                    f"{self.classes_.tolist()} and {old}, got {classes.tolist()} and {width}."
+                )
+            # A copy: the old one stays whole if something fails.
+            self._state: State = copy.deepcopy(self._fitted_state())
+            return
+        offset = 0.0
+        if self.fit_intercept:
+            scaling = self.intercept_scaling
+            offset = (radius or 1.0) if scaling == "max" else float(scaling)
+        problems = 1 if classes.size == 2 else classes.size
+        space = new_linear_space(problems, width, bool(self.fit_intercept), self._averages)
+        self.classes_: np.ndarray = classes
+        self.n_iter_ = 0
+        self.converged_ = False
+        self._state = State(space, new_tally(), offset)
+
+    def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
+        state, rule, count = self._state, self._rule(), rows.size()
+        order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rows_per_call = max(1, VALUES_PER_CALL * count // max(size, 1))
+        next_check = 1
+        self.n_iter_, self.converged_ = 0, False
+        with (
+            self._measured_at_the_end(rows, targets),
+            bar(
+                type(self).__name__, self.max_iter, "passes", enabled=bool(self.verbose)
+            ) as advance,
+        ):
+            while self.n_iter_ < self.max_iter and not self.converged_:
+                updates = self.n_updates_
+                if self.shuffle:
+                    random.shuffle(order)
+                for start in range(0, count, rows_per_call):
+                    part = order[start : start + rows_per_call]
+                    present(rows, targets, part, rule, state.space, state.tally)
+                    advance(part.size / count, note=f"{self.n_updates_:,} updates")
+                if not np.isfinite(state.space.scalars.norm2).all():
+                    raise ValueError(
+                        f"{self!r} diverged: the weights are no longer finite numbers."
+                    )
+                self.n_iter_ += 1
+                self.converged_ = self._settles and self.n_updates_ == updates
+                if self.tol is not None and self.n_iter_ == next_check:
+                    self._measure(rows, targets)
+                    self.converged_ |= self.certificate_.ratio >= 1.0 - self.tol
+                    # Looking costs a pass: do it each time the passes have grown by an eighth.
+                    next_check += max(1, next_check // 8)
+        self._warn_if_unfinished()
+
+    @contextlib.contextmanager
+    def _measured_at_the_end(self, rows: Any, targets: Any) -> Iterator[None]:
+        """Know the margin reached, also if the passes are interrupted."""
+        try:
+            yield
+        finally:
+            self._measure(rows, targets)
+
+    def _measure(self, rows: Any, targets: Any) -> None:
+        weights = self._weights()
+        lowest = np.empty(weights.shape[0])
+        lowest_outputs(rows, targets, weights, lowest)
+        self._margins = geometric_margins(lowest, weights)
+
+    def _warn_if_unfinished(self) -> None:
+        name = type(self).__name__
+        if self.tol is not None and self.certificate_.ratio < 1.0 - self.tol:
+            warnings.warn(
+                f"{name} certifies {self.certificate_.ratio:.4f} of the best margin after "
+                f"{self.n_iter_} passes, less than the {1.0 - self.tol:.4f} that tol={self.tol} "
+                "asks for.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif self._settles and not self.converged_ and self.max_iter > 1:
+            warnings.warn(
+                f"{name} still made updates in pass {self.n_iter_}. Increase max_iter, or the "
+                "data are not separable.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # --------------------------------------------------------------------------------- predicting
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row; a score of exactly 0 counts as positive."""
+        scores = self.decision_function(X)
+        numbers = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[numbers]
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def _weights(self) -> np.ndarray:
+        """The weights to predict by, the last column being that of the intercept's coordinate."""
+        space, tally, _ = self._state
+        weights = space.weights * space.scalars.scale[:, None]
+        if self._averages and tally.trials[0]:
+            weights -= space.witness.average / tally.trials[0]
+        return weights
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self._fitted_state() and self._weights()[:, :-1]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return self._fitted_state() and self._state.offset * self._weights()[:, -1]
+
+    @property
+    def n_updates_(self) -> int:
+        return int(self._fitted_state().space.scalars.updates.sum())
+
+    @property
+    def n_mistakes_(self) -> int:
+        return int(self._fitted_state().tally.mistakes[0])
+
+    @property
+    def certificate_(self) -> Certificate:
+        space, tally, offset = self._fitted_state()
+        lowest = np.empty(space.scalars.size)
+        bounds(space, tally.rr[0], offset, lowest)
+        return Certificate.weakest(self._margins, lowest)
+
+    def _fitted_state(self) -> State:
+        if not self._is_fitted():
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
+        return self.__dict__["_state"]
+
+    def _is_fitted(self) -> bool:
+        return "_state" in self.__dict__
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,128 @@
+"""From users' arrays to rows and class numbers: checked, never copied, never made dense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX, first_unusable
+from maxmargin.core.rows import DenseRows, SparseRows
+from maxmargin.core.targets import Binary, OneVsRest
+
+Rows = DenseRows | SparseRows
+Targets = Binary | OneVsRest
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """``X`` as a float array or CSR matrix of the right width; the user's own memory if possible.
+
+    Values are checked later, by `as_rows`.
+    """
+    if not reset and _is_plain(X, estimator.n_features_in_, vars(estimator)):
+        return X  # what `validate_data` would say, without its overhead for single rows
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+    )
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()  # repeated entries must be added up before they are squared
+        X.sum_duplicates()
+    return X
+
+
+def _is_plain(X: Any, width: int, fitted: dict[str, Any]) -> bool:
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == width
+        and X.dtype in (np.float64, np.float32)
+        and "feature_names_in_" not in fitted
+    )
+
+
+def check_y(y: Any, rows: int) -> np.ndarray:
+    """``y`` as a one-dimensional array of ``rows`` class labels."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    if y.shape[0] != rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{rows}, {y.shape[0]}]"
+        )
+    check_classification_targets(y)
+    return y
+
+
+def as_rows(X: Any, offset: float) -> Rows:
+    """Rows over the memory of ``X``, read-only, each with the further coordinate ``offset``."""
+    if sparse.issparse(X):
+        values, columns, starts = map(_read_only, (X.data, X.indices, X.indptr))
+        return SparseRows(values, columns, starts, X.shape[1], float(offset))
+    return DenseRows(_read_only(X), float(offset))
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def check_values(X: Any) -> float:
+    """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
+    bad, largest = first_unusable(as_rows(X, 0.0))
+    if bad >= 0:
+        raise ValueError(_what_is_wrong(X, bad))
+    return float(np.sqrt(largest))
+
+
+def _what_is_wrong(X: Any, i: int) -> str:
+    if sparse.issparse(X):
+        start, stop = int(X.indptr[i]), int(X.indptr[i + 1])
+        values, columns = X.data[start:stop], X.indices[start:stop]
+        if not 0 <= start <= stop <= X.data.size or columns.size != stop - start:
+            return f"Input X is not a valid CSR matrix: row {i} lies outside its arrays."
+        if columns.size and not 0 <= columns.min() <= columns.max() < X.shape[1]:
+            return (
+                f"Input X is not a valid CSR matrix: row {i} has a column outside "
+                f"0..{X.shape[1] - 1}."
+            )
+    else:
+        values, columns = X[i], np.arange(X.shape[1])
+    for is_bad, name in ((np.isnan, "NaN"), (np.isinf, "infinity")):
+        if (where := np.flatnonzero(is_bad(values))).size:
+            return f"Input X contains {name} (row {i}, column {columns[where[0]]})."
+    size = np.abs(values).max()
+    extreme = "large" if size > 1.0 else "small"
+    return (
+        f"Input X contains a row that is too {extreme} to compute with (row {i}, largest value "
+        f"{size:.3g}): norms must be 0 or between {SMALLEST_XX**0.5:.0e} and "
+        f"{LARGEST_XX**0.5:.0e}. Rescale the features."
+    )
+
+
+def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The position of each label in ``classes``, which are sorted; an unknown label raises."""
+    numbers = np.searchsorted(classes, y)
+    known = classes[np.minimum(numbers, classes.size - 1)] == y
+    if not np.all(known):
+        i = int(np.flatnonzero(~np.asarray(known))[0])
+        raise ValueError(
+            f"y contains a label that is not among the classes {classes.tolist()}: "
+            f"{y[i]!r} (row {i})."
+        )
+    return numbers.astype(np.int32)
+
+
+def as_targets(numbers: np.ndarray, classes: int) -> Targets:
+    """One problem for two classes, one-vs-rest for more."""
+    numbers = _read_only(numbers)
+    return Binary(numbers) if classes == 2 else OneVsRest(numbers, classes)

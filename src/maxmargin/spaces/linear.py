@@ -1,0 +1,207 @@
+"""The plain Euclidean space: one weight vector per problem, under a lazy scale."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core import lanes
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.spaces.witness import RELATIVE_SLACK, SLACK_PER_RADIUS, Witness
+
+# The scale is folded into the vectors soon after it has left this range.
+SMALLEST_SCALE = 1e-100
+LARGEST_SCALE = 1e100
+# |w|^2 is summed anew when its accumulated rounding error may have passed this fraction of it.
+NORM_TOLERANCE = 1e-11
+ROUNDING = float(np.finfo(np.float64).eps)
+
+# Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
+# which needs none, serves instead.
+MOST_WITNESSED_WEIGHTS = 2**24
+
+SCALARS = np.dtype(
+    [
+        ("scale", "f8"),  # w = scale * weights
+        ("norm2", "f8"),  # w.w
+        ("slop", "f8"),  # bound on the rounding error in norm2
+        ("updates", "i8"),
+        ("next_mark", "i8"),  # number of updates at which the next snapshot is due
+        (
+            "positive",
+            "f8",
+        ),  # mass of the positive and of the negative coefficients, divided by scale
+        ("negative", "f8"),
+        ("mark_positive", "f8"),  # the same at the last snapshot
+        ("mark_negative", "f8"),
+        ("bound", "f8"),  # the smallest upper bound so far
+        ("lawful", "f8"),  # 1 while all coefficients are non-negative
+    ]
+)
+
+
+class LinearSpace(NamedTuple):
+    """Weights of one or more problems: ``w = scale * weights[c]``, the intercept's last.
+
+    Attributes
+    ----------
+    weights : array of shape (problems, features + 1)
+    scalars : record array of shape (problems,), see `SCALARS`
+    witness : Witness
+    """
+
+    weights: np.ndarray
+    scalars: np.recarray
+    witness: Witness
+
+    def problems(self):
+        return self.scalars.size
+
+    def updates(self, c):
+        return self.scalars[c].updates
+
+    def norm2(self, c):
+        """``w.w``."""
+        return self.scalars[c].norm2
+
+    def look(self, rows, i, c):
+        """``w.x``."""
+        return self.scalars[c].scale * rows.dot(i, self.weights, c)
+
+    def move(self, rows, i, c, y, shrink, step, f, xx, trial):
+        """``w <- shrink * w + step * y * x``, given ``f = w.x`` and ``xx = x.x`` from before.
+
+        Like `rescale`, says whether `tend` should be called before the next trial.
+        """
+        mine = self.scalars[c]
+        if step < 0.0:
+            mine.lawful = 0.0
+        due = shrink != 1.0 and self.rescale(c, shrink)
+        scaled_step = step / mine.scale
+        rows.add(i, self.weights, c, y * scaled_step)
+        self.witness.follow(rows, i, c, y, step, scaled_step, trial)
+        if y > 0.0:
+            mine.positive += scaled_step
+        else:
+            mine.negative += scaled_step
+        cross, square = 2.0 * step * shrink * y * f, step * step * xx
+        mine.slop += ROUNDING * (mine.norm2 + abs(cross) + square)
+        mine.norm2 = max(0.0, mine.norm2 + cross + square)
+        if mine.slop > NORM_TOLERANCE * mine.norm2:
+            self.sum_norm2(c)
+        mine.updates += 1
+        return due or mine.updates == mine.next_mark
+
+    def rescale(self, c, factor):
+        """``w <- factor * w``, in constant time."""
+        mine = self.scalars[c]
+        if factor == 0.0:
+            self.scale_vectors(c, 0.0)
+            return False
+        if factor < 0.0:
+            mine.lawful = 0.0
+        mine.scale *= factor
+        mine.norm2 *= factor * factor
+        mine.slop *= factor * factor
+        return not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE
+
+    def scale_vectors(self, c, factor):
+        """Set the lazy scale to 1 and multiply the vectors by ``factor`` (0 forgets everything)."""
+        mine = self.scalars[c]
+        for j in range(self.weights.shape[1]):
+            self.weights[c, j] *= factor
+        self.witness.scale(c, factor)
+        mine.positive *= factor
+        mine.negative *= factor
+        mine.mark_positive *= factor
+        mine.mark_negative *= factor
+        mine.scale = 1.0
+        self.sum_norm2(c)
+
+    def sum_norm2(self, c):
+        """Compute ``w.w`` from the weights, free of drift."""
+        mine = self.scalars[c]
+        mine.norm2 = mine.scale * mine.scale * lanes.dense_square(self.weights, c)
+        mine.slop = 0.0
+
+    def tend(self, c, rr, offset):
+        """Fold the scale where it is about to run out; take a snapshot when one is due."""
+        mine = self.scalars[c]
+        if not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
+            self.scale_vectors(c, mine.scale)
+        if mine.updates >= mine.next_mark:
+            mine.bound = self.bound(c, rr, offset)
+            mine.mark_positive = mine.positive
+            mine.mark_negative = mine.negative
+            self.witness.snapshot(self.weights, c)
+            mine.next_mark = 2 * mine.updates  # doubling: the cost vanishes in the mean
+
+    def bound(self, c, rr, offset):
+        """Upper bound on the best geometric margin of the rows seen, in the user's own space.
+
+        ``rr`` is the largest ``x.x`` of the rows, which includes ``offset`` squared.
+        """
+        mine = self.scalars[c]
+        if mine.lawful == 0.0:
+            return np.inf
+        ever = self.witness.hull_bound(self.weights, c, mine.positive, mine.negative, 0.0)
+        recent = self.witness.hull_bound(
+            self.weights,
+            c,
+            mine.positive - mine.mark_positive,
+            mine.negative - mine.mark_negative,
+            1.0,
+        )
+        lowest = min(ever, recent)
+        radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
+        if self.witness.split:
+            lowest = min(lowest, self.imbalance_bound(c, radius))
+        return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * radius)
+
+    def imbalance_bound(self, c, radius):
+        """The bound that needs no second vector; all rows have norm at most ``radius``."""
+        mine = self.scalars[c]
+        mass = abs(mine.scale) * (mine.positive + mine.negative)
+        excess = abs(mine.scale) * abs(mine.positive - mine.negative)
+        if mine.positive <= 0.0 or mine.negative <= 0.0:
+            return np.inf
+        square = 0.0
+        for j in range(self.weights.shape[1] - 1):
+            square += self.weights[c, j] ** 2
+        norm = abs(mine.scale) * np.sqrt(square)
+        return (norm + radius * excess) / (mass + excess)
+
+
+bridge("updates", "norm2", "look", "move", "rescale", "scale_vectors", "sum_norm2")
+bridge("tend", "bound", "imbalance_bound", inline=False)
+
+
+def new_linear_space(problems: int, width: int, split: bool, average: bool) -> LinearSpace:
+    """A space at w = 0 for rows of ``width`` features."""
+    size = width + 1
+
+    def vectors(kept: bool) -> np.ndarray:
+        return np.zeros((problems if kept else 0, size))
+
+    scalars = np.zeros(problems, SCALARS).view(np.recarray)
+    scalars.scale = 1.0
+    scalars.lawful = 1.0
+    scalars.bound = np.inf
+    scalars.next_mark = 1
+    witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
+    witness = Witness(
+        share=vectors(witnessed and split),
+        mark=vectors(witnessed),
+        mark_share=vectors(witnessed and split),
+        average=vectors(average),
+        split=split,
+    )
+    return LinearSpace(vectors(True), scalars, witness)
+
+
+@Compiled
+def bounds(space, rr, offset, lowest):  # type: ignore[no-untyped-def]
+    """Put `LinearSpace.bound` of each problem into ``lowest``."""
+    for c in range(lowest.size):
+        lowest[c] = space.bound(c, rr, offset)
