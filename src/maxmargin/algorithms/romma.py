@@ -71,7 +71,7 @@ class ROMMA(OnlineClassifier):
     >>> from maxmargin import ROMMA
     >>> clf = ROMMA(delta=0.01, intercept_scaling=10.0, shuffle=False)
     >>> print(clf.fit([[0.0, 1.0], [2.0, 1.0]], [0, 1]).certificate_)
-    X
+    margin 0.999951, certified to be at least 100.00 % of the best possible (at most 1)
     """
 
     delta: float = 1.0
