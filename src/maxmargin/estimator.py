@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
@@ -164,6 +165,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X = examples.check_X(self, X, reset=True)
         y = examples.check_y(y, X.shape[0])
+        check_classification_targets(y)
         radius = examples.check_values(X)
         classes, numbers = np.unique(y, return_inverse=True)
         if classes.size < 2:

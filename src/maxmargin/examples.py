@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX, first_unusable
@@ -53,12 +52,12 @@ def check_y(y: Any, rows: int) -> np.ndarray:
     """``y`` as a one-dimensional array of ``rows`` class labels."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
+    if not (type(y) is np.ndarray and y.ndim == 1):
+        y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: [{rows}, {y.shape[0]}]"
         )
-    check_classification_targets(y)
     return y
 
 

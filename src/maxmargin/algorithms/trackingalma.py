@@ -42,9 +42,9 @@ class TrackingALMA(OnlineClassifier):
 
     Parameters
     ----------
-    rate : float, default=0.1
+    rate : float, default=0.01
         Step length alpha.
-    radius : float, default=10.0
+    radius : float, default=100.0
         Radius B of the ball; ``inf`` leaves a Perceptron with margin.
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
@@ -67,8 +67,8 @@ class TrackingALMA(OnlineClassifier):
     [1]
     """
 
-    rate: float = 0.1
-    radius: float = 10.0
+    rate: float = 0.01
+    radius: float = 100.0
     margin: float = 1.0
     max_iter: int = 20
 
