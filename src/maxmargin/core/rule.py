@@ -32,9 +32,8 @@ class Seen(NamedTuple):
     margin : y * f(x), before the update
     ww : w.w
     xx : x.x
-    rr : the largest x.x so far, this trial included (of all trials if the rule `needs_norm`, else
-    of
-        those that brought an update)
+    rr : the largest x.x so far, this trial included
+        (of all trials if the rule `needs_norm`, else of those that brought an update)
     t : number of this trial, from 1
     k : updates made before this trial
     """

@@ -38,8 +38,8 @@ class Witness(NamedTuple):
     ----------
     share : the part of ``w`` owed to positive examples
     mark, mark_share : ``w`` and ``share`` at the last snapshot
-    average : sum of (trial - 1) * (step along x), from which the mean of ``w`` over all trials
-    follows split : is there an intercept?
+    average : sum of (trial - 1) * (step along x), which gives the mean of ``w`` over all trials
+    split : is there an intercept?
     """
 
     share: np.ndarray
