@@ -76,7 +76,7 @@ class Certificate:
         return cls(worst.margin, worst.bound, each)
 
 
-def geometric_margins(lowest: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Divide the lowest outputs by the norms of the weights (last column: the intercept's)."""
-    norms = np.linalg.norm(weights[:, :-1], axis=1)
+def geometric_margins(lowest: np.ndarray, weights: np.ndarray, width: int) -> np.ndarray:
+    """Divide the lowest outputs by the norms of the weights, all but the intercept's."""
+    norms = np.linalg.norm(np.delete(weights, width, axis=1), axis=1)
     return np.divide(lowest, norms, out=np.zeros_like(lowest), where=norms > 0.0)

@@ -87,7 +87,10 @@ def certify(
     weights = np.column_stack([coef, intercept])
     lowest = np.empty(problems)
     lowest_outputs(
-        examples.as_rows(X, 1.0), examples.as_targets(numbers, clf.classes_.size), weights, lowest
+        examples.as_rows(X, offset=1.0),
+        examples.as_targets(numbers, clf.classes_.size),
+        weights,
+        lowest,
     )
     bounds = np.array([one.bound for one in proved.classes or (proved,)])
-    return Certificate.weakest(geometric_margins(lowest, weights), bounds)
+    return Certificate.weakest(geometric_margins(lowest, weights, X.shape[1]), bounds)

@@ -24,7 +24,12 @@ from maxmargin import examples
 from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.core.loop import lowest_outputs, new_tally, present
 from maxmargin.progress import bar
-from maxmargin.spaces.linear import LinearSpace, bounds, new_linear_space
+from maxmargin.spaces.linear import (
+    LinearSpace,
+    bounds,
+    new_linear_space,
+    without_private_coordinates,
+)
 
 # One call of the compiled loop takes some milliseconds: short enough to show progress and to be
 # interrupted, long enough for the call itself not to count.
@@ -36,6 +41,11 @@ fit_intercept : bool, default=True
     intercept_scaling : float or "max", default=1.0
         The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
         only.
+    soft_margin : float, default=0.0
+        Add this to the diagonal of the Gram matrix of the training rows (lambda of the 2-norm soft
+        margin, ``C = 1 / (2 lambda)`` of the squared hinge loss), which makes any data separable: row
+        i gets a coordinate of its own, sqrt(lambda). Margins and certificates are then about the rows with
+        that coordinate. In `fit` a row is itself in every pass; `partial_fit` takes each row for a new one.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
     tol : float, default=None
@@ -71,11 +81,15 @@ fit_intercept : bool, default=True
 
 
 class State(NamedTuple):
-    """All that a learner knows: plain arrays, and the coordinate that carries the intercept."""
+    """All that a learner knows: plain arrays, and the coordinates behind the features."""
 
     space: LinearSpace
     tally: np.recarray
     offset: float
+    private: float
+
+    def rows(self, X: Any) -> examples.Rows:
+        return examples.as_rows(X, offset=self.offset, private=self.private)
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -108,6 +122,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     fit_intercept: bool = True
     intercept_scaling: float | str = 1.0
+    soft_margin: float = 0.0
     max_iter: int = 1000
     tol: float | None = None
     shuffle: bool = True
@@ -118,6 +133,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
+        "soft_margin": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="both"), None],
         "shuffle": ["boolean"],
@@ -172,9 +188,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"The data contain only one class, {classes[0]!r}; a classifier needs at least two."
             )
-        self._start(classes, X.shape[1], radius, keep=self.warm_start)
+        private = X.shape[0] if self.soft_margin > 0.0 else 0
+        self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
         targets = examples.as_targets(numbers.astype(np.int32), classes.size)
-        self._run_passes(examples.as_rows(X, self._state.offset), targets, X.size)
+        self._run_passes(self._state.rows(X), targets, X.size)
         return self
 
     @keeps_state_on_error
@@ -218,11 +235,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         numbers = examples.class_numbers(y, known)
         examples.check_values(X)
         if first:
-            self._start(known, X.shape[1], radius=1.0, keep=False)
-        state = self._state
+            self._start(known, X.shape[1], private=0, radius=1.0, keep=False)
+        elif self._state.space.weights.shape[1] > X.shape[1] + 1:
+            self._state = self._state._replace(space=without_private_coordinates(self._state.space))
+        state, targets = self._state, examples.as_targets(numbers, known.size)
         order = np.arange(X.shape[0], dtype=np.int32)
-        rows, targets = examples.as_rows(X, state.offset), examples.as_targets(numbers, known.size)
-        present(rows, targets, order, self._rule(), state.space, state.tally)
+        present(state.rows(X), targets, order, self._rule(), state.space, state.tally)
         self._margins = np.full(state.space.scalars.size, np.nan)
         return self
 
@@ -233,14 +251,16 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
             self._checked_parameters = values
 
-    def _start(self, classes: np.ndarray, width: int, radius: float, keep: bool) -> None:
+    def _start(
+        self, classes: np.ndarray, width: int, private: int, radius: float, keep: bool
+    ) -> None:
         """Set the state to w = 0, or keep the one there is."""
         if keep and self._is_fitted():
-            old = self._state.space.weights.shape[1] - 1
-            if not np.array_equal(classes, self.classes_) or width != old:
+            before = self.classes_.tolist(), *self._shape()
+            if before != (now := (classes.tolist(), width, private)):
                 raise ValueError(
-                    f"warm_start needs the classes and the number of features of the last fit: "
-                    f"{self.classes_.tolist()} and {old}, got {classes.tolist()} and {width}."
+                    "warm_start needs the classes, the number of features and, with a soft margin, the "
+                    f"number of rows of the last fit: {before}, got {now}."
                 )
             # A copy: the old one stays whole if something fails.
             self._state: State = copy.deepcopy(self._fitted_state())
@@ -250,11 +270,17 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             scaling = self.intercept_scaling
             offset = (radius or 1.0) if scaling == "max" else float(scaling)
         problems = 1 if classes.size == 2 else classes.size
-        space = new_linear_space(problems, width, bool(self.fit_intercept), self._averages)
+        space = new_linear_space(
+            problems,
+            width,
+            private=private,
+            split=bool(self.fit_intercept),
+            average=self._averages,
+        )
         self.classes_: np.ndarray = classes
         self.n_iter_ = 0
         self.converged_ = False
-        self._state = State(space, new_tally(), offset)
+        self._state = State(space, new_tally(), offset, float(np.sqrt(self.soft_margin)))
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         state, rule, count = self._state, self._rule(), rows.size()
@@ -302,7 +328,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         weights = self._weights()
         lowest = np.empty(weights.shape[0])
         lowest_outputs(rows, targets, weights, lowest)
-        self._margins = geometric_margins(lowest, weights)
+        self._margins = geometric_margins(lowest, weights, self._state.space.width)
 
     def _warn_if_unfinished(self) -> None:
         name = type(self).__name__
@@ -338,8 +364,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------ what was learnt
     def _weights(self) -> np.ndarray:
-        """The weights to predict by, the last column being that of the intercept's coordinate."""
-        space, tally, _ = self._state
+        """The weights to predict by: of the features, the intercept's coordinate, the private ones."""
+        space, tally = self._state.space, self._state.tally
         weights = space.weights * space.scalars.scale[:, None]
         if self._averages and tally.trials[0]:
             weights -= space.witness.average / tally.trials[0]
@@ -347,11 +373,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        return self._fitted_state() and self._weights()[:, :-1]
+        width = self._fitted_state().space.width
+        return self._weights()[:, :width]
 
     @property
     def intercept_(self) -> np.ndarray:
-        return self._fitted_state() and self._state.offset * self._weights()[:, -1]
+        state = self._fitted_state()
+        return state.offset * self._weights()[:, state.space.width]
 
     @property
     def n_updates_(self) -> int:
@@ -363,15 +391,20 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        space, tally, offset = self._fitted_state()
-        lowest = np.empty(space.scalars.size)
-        bounds(space, tally.rr[0], offset, lowest)
+        state = self._fitted_state()
+        lowest = np.empty(state.space.problems())
+        bounds(state.space, state.tally.rr[0], state.offset, lowest)
         return Certificate.weakest(self._margins, lowest)
 
     def _fitted_state(self) -> State:
         if not self._is_fitted():
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
         return self.__dict__["_state"]
+
+    def _shape(self) -> tuple[int, int]:
+        """Number of features and of private coordinates."""
+        space = self._fitted_state().space
+        return space.width, space.weights.shape[1] - space.width - 1
 
     def _is_fitted(self) -> bool:
         return "_state" in self.__dict__

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX, first_unusable
-from maxmargin.core.rows import DenseRows, SparseRows
+from maxmargin.core.rows import DenseRows, SparseRows, Tail
 from maxmargin.core.targets import Binary, OneVsRest
 
 Rows = DenseRows | SparseRows
@@ -61,12 +61,13 @@ def check_y(y: Any, rows: int) -> np.ndarray:
     return y
 
 
-def as_rows(X: Any, offset: float) -> Rows:
-    """Rows over the memory of ``X``, read-only, each with the further coordinate ``offset``."""
+def as_rows(X: Any, *, offset: float = 0.0, private: float = 0.0) -> Rows:
+    """Rows over the memory of ``X``, read-only, each with the coordinates of a `Tail`."""
+    tail = Tail(float(offset), float(private))
     if sparse.issparse(X):
         values, columns, starts = map(_read_only, (X.data, X.indices, X.indptr))
-        return SparseRows(values, columns, starts, X.shape[1], float(offset))
-    return DenseRows(_read_only(X), float(offset))
+        return SparseRows(values, columns, starts, X.shape[1], tail)
+    return DenseRows(_read_only(X), tail)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -77,7 +78,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 def check_values(X: Any) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
-    bad, largest = first_unusable(as_rows(X, 0.0))
+    bad, largest = first_unusable(as_rows(X))
     if bad >= 0:
         raise ValueError(_what_is_wrong(X, bad))
     return float(np.sqrt(largest))

@@ -91,7 +91,7 @@ def present(
     while done < order.size:
         done, due = learn(rows, targets, order, done, rule, space, tally)
         if due:
-            tend(space, tally[0].rr, rows.offset)
+            tend(space, tally[0].rr, rows.tail.offset)
 
 
 @Compiled

@@ -1,8 +1,7 @@
 """Rows of examples, dense or sparse, read in place.
 
-A row is ``(x, offset)``: the user's features and one more coordinate, the same for all rows, whose
-weight is the intercept (``offset = 0``: no intercept). Both classes answer the same questions, so
-no loop ever asks which one it has.
+A row is its features and a tail of further coordinates, for the intercept and the soft margin. Both
+classes answer the same questions, so no loop ever asks which one it has.
 """
 
 from __future__ import annotations
@@ -18,11 +17,44 @@ from maxmargin.core.bridge import bridge
 ROWS_AHEAD = 8
 
 
+class Tail(NamedTuple):
+    """The coordinates behind the features: ``(offset, 0, ..., 0, private, 0, ..., 0)``.
+
+    The weight of ``offset``, which all rows have, is the intercept. ``private`` stands in a
+    coordinate that no other row has, so that row i can always be moved to its own side: the soft
+    margin. Weight vectors without private coordinates do not record it; it then counts as new each
+    time.
+    """
+
+    offset: float
+    private: float
+
+    def tail_dot(self, i, weights, c, width):
+        total = self.offset * weights[c, width]
+        mine = width + 1 + i
+        if mine < weights.shape[1]:
+            total += self.private * weights[c, mine]
+        return total
+
+    def tail_square(self):
+        return self.offset * self.offset + self.private * self.private
+
+    def tail_add(self, i, weights, c, width, amount):
+        weights[c, width] += amount * self.offset
+        mine = width + 1 + i
+        if mine < weights.shape[1]:
+            weights[c, mine] += amount * self.private
+
+    def hidden_square(self, i, weights, width):
+        """The part of ``x.x`` that lies in a coordinate which ``weights`` do not have."""
+        return 0.0 if width + 1 + i < weights.shape[1] else self.private * self.private
+
+
 class DenseRows(NamedTuple):
     """Rows of a 2-D array of any memory layout."""
 
     values: np.ndarray
-    offset: float
+    tail: Tail
 
     def size(self):
         return self.values.shape[0]
@@ -33,18 +65,20 @@ class DenseRows(NamedTuple):
     def dot(self, i, weights, c):
         """``x.w`` of row ``i`` and weight vector ``c``."""
         width = self.values.shape[1]
-        return lanes.dense_dot(self.values, i, weights, c) + self.offset * weights[c, width]
+        return lanes.dense_dot(self.values, i, weights, c) + self.tail.tail_dot(
+            i, weights, c, width
+        )
 
     def square(self, i):
         """``x.x`` of row ``i``."""
-        return lanes.dense_square(self.values, i) + self.offset * self.offset
+        return lanes.dense_square(self.values, i) + self.tail.tail_square()
 
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
         width = self.values.shape[1]
         for j in range(width):
             weights[c, j] += amount * float(self.values[i, j])
-        weights[c, width] += amount * self.offset
+        self.tail.tail_add(i, weights, c, width, amount)
 
     def prefetch(self, order, n):
         """Ask for the row that is due ``ROWS_AHEAD`` places after ``order[n]``."""
@@ -61,7 +95,7 @@ class SparseRows(NamedTuple):
     columns: np.ndarray
     starts: np.ndarray
     width: int
-    offset: float
+    tail: Tail
 
     def size(self):
         return self.starts.size - 1
@@ -80,18 +114,18 @@ class SparseRows(NamedTuple):
         """``x.w`` of row ``i`` and weight vector ``c``."""
         start, stop = self.starts[i], self.starts[i + 1]
         dot = lanes.sparse_dot(self.values, self.columns, start, stop, weights, c)
-        return dot + self.offset * weights[c, self.width]
+        return dot + self.tail.tail_dot(i, weights, c, self.width)
 
     def square(self, i):
         """``x.x`` of row ``i``."""
         square = lanes.sparse_square(self.values, self.starts[i], self.starts[i + 1])
-        return square + self.offset * self.offset
+        return square + self.tail.tail_square()
 
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
         for at in range(self.starts[i], self.starts[i + 1]):
             weights[c, self.columns[at]] += amount * float(self.values[at])
-        weights[c, self.width] += amount * self.offset
+        self.tail.tail_add(i, weights, c, self.width, amount)
 
     def prefetch(self, order, n):
         """Ask for the row that is due ``ROWS_AHEAD`` places after ``order[n]``."""
@@ -102,4 +136,5 @@ class SparseRows(NamedTuple):
             lanes.prefetch_span(self.columns, start, stop)
 
 
+bridge("tail_dot", "tail_square", "tail_add", "hidden_square")
 bridge("size", "is_well_formed", "dot", "square", "add", "prefetch")

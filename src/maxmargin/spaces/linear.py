@@ -33,8 +33,12 @@ SCALARS = np.dtype(
             "f8",
         ),  # mass of the positive and of the negative coefficients, divided by scale
         ("negative", "f8"),
-        ("mark_positive", "f8"),  # the same at the last snapshot
+        ("hidden_positive", "f8"),  # sums of squares in private coordinates that are not recorded,
+        ("hidden_negative", "f8"),  # divided by scale**2
+        ("mark_positive", "f8"),  # the same four at the last snapshot
         ("mark_negative", "f8"),
+        ("mark_hidden_positive", "f8"),
+        ("mark_hidden_negative", "f8"),
         ("bound", "f8"),  # the smallest upper bound so far
         ("lawful", "f8"),  # 1 while all coefficients are non-negative
     ]
@@ -42,15 +46,17 @@ SCALARS = np.dtype(
 
 
 class LinearSpace(NamedTuple):
-    """Weights of one or more problems: ``w = scale * weights[c]``, the intercept's last.
+    """Weights of one or more problems: ``w = scale * weights[c]``.
 
     Attributes
     ----------
-    weights : array of shape (problems, features + 1)
+    width : number of features
+    weights : array of shape (problems, features + 1 + private coordinates)
     scalars : record array of shape (problems,), see `SCALARS`
     witness : Witness
     """
 
+    width: int
     weights: np.ndarray
     scalars: np.recarray
     witness: Witness
@@ -81,10 +87,13 @@ class LinearSpace(NamedTuple):
         scaled_step = step / mine.scale
         rows.add(i, self.weights, c, y * scaled_step)
         self.witness.follow(rows, i, c, y, step, scaled_step, trial)
+        hidden = scaled_step * scaled_step * rows.tail.hidden_square(i, self.weights, self.width)
         if y > 0.0:
             mine.positive += scaled_step
+            mine.hidden_positive += hidden
         else:
             mine.negative += scaled_step
+            mine.hidden_negative += hidden
         cross, square = 2.0 * step * shrink * y * f, step * step * xx
         mine.slop += ROUNDING * (mine.norm2 + abs(cross) + square)
         mine.norm2 = max(0.0, mine.norm2 + cross + square)
@@ -114,15 +123,20 @@ class LinearSpace(NamedTuple):
         self.witness.scale(c, factor)
         mine.positive *= factor
         mine.negative *= factor
+        mine.hidden_positive *= factor * factor
+        mine.hidden_negative *= factor * factor
         mine.mark_positive *= factor
         mine.mark_negative *= factor
+        mine.mark_hidden_positive *= factor * factor
+        mine.mark_hidden_negative *= factor * factor
         mine.scale = 1.0
         self.sum_norm2(c)
 
     def sum_norm2(self, c):
         """Compute ``w.w`` from the weights, free of drift."""
         mine = self.scalars[c]
-        mine.norm2 = mine.scale * mine.scale * lanes.dense_square(self.weights, c)
+        square = lanes.dense_square(self.weights, c) + mine.hidden_positive + mine.hidden_negative
+        mine.norm2 = mine.scale * mine.scale * square
         mine.slop = 0.0
 
     def tend(self, c, rr, offset):
@@ -134,6 +148,8 @@ class LinearSpace(NamedTuple):
             mine.bound = self.bound(c, rr, offset)
             mine.mark_positive = mine.positive
             mine.mark_negative = mine.negative
+            mine.mark_hidden_positive = mine.hidden_positive
+            mine.mark_hidden_negative = mine.hidden_negative
             self.witness.snapshot(self.weights, c)
             mine.next_mark = 2 * mine.updates  # doubling: the cost vanishes in the mean
 
@@ -145,14 +161,12 @@ class LinearSpace(NamedTuple):
         mine = self.scalars[c]
         if mine.lawful == 0.0:
             return np.inf
-        ever = self.witness.hull_bound(self.weights, c, mine.positive, mine.negative, 0.0)
-        recent = self.witness.hull_bound(
-            self.weights,
-            c,
-            mine.positive - mine.mark_positive,
-            mine.negative - mine.mark_negative,
-            1.0,
-        )
+        masses = mine.positive, mine.negative
+        hidden = mine.hidden_positive, mine.hidden_negative
+        ever = self.witness.hull_bound(self.weights, self.width, c, 0.0, masses, hidden)
+        masses = masses[0] - mine.mark_positive, masses[1] - mine.mark_negative
+        hidden = hidden[0] - mine.mark_hidden_positive, hidden[1] - mine.mark_hidden_negative
+        recent = self.witness.hull_bound(self.weights, self.width, c, 1.0, masses, hidden)
         lowest = min(ever, recent)
         radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
         if self.witness.split:
@@ -166,9 +180,10 @@ class LinearSpace(NamedTuple):
         excess = abs(mine.scale) * abs(mine.positive - mine.negative)
         if mine.positive <= 0.0 or mine.negative <= 0.0:
             return np.inf
-        square = 0.0
-        for j in range(self.weights.shape[1] - 1):
-            square += self.weights[c, j] ** 2
+        square = mine.hidden_positive + mine.hidden_negative
+        for j in range(self.weights.shape[1]):
+            if j != self.width:  # the intercept is free
+                square += self.weights[c, j] ** 2
         norm = abs(mine.scale) * np.sqrt(square)
         return (norm + radius * excess) / (mass + excess)
 
@@ -177,9 +192,11 @@ bridge("updates", "norm2", "look", "move", "rescale", "scale_vectors", "sum_norm
 bridge("tend", "bound", "imbalance_bound", inline=False)
 
 
-def new_linear_space(problems: int, width: int, split: bool, average: bool) -> LinearSpace:
-    """A space at w = 0 for rows of ``width`` features."""
-    size = width + 1
+def new_linear_space(
+    problems: int, width: int, *, private: int = 0, split: bool = False, average: bool = False
+) -> LinearSpace:
+    """A space at w = 0 for rows of ``width`` features, ``private`` of them with own coordinates."""
+    size = width + 1 + private
 
     def vectors(kept: bool) -> np.ndarray:
         return np.zeros((problems if kept else 0, size))
@@ -197,7 +214,29 @@ def new_linear_space(problems: int, width: int, split: bool, average: bool) -> L
         average=vectors(average),
         split=split,
     )
-    return LinearSpace(vectors(True), scalars, witness)
+    return LinearSpace(width, vectors(True), scalars, witness)
+
+
+def without_private_coordinates(space: LinearSpace) -> LinearSpace:
+    """The same weights, ready for rows that are all new: what was private is summed up."""
+    private = space.weights[:, space.width + 1 :]
+    space.scalars.hidden_positive += (np.maximum(private, 0.0) ** 2).sum(axis=1)
+    space.scalars.hidden_negative += (np.minimum(private, 0.0) ** 2).sum(axis=1)
+    kept = slice(0, space.width + 1)
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(array[:, kept])
+
+    witness = space.witness._replace(
+        share=cut(space.witness.share),
+        mark=cut(space.weights[: space.witness.mark.shape[0]]),
+        mark_share=cut(space.witness.share),
+        average=cut(space.witness.average),
+    )
+    # A sum of squares cannot be split at the last snapshot any more: take a new one.
+    for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
+        space.scalars[f"mark_{name}"] = space.scalars[name]
+    return space._replace(weights=cut(space.weights), witness=witness)
 
 
 @Compiled

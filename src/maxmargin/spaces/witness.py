@@ -74,23 +74,29 @@ class Witness(NamedTuple):
             for j in range(self.mark.shape[1]):
                 self.mark[c, j] = weights[c, j]
 
-    def hull_bound(self, weights, c, positive, negative, since):
-        """Upper bound from the masses gathered since the mark (``since=1``) or ever (0)."""
-        width = weights.shape[1] - 1
-        total = 0.0
+    def hull_bound(self, weights, width, c, since, masses, hidden):
+        """Upper bound from the coefficients gathered since the mark (``since=1``) or ever (0).
+
+        ``masses`` are the sums of the coefficients of the positive and of the negative rows, and
+        ``hidden`` the sums of squares in the private coordinates that are not recorded.
+        """
+        positive, negative = masses
         if not self.split:
             if positive + negative <= 0.0 or (since > 0.0 and c >= self.mark.shape[0]):
                 return np.inf
-            for j in range(width):
+            total = hidden[0] + hidden[1]
+            for j in range(weights.shape[1]):
                 gone = self.mark[c, j] if since > 0.0 else 0.0
-                total += ((weights[c, j] - gone) / (positive + negative)) ** 2
-            return np.sqrt(total)
+                total += (weights[c, j] - gone) ** 2
+            return np.sqrt(total) / (positive + negative)
         if positive <= 0.0 or negative <= 0.0 or c >= self.share.shape[0]:
             return np.inf
-        for j in range(width):
-            for_positive = self.share[c, j] - since * self.mark_share[c, j]
-            for_both = weights[c, j] - since * self.mark[c, j]
-            total += (for_positive / positive - (for_positive - for_both) / negative) ** 2
+        total = hidden[0] / positive**2 + hidden[1] / negative**2
+        for j in range(weights.shape[1]):
+            if j != width:  # the intercept is free
+                for_positive = self.share[c, j] - since * self.mark_share[c, j]
+                for_both = weights[c, j] - since * self.mark[c, j]
+                total += (for_positive / positive - (for_positive - for_both) / negative) ** 2
         return 0.5 * np.sqrt(total)
 
 
