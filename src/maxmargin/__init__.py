@@ -8,6 +8,7 @@ from maxmargin.algorithms.norma import NORMA
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.pegasos import Pegasos
 from maxmargin.algorithms.perceptron import Perceptron
+from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.algorithms.relaxation import Relaxation
 from maxmargin.algorithms.romma import ROMMA
 from maxmargin.algorithms.trackingalma import TrackingALMA
@@ -21,6 +22,7 @@ __all__ = [
     "AMIRA",
     "MICRA",
     "NORMA",
+    "PUMMA",
     "ROMMA",
     "Certificate",
     "DirectionalPerceptron",

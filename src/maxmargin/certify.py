@@ -84,13 +84,10 @@ def certify(
         warnings.simplefilter("ignore", ConvergenceWarning)
         proved = prover.fit(X, numbers).certificate_
 
-    weights = np.column_stack([coef, intercept])
+    rows = examples.as_rows(X, examples.NO_TAIL)
+    targets = examples.as_targets(numbers, clf.classes_.size)
+    weights = np.column_stack([coef, np.zeros(problems)])
     lowest = np.empty(problems)
-    lowest_outputs(
-        examples.as_rows(X, offset=1.0),
-        examples.as_targets(numbers, clf.classes_.size),
-        weights,
-        lowest,
-    )
+    lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), lowest)
     bounds = np.array([one.bound for one in proved.classes or (proved,)])
     return Certificate.weakest(geometric_margins(lowest, weights, X.shape[1]), bounds)

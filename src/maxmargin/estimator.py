@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,15 +21,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
-from maxmargin.certificates import Certificate, geometric_margins
-from maxmargin.core.loop import lowest_outputs, new_tally, present
+from maxmargin.certificates import Certificate
+from maxmargin.core.rows import Tail
+from maxmargin.models import LinearModel
 from maxmargin.progress import bar
-from maxmargin.spaces.linear import (
-    LinearSpace,
-    bounds,
-    new_linear_space,
-    without_private_coordinates,
-)
 
 # One call of the compiled loop takes some milliseconds: short enough to show progress and to be
 # interrupted, long enough for the call itself not to count.
@@ -78,18 +73,6 @@ fit_intercept : bool, default=True
         Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
     n_features_in_, feature_names_in_
         As in scikit-learn."""
-
-
-class State(NamedTuple):
-    """All that a learner knows: plain arrays, and the coordinates behind the features."""
-
-    space: LinearSpace
-    tally: np.recarray
-    offset: float
-    private: float
-
-    def rows(self, X: Any) -> examples.Rows:
-        return examples.as_rows(X, offset=self.offset, private=self.private)
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -155,10 +138,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """The rule for the present hyper-parameters."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
 
-    @property
-    def _averages(self) -> bool:
-        """Predict by the mean of the weights over all trials?"""
-        return False
+    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+        """The model at w = 0 that the rule works on."""
+        return LinearModel(problems, width, private, tail)
 
     # ------------------------------------------------------------------------------------ learning
     @keeps_state_on_error
@@ -191,7 +173,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
         targets = examples.as_targets(numbers.astype(np.int32), classes.size)
-        self._run_passes(self._state.rows(X), targets, X.size)
+        self._run_passes(self._model.rows(X), targets, X.size)
         return self
 
     @keeps_state_on_error
@@ -236,12 +218,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         examples.check_values(X)
         if first:
             self._start(known, X.shape[1], private=0, radius=1.0, keep=False)
-        elif self._state.space.weights.shape[1] > X.shape[1] + 1:
-            self._state = self._state._replace(space=without_private_coordinates(self._state.space))
-        state, targets = self._state, examples.as_targets(numbers, known.size)
-        order = np.arange(X.shape[0], dtype=np.int32)
-        present(state.rows(X), targets, order, self._rule(), state.space, state.tally)
-        self._margins = np.full(state.space.scalars.size, np.nan)
+        model, targets = self._model, examples.as_targets(numbers, known.size)
+        model.begin_stream()
+        model.present(model.rows(X), targets, np.arange(X.shape[0], dtype=np.int32), self._rule())
+        self._margins = np.full(model.linear.scalars.size, np.nan)
         return self
 
     def _check_parameters(self) -> None:
@@ -256,34 +236,30 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Set the state to w = 0, or keep the one there is."""
         if keep and self._is_fitted():
-            before = self.classes_.tolist(), *self._shape()
+            old = self._model
+            before = self.classes_.tolist(), old.linear.width, old.private_coordinates()
             if before != (now := (classes.tolist(), width, private)):
                 raise ValueError(
                     "warm_start needs the classes, the number of features and, with a soft margin, the "
                     f"number of rows of the last fit: {before}, got {now}."
                 )
             # A copy: the old one stays whole if something fails.
-            self._state: State = copy.deepcopy(self._fitted_state())
+            self._model: LinearModel = copy.deepcopy(self._fitted_model())
+            self._model.begin()
             return
         offset = 0.0
         if self.fit_intercept:
             scaling = self.intercept_scaling
             offset = (radius or 1.0) if scaling == "max" else float(scaling)
+        tail = Tail(offset, float(np.sqrt(self.soft_margin)))
         problems = 1 if classes.size == 2 else classes.size
-        space = new_linear_space(
-            problems,
-            width,
-            private=private,
-            split=bool(self.fit_intercept),
-            average=self._averages,
-        )
         self.classes_: np.ndarray = classes
         self.n_iter_ = 0
         self.converged_ = False
-        self._state = State(space, new_tally(), offset, float(np.sqrt(self.soft_margin)))
+        self._model = self._new_model(problems, width, private, tail)
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
-        state, rule, count = self._state, self._rule(), rows.size()
+        model, rule, count = self._model, self._rule(), rows.size()
         order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         rows_per_call = max(1, VALUES_PER_CALL * count // max(size, 1))
@@ -301,9 +277,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                     random.shuffle(order)
                 for start in range(0, count, rows_per_call):
                     part = order[start : start + rows_per_call]
-                    present(rows, targets, part, rule, state.space, state.tally)
+                    model.present(rows, targets, part, rule)
                     advance(part.size / count, note=f"{self.n_updates_:,} updates")
-                if not np.isfinite(state.space.scalars.norm2).all():
+                if not model.is_finite():
                     raise ValueError(
                         f"{self!r} diverged: the weights are no longer finite numbers."
                     )
@@ -325,10 +301,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             self._measure(rows, targets)
 
     def _measure(self, rows: Any, targets: Any) -> None:
-        weights = self._weights()
-        lowest = np.empty(weights.shape[0])
-        lowest_outputs(rows, targets, weights, lowest)
-        self._margins = geometric_margins(lowest, weights, self._state.space.width)
+        self._margins = self._model.margins(rows, targets)
 
     def _warn_if_unfinished(self) -> None:
         name = type(self).__name__
@@ -363,51 +336,33 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[numbers]
 
     # ------------------------------------------------------------------------------ what was learnt
-    def _weights(self) -> np.ndarray:
-        """The weights to predict by: of the features, the intercept's coordinate, the private ones."""
-        space, tally = self._state.space, self._state.tally
-        weights = space.weights * space.scalars.scale[:, None]
-        if self._averages and tally.trials[0]:
-            weights -= space.witness.average / tally.trials[0]
-        return weights
-
     @property
     def coef_(self) -> np.ndarray:
-        width = self._fitted_state().space.width
-        return self._weights()[:, :width]
+        return self._fitted_model().coefficients()
 
     @property
     def intercept_(self) -> np.ndarray:
-        state = self._fitted_state()
-        return state.offset * self._weights()[:, state.space.width]
+        return self._fitted_model().intercepts()
 
     @property
     def n_updates_(self) -> int:
-        return int(self._fitted_state().space.scalars.updates.sum())
+        return self._fitted_model().updates()
 
     @property
     def n_mistakes_(self) -> int:
-        return int(self._fitted_state().tally.mistakes[0])
+        return int(self._fitted_model().tally.mistakes[0])
 
     @property
     def certificate_(self) -> Certificate:
-        state = self._fitted_state()
-        lowest = np.empty(state.space.problems())
-        bounds(state.space, state.tally.rr[0], state.offset, lowest)
-        return Certificate.weakest(self._margins, lowest)
+        return Certificate.weakest(self._margins, self._fitted_model().bounds())
 
-    def _fitted_state(self) -> State:
+    def _fitted_model(self) -> LinearModel:
         if not self._is_fitted():
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self.__dict__["_state"]
-
-    def _shape(self) -> tuple[int, int]:
-        """Number of features and of private coordinates."""
-        space = self._fitted_state().space
-        return space.width, space.weights.shape[1] - space.width - 1
+        return self.__dict__["_model"]
 
     def _is_fitted(self) -> bool:
-        return "_state" in self.__dict__
+        return "_model" in self.__dict__
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._is_fitted()

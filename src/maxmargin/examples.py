@@ -15,6 +15,8 @@ from maxmargin.core.targets import Binary, OneVsRest
 Rows = DenseRows | SparseRows
 Targets = Binary | OneVsRest
 
+NO_TAIL = Tail(0.0, 0.0)
+
 
 def check_X(estimator: Any, X: Any, *, reset: bool) -> Any:
     """``X`` as a float array or CSR matrix of the right width; the user's own memory if possible.
@@ -61,9 +63,8 @@ def check_y(y: Any, rows: int) -> np.ndarray:
     return y
 
 
-def as_rows(X: Any, *, offset: float = 0.0, private: float = 0.0) -> Rows:
-    """Rows over the memory of ``X``, read-only, each with the coordinates of a `Tail`."""
-    tail = Tail(float(offset), float(private))
+def as_rows(X: Any, tail: Tail) -> Rows:
+    """Rows over the memory of ``X``, read-only, each with the coordinates of ``tail``."""
     if sparse.issparse(X):
         values, columns, starts = map(_read_only, (X.data, X.indices, X.indptr))
         return SparseRows(values, columns, starts, X.shape[1], tail)
@@ -78,7 +79,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 def check_values(X: Any) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
-    bad, largest = first_unusable(as_rows(X))
+    bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
         raise ValueError(_what_is_wrong(X, bad))
     return float(np.sqrt(largest))

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
+from maxmargin.core.rows import Tail
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.models import LinearModel
 
 
 @rule
@@ -79,9 +81,8 @@ class Perceptron(OnlineClassifier):
     def _rule(self) -> PerceptronRule:
         return PerceptronRule(float(self.margin), float(self.rate))
 
-    @property
-    def _averages(self) -> bool:
-        return bool(self.average)
+    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+        return LinearModel(problems, width, private, tail, average=bool(self.average))
 
     @staticmethod
     def max_updates(

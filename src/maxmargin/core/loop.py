@@ -54,11 +54,12 @@ def learn(rows, targets, order, start, rule, space, tally):  # type: ignore[no-u
                 if not xx >= 0.0:
                     xx = rows.square(i)
                     rr = max(rr, xx)
-                update = xx > 0.0
+                margin, along2 = space.aim(rows, i, c, y, f, xx)
+                update = along2 > 0.0
             if update:
-                seen = Seen(y * f, space.norm2(c), xx, rr, trials, space.updates(c))
+                seen = Seen(margin, space.norm2(c), along2, rr, trials, space.updates(c))
                 shrink, step = rule.step(seen)
-                due |= space.move(rows, i, c, y, shrink, step, f, xx, trials)
+                due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = rule.project(space.norm2(c))
             else:
                 shrink = rule.rest(seen)
@@ -95,13 +96,14 @@ def present(
 
 
 @Compiled
-def lowest_outputs(rows, targets, weights, lowest):  # type: ignore[no-untyped-def]
-    """Put the smallest ``y * f(x)`` over all rows into ``lowest``, one number per problem."""
+def lowest_outputs(rows, targets, weights, bias, lowest):  # type: ignore[no-untyped-def]
+    """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem."""
     for c in range(targets.problems()):
         lowest[c] = np.inf
     for i in range(rows.size()):
         for c in range(targets.problems()):
-            lowest[c] = min(lowest[c], targets.sign(i, c) * rows.dot(i, weights, c))
+            f = rows.dot(i, weights, c) + bias[c]
+            lowest[c] = min(lowest[c], targets.sign(i, c) * f)
 
 
 @Compiled

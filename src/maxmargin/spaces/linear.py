@@ -75,15 +75,17 @@ class LinearSpace(NamedTuple):
         """``w.x``."""
         return self.scalars[c].scale * rows.dot(i, self.weights, c)
 
-    def move(self, rows, i, c, y, shrink, step, f, xx, trial):
-        """``w <- shrink * w + step * y * x``, given ``f = w.x`` and ``xx = x.x`` from before.
+    def aim(self, rows, i, c, y, f, xx):
+        """The margin and the squared length of the vector that a step goes along: y * x itself."""
+        return y * f, xx
+
+    def move(self, rows, i, c, y, shrink, step, margin, xx, trial):
+        """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` and ``xx = x.x`` from before.
 
         Like `rescale`, says whether `tend` should be called before the next trial.
         """
-        mine = self.scalars[c]
-        if step < 0.0:
-            mine.lawful = 0.0
         due = shrink != 1.0 and self.rescale(c, shrink)
+        mine = self.scalars[c]
         scaled_step = step / mine.scale
         rows.add(i, self.weights, c, y * scaled_step)
         self.witness.follow(rows, i, c, y, step, scaled_step, trial)
@@ -94,13 +96,23 @@ class LinearSpace(NamedTuple):
         else:
             mine.negative += scaled_step
             mine.hidden_negative += hidden
-        cross, square = 2.0 * step * shrink * y * f, step * step * xx
+        return self.book(c, step, shrink * margin, xx) or due
+
+    def book(self, c, step, margin, xx):
+        """Keep the scalars true after a step of length ``step`` along a vector.
+
+        ``margin`` is the product of that vector with ``w`` as it was before the step, ``xx`` its squared length.
+        """
+        mine = self.scalars[c]
+        if step < 0.0:
+            mine.lawful = 0.0
+        cross, square = 2.0 * step * margin, step * step * xx
         mine.slop += ROUNDING * (mine.norm2 + abs(cross) + square)
         mine.norm2 = max(0.0, mine.norm2 + cross + square)
         if mine.slop > NORM_TOLERANCE * mine.norm2:
             self.sum_norm2(c)
         mine.updates += 1
-        return due or mine.updates == mine.next_mark
+        return mine.updates == mine.next_mark
 
     def rescale(self, c, factor):
         """``w <- factor * w``, in constant time."""
@@ -188,7 +200,7 @@ class LinearSpace(NamedTuple):
         return (norm + radius * excess) / (mass + excess)
 
 
-bridge("updates", "norm2", "look", "move", "rescale", "scale_vectors", "sum_norm2")
+bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "scale_vectors", "sum_norm2")
 bridge("tend", "bound", "imbalance_bound", inline=False)
 
 

@@ -1,0 +1,129 @@
+"""What a learner knows, and how it is shown rows: a space, its counts, and the rows' tail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin import examples
+from maxmargin.certificates import geometric_margins
+from maxmargin.core.loop import lowest_outputs, new_tally, present
+from maxmargin.core.rows import Tail
+from maxmargin.spaces.linear import bounds, new_linear_space, without_private_coordinates
+from maxmargin.spaces.pair import ELSEWHERE, new_pair_space, without_private_members
+
+
+class LinearModel:
+    """Weights whose intercept, if any, is the weight of one more coordinate.
+
+    Parameters
+    ----------
+    problems, width : int
+        Number of weight vectors and of features.
+    private : int
+        Number of rows with a private coordinate that is recorded (0: none).
+    tail : Tail
+        The coordinates of each row behind its features.
+    average : bool
+        Keep the mean of the weights over all trials, and predict by it?
+    """
+
+    def __init__(
+        self, problems: int, width: int, private: int, tail: Tail, average: bool = False
+    ) -> None:
+        self.tail = tail
+        self.average = average
+        self.tally = new_tally()
+        self.linear = new_linear_space(
+            problems, width, private=private, split=tail.offset > 0.0, average=average
+        )
+
+    @property
+    def space(self) -> Any:
+        return self.linear
+
+    def rows(self, X: Any) -> examples.Rows:
+        """The rows of ``X``, as the space sees them."""
+        return examples.as_rows(X, self.tail)
+
+    def begin(self) -> None:
+        """Rows are numbered anew from here on."""
+
+    def begin_stream(self) -> None:
+        """All rows from here on are new ones."""
+        self.begin()
+        if self.private_coordinates():
+            self.linear = without_private_coordinates(self.linear)
+
+    def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any) -> None:
+        """Let ``rule`` learn from the rows ``order``, in that order."""
+        present(rows, targets, order, rule, self.space, self.tally)
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def weights(self) -> np.ndarray:
+        """Weights to predict by: of the features, of the intercept's coordinate, of private ones."""
+        weights = self.linear.weights * self.linear.scalars.scale[:, None]
+        if self.average and self.tally.trials[0]:
+            weights -= self.linear.witness.average / self.tally.trials[0]
+        return weights
+
+    def coefficients(self) -> np.ndarray:
+        return self.weights()[:, : self.linear.width]
+
+    def intercepts(self) -> np.ndarray:
+        return self.tail.offset * self.weights()[:, self.linear.width]
+
+    def free_intercepts(self) -> np.ndarray:
+        """Intercepts that are not the weight of a coordinate."""
+        return np.zeros(self.linear.scalars.size)
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """The geometric margin on the rows, for each problem."""
+        weights = self.weights()
+        lowest = np.empty(weights.shape[0])
+        lowest_outputs(rows, targets, weights, self.free_intercepts(), lowest)
+        return geometric_margins(lowest, weights, self.linear.width)
+
+    def bounds(self) -> np.ndarray:
+        """Upper bounds on the best margin of the rows seen, for each problem."""
+        lowest = np.empty(self.linear.scalars.size)
+        bounds(self.space, self.tally.rr[0], self.tail.offset, lowest)
+        return lowest
+
+    def updates(self) -> int:
+        return int(self.linear.scalars.updates.sum())
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.linear.scalars.norm2).all())
+
+    def private_coordinates(self) -> int:
+        return self.linear.weights.shape[1] - self.linear.width - 1
+
+
+class PairModel(LinearModel):
+    """Weights with a free intercept, learnt from pairs of examples."""
+
+    def __init__(self, problems: int, width: int, private: int, tail: Tail) -> None:
+        super().__init__(problems, width, private, tail._replace(offset=0.0))
+        self.pair = new_pair_space(self.linear)
+
+    @property
+    def space(self) -> Any:
+        return self.pair
+
+    def begin(self) -> None:
+        numbers = self.pair.numbers
+        numbers[numbers >= 0] = ELSEWHERE
+
+    def begin_stream(self) -> None:
+        if self.private_coordinates():
+            self.linear = without_private_coordinates(self.linear)
+            self.pair = without_private_members(self.pair, self.linear)
+        self.begin()
+
+    def intercepts(self) -> np.ndarray:
+        return self.pair.bias.copy()
+
+    def free_intercepts(self) -> np.ndarray:
+        return self.pair.bias

@@ -1,0 +1,162 @@
+"""The space of a learner with a true intercept, which steps along pairs of examples.
+
+Kept beside the weights are the last positive and the last negative example that brought an update. A step goes
+along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels; afterwards the
+intercept is set so that both have the same margin, and a rule that puts ``z`` on margin 1 (ROMMA, AMIRA)
+puts both of them there. So the intercept is learnt without a price on its size, and shifting all
+examples changes nothing but the intercept. (K. Ishibashi, K. Hatano and M. Takeda, "Online learning of
+approximate maximum p-norm margin classifiers with bias", COLT 2008, section 3.2.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import bridge
+from maxmargin.spaces.linear import LinearSpace
+
+POSITIVE, NEGATIVE = 0, 1
+# Instead of the number of a row: a member that is no row of this call, or none yet.
+ELSEWHERE, NOBODY = -1, -2
+# Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' is rounding error.
+SAME_POINT = 1e-15
+
+
+class PairSpace(NamedTuple):
+    """A linear space in which examples act in pairs.
+
+    Attributes
+    ----------
+    linear : the weights, which know nothing of intercepts
+    bias : the intercept of each problem
+    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1
+    numbers : their row numbers, or ELSEWHERE or NOBODY
+    squares : their ``x.x``
+    private : the weights in their private coordinates where these are not recorded, over the scale
+    """
+
+    linear: LinearSpace
+    bias: np.ndarray
+    members: np.ndarray
+    numbers: np.ndarray
+    squares: np.ndarray
+    private: np.ndarray
+
+    def problems(self):
+        return self.bias.size
+
+    def updates(self, c):
+        return self.linear.updates(c)
+
+    def norm2(self, c):
+        return self.linear.norm2(c)
+
+    def look(self, rows, i, c):
+        """``w.x + b``."""
+        return self.linear.look(rows, i, c) + self.bias[c]
+
+    def aim(self, rows, i, c, y, f, xx):
+        """Let x replace the member of its class; the margin and the squared length of the new ``z``.
+
+        The other member has margin 1, so ``w.z`` is the mean of 1 and the margin of x. The first of all
+        examples becomes a member without an update: until its rival comes, it alone decides.
+        """
+        mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
+        if self.numbers[c, other] == NOBODY:
+            self.adopt(rows, i, c, mine, xx)
+            self.bias[c] = y
+            return 1.0, 0.0
+        scale2 = xx + self.squares[c, other]
+        along2 = 0.25 * (scale2 - 2.0 * rows.dot(i, self.members, 2 * c + other))
+        if along2 <= SAME_POINT * scale2:
+            self.linear.scalars[c].bound = 0.0  # one point with both labels: nothing separates it
+            return 1.0, 0.0
+        self.adopt(rows, i, c, mine, xx)
+        # At w = 0 the intercept alone decided, and gave the other member its margin.
+        return (0.5 * (1.0 + y * f) if self.linear.norm2(c) > 0.0 else 0.0), along2
+
+    def adopt(self, rows, i, c, side, xx):
+        """Make row ``i`` the member of its side."""
+        at = 2 * c + side
+        if self.numbers[c, side] == i:
+            return
+        if self.numbers[c, side] >= 0:
+            rows.add(self.numbers[c, side], self.members, at, -1.0)  # leaves exact zeros
+        else:
+            for j in range(self.members.shape[1]):
+                self.members[at, j] = 0.0
+        rows.add(i, self.members, at, 1.0)
+        self.numbers[c, side] = i
+        self.squares[c, side] = xx
+        self.private[c, side] = 0.0
+
+    def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
+        """``w <- shrink * w + step * z``, and the intercept that gives both members the same margin."""
+        due = shrink != 1.0 and self.rescale(c, shrink)
+        mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
+        scalars, weights = self.linear.scalars[c], self.linear.weights
+        half = 0.5 * y * step / scalars.scale
+        rows.add(i, weights, c, half)
+        if self.numbers[c, other] >= 0:
+            rows.add(self.numbers[c, other], weights, c, -half)
+        else:
+            for j in range(weights.shape[1]):
+                weights[c, j] -= half * self.members[2 * c + other, j]
+        if rows.tail.hidden_square(i, weights, self.linear.width) > 0.0:
+            self.add_private(c, mine, half * rows.tail.private)
+            self.add_private(c, other, -half * rows.tail.private)
+        scalars.positive += step / scalars.scale  # all mass is on pairs
+        # -(w'.x + w'.o)/2 for the members x and o, where w.x + b = y (2 margin - 1), w.o + b = -y.
+        apart = self.squares[c, mine] - self.squares[c, other]
+        self.bias[c] = shrink * (self.bias[c] + y * (1.0 - margin)) - 0.25 * y * step * apart
+        return self.linear.book(c, step, shrink * margin, along2) or due
+
+    def add_private(self, c, side, amount):
+        """Add to the weight in a member's private coordinate, and keep the sum of all squares."""
+        before = self.private[c, side]
+        self.private[c, side] = before + amount
+        self.linear.scalars[c].hidden_positive += amount * (2.0 * before + amount)
+
+    def rescale(self, c, factor):
+        """``w <- factor * w``; the intercept follows in `move`."""
+        if factor == 0.0:
+            self.private[c, POSITIVE] = 0.0
+            self.private[c, NEGATIVE] = 0.0
+        return self.linear.rescale(c, factor)
+
+    def tend(self, c, rr, offset):
+        scale = self.linear.scalars[c].scale
+        self.linear.tend(c, rr, offset)
+        if self.linear.scalars[c].scale != scale:  # it was folded into the vectors
+            self.private[c, POSITIVE] *= scale
+            self.private[c, NEGATIVE] *= scale
+
+    def bound(self, c, rr, offset):
+        return self.linear.bound(c, rr, offset)
+
+
+bridge("adopt", "add_private")
+
+
+def new_pair_space(linear: LinearSpace) -> PairSpace:
+    """A space of pairs at w = 0, over a linear space without intercept."""
+    problems, size = linear.weights.shape
+    return PairSpace(
+        linear=linear,
+        bias=np.zeros(problems),
+        members=np.zeros((2 * problems, size)),
+        numbers=np.full((problems, 2), NOBODY),
+        squares=np.zeros((problems, 2)),
+        private=np.zeros((problems, 2)),
+    )
+
+
+def without_private_members(space: PairSpace, linear: LinearSpace) -> PairSpace:
+    """The same pairs over ``linear``, from which the private coordinates have been removed."""
+    private = space.private.copy()
+    for c, side in np.argwhere(space.numbers >= 0):
+        private[c, side] = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
+    members = np.ascontiguousarray(space.members[:, : linear.width + 1])
+    return space._replace(linear=linear, members=members, private=private)
