@@ -25,6 +25,7 @@ from maxmargin.certificates import Certificate
 from maxmargin.core.rows import Tail
 from maxmargin.models import LinearModel
 from maxmargin.progress import bar
+from maxmargin.schedule import Schedule
 
 # One call of the compiled loop takes some milliseconds: short enough to show progress and to be
 # interrupted, long enough for the call itself not to count.
@@ -37,10 +38,11 @@ fit_intercept : bool, default=True
         The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
         only.
     soft_margin : float, default=0.0
-        Add this to the diagonal of the Gram matrix of the training rows (lambda of the 2-norm soft
-        margin, ``C = 1 / (2 lambda)`` of the squared hinge loss), which makes any data separable: row
-        i gets a coordinate of its own, sqrt(lambda). Margins and certificates are then about the rows with
-        that coordinate. In `fit` a row is itself in every pass; `partial_fit` takes each row for a new one.
+        The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
+        ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of its own,
+        sqrt(lambda), which makes any data separable; margins and certificates are about the rows
+        with that coordinate. In `fit` a row stays itself in every pass; `partial_fit` takes each
+        row for a new one.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
     tol : float, default=None
@@ -240,8 +242,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             before = self.classes_.tolist(), old.linear.width, old.private_coordinates()
             if before != (now := (classes.tolist(), width, private)):
                 raise ValueError(
-                    "warm_start needs the classes, the number of features and, with a soft margin, the "
-                    f"number of rows of the last fit: {before}, got {now}."
+                    "warm_start needs the classes, the number of features and, with a soft margin, "
+                    f"the number of rows of the last fit: {before}, got {now}."
                 )
             # A copy: the old one stays whole if something fails.
             self._model: LinearModel = copy.deepcopy(self._fitted_model())
@@ -259,37 +261,48 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self._model = self._new_model(problems, width, private, tail)
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
-        model, rule, count = self._model, self._rule(), rows.size()
-        order = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
+        """Present rows until nothing is left to learn, or as many as `max_iter` passes have."""
+        count, presented, next_check = rows.size(), 0, 1
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        schedule = Schedule(count, self.shuffle, random)
         rows_per_call = max(1, VALUES_PER_CALL * count // max(size, 1))
-        next_check = 1
+        name = type(self).__name__
         self.n_iter_, self.converged_ = 0, False
         with (
             self._measured_at_the_end(rows, targets),
-            bar(
-                type(self).__name__, self.max_iter, "passes", enabled=bool(self.verbose)
-            ) as advance,
+            bar(name, self.max_iter, "passes", enabled=bool(self.verbose)) as advance,
         ):
-            while self.n_iter_ < self.max_iter and not self.converged_:
-                updates = self.n_updates_
-                if self.shuffle:
-                    random.shuffle(order)
-                for start in range(0, count, rows_per_call):
+
+            def learn(order: np.ndarray) -> int:
+                """Present the rows ``order``; the number of updates."""
+                nonlocal presented
+                before = self._model.updates()
+                for start in range(0, order.size, rows_per_call):
                     part = order[start : start + rows_per_call]
-                    model.present(rows, targets, part, rule)
-                    advance(part.size / count, note=f"{self.n_updates_:,} updates")
-                if not model.is_finite():
-                    raise ValueError(
-                        f"{self!r} diverged: the weights are no longer finite numbers."
+                    self._model.present(
+                        rows, targets, part, self._rule(), schedule.touched, schedule.stamp
                     )
-                self.n_iter_ += 1
-                self.converged_ = self._settles and self.n_updates_ == updates
-                if self.tol is not None and self.n_iter_ == next_check:
+                    presented += part.size
+                    advance(part.size / count, note=f"{self._model.updates():,} updates")
+                self.n_iter_ = -(-presented // count)
+                return self._model.updates() - before
+
+            while True:
+                updates = learn(schedule.everything())
+                if not self._model.is_finite():
+                    raise ValueError(f"{self!r} diverged: its weights are not finite any more.")
+                self.converged_ = self._settles and updates == 0
+                if self.tol is not None and self.n_iter_ >= next_check:
                     self._measure(rows, targets)
                     self.converged_ |= self.certificate_.ratio >= 1.0 - self.tol
                     # Looking costs a pass: do it each time the passes have grown by an eighth.
-                    next_check += max(1, next_check // 8)
+                    next_check = self.n_iter_ + max(1, self.n_iter_ // 8)
+                if self.converged_ or self.n_iter_ >= self.max_iter:
+                    break
+                if self._settles and self.shuffle:
+                    # Leave room for a full pass at the end.
+                    for order in schedule.recent(most=(self.max_iter - self.n_iter_ - 1) * count):
+                        learn(order)
         self._warn_if_unfinished()
 
     @contextlib.contextmanager

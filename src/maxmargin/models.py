@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin import examples
 from maxmargin.certificates import geometric_margins
-from maxmargin.core.loop import lowest_outputs, new_tally, present
+from maxmargin.core.loop import NO_ROWS, lowest_outputs, new_tally, present
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.linear import bounds, new_linear_space, without_private_coordinates
 from maxmargin.spaces.pair import ELSEWHERE, new_pair_space, without_private_members
@@ -56,9 +56,17 @@ class LinearModel:
         if self.private_coordinates():
             self.linear = without_private_coordinates(self.linear)
 
-    def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any) -> None:
-        """Let ``rule`` learn from the rows ``order``, in that order."""
-        present(rows, targets, order, rule, self.space, self.tally)
+    def present(
+        self,
+        rows: Any,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        touched: np.ndarray = NO_ROWS,
+        stamp: int = 0,
+    ) -> None:
+        """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
+        present(rows, targets, order, rule, self.space, self.tally, touched, stamp)
 
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from sklearn.utils._param_validation import Interval
 
-from maxmargin.core.rule import rule
 from maxmargin.core.rows import Tail
+from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.models import LinearModel
 

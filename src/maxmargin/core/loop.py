@@ -18,13 +18,16 @@ LARGEST_XX = 1e100
 TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("rr", "f8")])
 
 
+NO_ROWS = np.empty(0, np.int32)
+
+
 def new_tally() -> np.recarray:
     """Counts that all problems share: trials, mistakes, and the largest x.x so far."""
     return np.zeros(1, TALLY).view(np.recarray)
 
 
 @Compiled
-def learn(rows, targets, order, start, rule, space, tally):  # type: ignore[no-untyped-def]
+def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # type: ignore[no-untyped-def]
     """Present the rows ``order[start:]``, in that order, until the space asks to be tended.
 
     Returns the number of rows of ``order`` that are done, and whether the space asked. A zero row
@@ -61,6 +64,8 @@ def learn(rows, targets, order, start, rule, space, tally):  # type: ignore[no-u
                 shrink, step = rule.step(seen)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = rule.project(space.norm2(c))
+                if i < touched.size:
+                    touched[i] = stamp
             else:
                 shrink = rule.rest(seen)
             if shrink != 1.0:
@@ -85,12 +90,14 @@ def present(
     rule: Any,
     space: Any,
     tally: np.recarray,
+    touched: np.ndarray = NO_ROWS,
+    stamp: int = 0,
     learn: Callable[..., tuple[int, bool]] = learn,
 ) -> None:
     """Present the rows ``order``, once each and in that order, to the rule."""
     done = 0
     while done < order.size:
-        done, due = learn(rows, targets, order, done, rule, space, tally)
+        done, due = learn(rows, targets, order, done, rule, space, tally, touched, stamp)
         if due:
             tend(space, tally[0].rr, rows.tail.offset)
 

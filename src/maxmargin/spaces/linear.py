@@ -80,7 +80,7 @@ class LinearSpace(NamedTuple):
         return y * f, xx
 
     def move(self, rows, i, c, y, shrink, step, margin, xx, trial):
-        """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` and ``xx = x.x`` from before.
+        """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` from before and ``xx = x.x``.
 
         Like `rescale`, says whether `tend` should be called before the next trial.
         """
@@ -101,7 +101,8 @@ class LinearSpace(NamedTuple):
     def book(self, c, step, margin, xx):
         """Keep the scalars true after a step of length ``step`` along a vector.
 
-        ``margin`` is the product of that vector with ``w`` as it was before the step, ``xx`` its squared length.
+        ``margin`` is the product of that vector with ``w`` as it was before the step, ``xx`` its
+        squared length.
         """
         mine = self.scalars[c]
         if step < 0.0:

@@ -1,11 +1,12 @@
 """The space of a learner with a true intercept, which steps along pairs of examples.
 
-Kept beside the weights are the last positive and the last negative example that brought an update. A step goes
-along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels; afterwards the
-intercept is set so that both have the same margin, and a rule that puts ``z`` on margin 1 (ROMMA, AMIRA)
-puts both of them there. So the intercept is learnt without a price on its size, and shifting all
-examples changes nothing but the intercept. (K. Ishibashi, K. Hatano and M. Takeda, "Online learning of
-approximate maximum p-norm margin classifiers with bias", COLT 2008, section 3.2.)
+Kept beside the weights are the last positive and the last negative example that brought an update.
+A step goes along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels;
+afterwards the intercept is set so that both have the same margin, and a rule that puts ``z`` on
+margin 1 (ROMMA, AMIRA) puts both of them there. So the intercept is learnt without a price on its
+size, and shifting all examples changes nothing but the intercept. (K. Ishibashi, K. Hatano and M.
+Takeda, "Online learning of approximate maximum p-norm margin classifiers with bias", COLT 2008,
+section 3.2.)
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ class PairSpace(NamedTuple):
         return self.linear.look(rows, i, c) + self.bias[c]
 
     def aim(self, rows, i, c, y, f, xx):
-        """Let x replace the member of its class; the margin and the squared length of the new ``z``.
+        """Let x replace the member of its class; margin and squared length of the new ``z``.
 
-        The other member has margin 1, so ``w.z`` is the mean of 1 and the margin of x. The first of all
-        examples becomes a member without an update: until its rival comes, it alone decides.
+        The other member has margin 1, so ``w.z`` is the mean of 1 and the margin of x. The first of
+        all examples becomes a member without an update: until its rival comes, it alone decides.
         """
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         if self.numbers[c, other] == NOBODY:
@@ -93,7 +94,7 @@ class PairSpace(NamedTuple):
         self.private[c, side] = 0.0
 
     def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
-        """``w <- shrink * w + step * z``, and the intercept that gives both members the same margin."""
+        """``w <- shrink * w + step * z``, and the intercept that gives both members one margin."""
         due = shrink != 1.0 and self.rescale(c, shrink)
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         scalars, weights = self.linear.scalars[c], self.linear.weights
