@@ -39,9 +39,9 @@ fit_intercept : bool, default=True
         only.
     soft_margin : float, default=0.0
         The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
-        ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of its own,
-        sqrt(lambda), which makes any data separable; margins and certificates are about the rows
-        with that coordinate. In `fit` a row stays itself in every pass; `partial_fit` takes each
+        ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
+        its own, sqrt(lambda), which makes any data separable; margins and certificates are about
+        the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit` takes each
         row for a new one.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
@@ -228,7 +228,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Validate the hyper-parameters, unless they are those of the last time."""
-        values = [self.__dict__[name] for name in self._parameter_constraints]
+        values = [getattr(self, name) for name in self._parameter_constraints]
         if values != self.__dict__.get("_checked_parameters"):
             self._validate_params()
             self._checked_parameters = values
@@ -299,7 +299,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                     next_check = self.n_iter_ + max(1, self.n_iter_ // 8)
                 if self.converged_ or self.n_iter_ >= self.max_iter:
                     break
-                if self._settles and self.shuffle:
+                if self._settles and self.shuffle and not self._model.average:
                     # Leave room for a full pass at the end.
                     for order in schedule.recent(most=(self.max_iter - self.n_iter_ - 1) * count):
                         learn(order)

@@ -70,7 +70,7 @@ class LinearModel:
 
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:
-        """Weights to predict by: of the features, of the intercept's coordinate, of private ones."""
+        """Weights to predict by: of the features, the intercept's coordinate, the private ones."""
         weights = self.linear.weights * self.linear.scalars.scale[:, None]
         if self.average and self.tally.trials[0]:
             weights -= self.linear.witness.average / self.tally.trials[0]

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.models import LinearModel, PairModel
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
@@ -43,6 +45,9 @@ class AMIRA(OnlineClassifier):
     epsilon : float, default=0.1
         How far below 1 a margin may stay uncorrected, between 0 and 1. Smaller values give larger
         margins and more updates.
+    intercept : {"coordinate", "pair"}, default="coordinate"
+        How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
+        a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates.
     <shared>
 
     Notes
@@ -50,7 +55,8 @@ class AMIRA(OnlineClassifier):
     Guarantee on separable data: at most `max_updates` updates, ``|w| <= (2 - epsilon) / gamma`` at
     all times, and on return at least the fraction `margin_fraction` of the best margin gamma. In
     practice the margin is often much better, but AMIRA need not approach the best one; `ROMMA`
-    does.
+    does. With pairs the same holds for ``epsilon / 2``, half differences of examples, and the
+    geometric margin.
 
     References
     ----------
@@ -68,14 +74,20 @@ class AMIRA(OnlineClassifier):
     """
 
     epsilon: float = 0.1
+    intercept: str = "coordinate"
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
+        "intercept": [StrOptions({"coordinate", "pair"})],
     }
 
     def _rule(self) -> AMIRARule:
         return AMIRARule(float(self.epsilon))
+
+    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+        in_pairs = self.fit_intercept and self.intercept == "pair"
+        return (PairModel if in_pairs else LinearModel)(problems, width, private, tail)
 
     @staticmethod
     def max_updates(epsilon: float, radius: float, margin: float) -> float:

@@ -39,9 +39,9 @@ class PUMMA(OnlineClassifier):
     Notes
     -----
     Guarantee on separable data: at most `max_updates` updates after the first pair, and on return
-    at least ``1 - delta`` of the best margin with intercept. ``1 / |w|`` bounds that margin at all times,
-    so the smallest output is itself the certified ratio. A point that occurs with both labels
-    cannot be separated: the bound of the certificate is then 0 (unless there is a `soft_margin`).
+    at least ``1 - delta`` of the best margin with intercept. ``1 / |w|`` bounds that margin at all
+    times, so the smallest output is itself the certified ratio. A point that occurs with both
+    labels cannot be separated: the certificate's bound is then 0 (unless there is a `soft_margin`).
 
     References
     ----------
@@ -57,7 +57,7 @@ class PUMMA(OnlineClassifier):
     """
 
     delta: float = 0.1
-    intercept_scaling: ClassVar[float] = 1.0  # there is no coordinate to scale
+    intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]  # no coordinate to scale
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
@@ -76,8 +76,8 @@ class PUMMA(OnlineClassifier):
     def max_updates(delta: float, diameter: float, margin: float) -> float:
         """``1 + ((D / gamma)**2 - 4) / delta**2``: no more updates, in any number of passes.
 
-        ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the best
-        margin gamma with intercept.
+        ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
+        best margin gamma with intercept.
         """
         return 1.0 + ((diameter / margin) ** 2 - 4.0) / delta**2
 

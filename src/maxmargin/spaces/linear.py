@@ -80,7 +80,7 @@ class LinearSpace(NamedTuple):
         return y * f, xx
 
     def move(self, rows, i, c, y, shrink, step, margin, xx, trial):
-        """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` from before and ``xx = x.x``.
+        """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` before and ``xx = x.x``.
 
         Like `rescale`, says whether `tend` should be called before the next trial.
         """
