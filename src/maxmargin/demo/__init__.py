@@ -1,0 +1,43 @@
+"""The demo: every learner on small data, as tables in the terminal and as one page of plots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from maxmargin.demo.page import render
+from maxmargin.demo.problems import Problem, all_problems
+from maxmargin.demo.table import print_tables
+from maxmargin.demo.training import all_learners, train
+from maxmargin.progress import bar
+
+__all__ = ["run"]
+
+
+def run(
+    out: Path,
+    problems: Sequence[Problem] | None = None,
+    learners: Sequence[str] | None = None,
+) -> None:
+    """Train, write the page ``out``, and print the tables.
+
+    Parameters
+    ----------
+    out : Path
+    problems : sequence of Problem, default=None
+        None means `all_problems`.
+    learners : sequence of str, default=None
+        Names of public learners; None means all of them.
+    """
+    began = time.perf_counter()
+    problems = all_problems() if problems is None else problems
+    learners = all_learners() if learners is None else learners
+    fits = len(problems) * len(learners)
+    with bar("demo", fits, "fits") as advance:
+        outcomes = {problem: train(problem, learners, advance) for problem in problems}
+        advance(0, note="drawing the page")
+        page = render(outcomes)
+    out.write_text(page, encoding="utf-8")
+    seconds = time.perf_counter() - began
+    print_tables(outcomes, f"{fits} fits in {seconds:.0f} s. The plots are in {out}")

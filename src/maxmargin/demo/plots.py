@@ -1,0 +1,191 @@
+"""The pictures of the page: SVG whose colours follow the page's theme."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from maxmargin.demo.problems import Problem
+from maxmargin.demo.training import Outcome, best_margin
+
+# Matplotlib wants colours, the page has CSS variables: each of these stands for one.
+INK, MUTED, LINE, MARGIN, BOUND = (f"#0000{n:02x}" for n in range(1, 6))
+VARIABLES = {
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    LINE: "var(--line)",
+    MARGIN: "var(--margin)",
+    BOUND: "var(--bound)",
+}
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "maxmargin",  # the same page from the same numbers
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": LINE,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "xtick.major.size": 2,
+    "ytick.major.size": 2,
+    "lines.linewidth": 1.6,
+    "lines.solid_capstyle": "round",
+}
+# The pictures of runs reach up to this multiple of the best possible margin.
+HEADROOM = 2.5
+DOTTED = (0, (1, 2))
+
+_serial = count()
+
+
+# ----------------------------------------------------------------------------------- margin, bound
+def run_plot(one: Outcome, outcomes: Sequence[Outcome]) -> str:
+    """Margin and bound against the updates; ``outcomes`` are all that share the scales."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(2.4, 1.75))
+        axes = figure.add_axes((0.185, 0.15, 0.785, 0.82))
+        _draw_run(axes, one, _frame(outcomes))
+        return _as_svg(figure, f"{one.name}: margin and bound against the number of updates")
+
+
+def explained_run_plot(one: Outcome) -> str:
+    """The same, larger and with labels."""
+    with mpl.rc_context({**STYLE, "font.size": 11}):
+        figure = Figure(figsize=(5.2, 3.1))
+        axes = figure.add_axes((0.08, 0.17, 0.89, 0.81))
+        _draw_run(axes, one, _frame([one]))
+        _label_run(axes, one)
+        return _as_svg(figure, f"{one.name}: margin and bound approach each other")
+
+
+class Frame(NamedTuple):
+    """The part that a picture of a run shows.
+
+    Attributes
+    ----------
+    first, last : numbers of updates
+    best : the best margin, as far as it is known
+    """
+
+    first: int
+    last: int
+    best: float
+
+
+def _frame(outcomes: Sequence[Outcome]) -> Frame:
+    """From where the first bound comes into sight, and before any run ends."""
+    best = best_margin(outcomes)[1]
+    in_sight = [m.updates for one in outcomes for m in one.moments if m.bound <= HEADROOM * best]
+    ends = [one.clf.n_updates_ for one in outcomes]
+    return Frame(min(*in_sight, *ends), max(ends), best)
+
+
+def _draw_run(axes: Any, one: Outcome, frame: Frame) -> None:
+    best = frame.best
+    updates, margins, bounds = _run_of(one, best)
+    axes.axhline(best, color=MUTED, linewidth=0.8, linestyle=DOTTED)
+    axes.fill_between(updates, np.maximum(margins, 0), bounds, color=BOUND, alpha=0.12, lw=0)
+    for values, color in ((bounds, BOUND), (margins, MARGIN)):
+        axes.plot(updates, values, color=color)
+        axes.plot(updates[-1], values[-1], "o", color=color, markersize=3.5, clip_on=False)
+    axes.set_xscale("log")
+    axes.set_xlim(0.8 * frame.first, 1.2 * frame.last)
+    axes.set_ylim(0.0, HEADROOM * best)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(_thousands))
+    axes.yaxis.set_major_locator(FixedLocator([0.0, best]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+
+
+def _run_of(one: Outcome, best: float) -> tuple[np.ndarray, ...]:
+    updates, margins, bounds = np.array(one.moments).T
+    return updates, margins, np.minimum(bounds, 2.0 * HEADROOM * best)  # infinity: out of sight
+
+
+def _thousands(value: float, _: object = None) -> str:
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
+def _label_run(axes: Any, one: Outcome) -> None:
+    bound = one.clf.certificate_.bound
+    updates, margins, bounds = _run_of(one, bound)
+    crossing = np.flatnonzero(bounds <= 1.6 * bound)[0]
+    axes.annotate(
+        "no hyperplane has a margin above this",
+        (updates[crossing], bounds[crossing]),
+        (10, 6),
+        textcoords="offset points",
+        color=BOUND,
+    )
+    axes.annotate(
+        "the margin reached",
+        (updates[-1], margins[-1]),
+        (0, -36),
+        textcoords="offset points",
+        color=MARGIN,
+        ha="right",
+    )
+    axes.set_xlabel("updates", color=MUTED)
+
+
+# --------------------------------------------------------------------------------------- the plane
+def plane_plot(one: Outcome, problem: Problem) -> str:
+    """The boundary between two classes in the plane, and the margin on both sides of it."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(2.4, 2.4))
+        axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
+        _draw_boundary(axes, one, problem.X)
+        _draw_points(axes, one, problem)
+        axes.set_axis_off()
+        return _as_svg(figure, f"{one.name}: boundary and margin in the plane")
+
+
+def _draw_boundary(axes: Any, one: Outcome, X: np.ndarray) -> None:
+    (normal,), (intercept,) = one.clf.coef_, one.clf.intercept_
+    norm, middle = np.linalg.norm(normal), X.mean(axis=0)
+    unit = normal / norm
+    foot = middle - (unit @ middle + intercept / norm) * unit
+    far = 2.0 * np.ptp(X) * np.array([[-unit[1], unit[0]], [unit[1], -unit[0]]])
+    margin = max(one.clf.certificate_.margin, 0.0) * unit
+
+    axes.plot(*(foot + far).T, color=INK)
+    for edge in (foot + margin, foot - margin):
+        axes.plot(*(edge + far).T, color=MUTED, linewidth=0.8, linestyle="--")
+    corners = np.concatenate([foot + margin + far, foot - margin + far[::-1]])
+    axes.fill(*corners.T, color=MUTED, alpha=0.12, linewidth=0)
+
+
+def _draw_points(axes: Any, one: Outcome, problem: Problem) -> None:
+    for label, color in zip(one.clf.classes_, (BOUND, MARGIN), strict=True):
+        axes.plot(*problem.X[problem.y == label].T, "o", color=color, markersize=3.5, mew=0)
+    middle, half = problem.X.mean(axis=0), 0.53 * np.ptp(problem.X, axis=0).max()
+    axes.set_xlim(middle[0] - half, middle[0] + half)
+    axes.set_ylim(middle[1] - half, middle[1] + half)
+
+
+# --------------------------------------------------------------------------------- into the page
+def _as_svg(figure: Figure, title: str) -> str:
+    """The figure as an element of the page: own ids, the page's colours and font, a name."""
+    file = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(file, format="svg", transparent=True, metadata=nothing)
+    _, _, body = file.getvalue().partition("</defs>")  # before it: prologue and style
+    body = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{next(_serial)}-", body)
+    body = re.sub(r'font-family: [^;"]*; ?', "", body).replace("xlink:href", "href")
+    for color, variable in VARIABLES.items():
+        body = body.replace(color, variable)
+    width, height = 72.0 * figure.get_size_inches()
+    box = f"0 0 {width:g} {height:g}"
+    return f'<svg viewBox="{box}" role="img" aria-label="{title}">{body}'

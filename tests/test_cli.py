@@ -1,0 +1,187 @@
+"""The command: exit codes, messages, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import maxmargin
+import maxmargin.demo
+from maxmargin.cli import main
+from maxmargin.demo import problems
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command; the exit code, what it printed, and what it complained about."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["maxmargin", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def tiny_demo(monkeypatch):
+    monkeypatch.setattr(
+        maxmargin.demo, "all_problems", lambda: [problems.r_of_k(rows=60, max_iter=4)]
+    )
+    monkeypatch.setattr(maxmargin.demo, "all_learners", lambda: ["Perceptron", "ROMMA"])
+
+
+@pytest.fixture
+def no_demo(monkeypatch):
+    """Fail if the training starts."""
+
+    def started(out):
+        raise AssertionError("the training has started")
+
+    monkeypatch.setattr(maxmargin.demo, "run", started)
+
+
+def python(program, *arguments):
+    environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def test_version(command):
+    assert command("--version") == (0, f"maxmargin {maxmargin.__version__}\n", "")
+
+
+def test_help_names_the_commands(command):
+    code, printed, _ = command("--help")
+    assert code == 0
+    assert "demo" in printed
+
+
+def test_unknown_command(command):
+    code, _, errors = command("fly")
+    assert code == 2
+    assert "fly" in errors
+
+
+def test_python_m_is_the_command():
+    command = [sys.executable, "-m", "maxmargin", "--version"]
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert (process.returncode, process.stdout) == (0, f"maxmargin {maxmargin.__version__}\n")
+
+
+def test_demo_writes_the_page(command, tiny_demo, tmp_path):
+    out = tmp_path / "page.html"
+    code, printed, errors = command("demo", "--out", out)
+    assert (code, errors) == (0, "")
+    assert "ROMMA(delta=0.1)" in printed
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_demo_writes_into_the_current_folder(command, tiny_demo, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command("demo")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["maxmargin-demo.html"]
+
+
+@pytest.mark.parametrize("out", ["", "missing/page.html", "file/page.html"])
+def test_unwritable_page_is_noticed_before_the_work(command, no_demo, tmp_path, out):
+    (tmp_path / "file").write_text("")
+    code, printed, errors = command("demo", "--out", tmp_path / out)
+    assert (code, printed) == (1, "")
+    assert errors.startswith(f"maxmargin: cannot write {tmp_path / out}: ")
+    assert errors.count("\n") == 1
+
+
+def test_trouble_in_the_end_is_one_line(command, monkeypatch, tmp_path):
+    def full(out):
+        raise OSError(28, "No space left on device", str(out))
+
+    monkeypatch.setattr(maxmargin.demo, "run", full)
+    code, _, errors = command("demo", "--out", tmp_path / "page.html")
+    assert code == 1
+    assert "No space left on device" in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(("module", "extra"), [("matplotlib", "plots"), ("rich", "cli")])
+def test_missing_extra(command, no_demo, monkeypatch, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    code, printed, errors = command("demo")
+    assert (code, printed) == (1, "")
+    assert errors == f"maxmargin: this command needs {module}: pip install 'maxmargin[{extra}]'\n"
+
+
+def test_missing_typer():
+    program = "import sys; sys.modules['typer'] = None; import maxmargin.cli"
+    process = python(program)
+    printed, errors = process.communicate()
+    assert (process.returncode, printed) == (1, "")
+    assert errors == "maxmargin: this command needs typer: pip install 'maxmargin[cli]'\n"
+
+
+def interrupted(out):
+    raise KeyboardInterrupt
+
+
+def test_interrupt_leaves_no_page(command, monkeypatch, tmp_path):
+    monkeypatch.setattr(maxmargin.demo, "run", interrupted)
+    code, printed, errors = command("demo", "--out", tmp_path / "page.html")
+    assert (code, printed, errors) == (130, "", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
+    monkeypatch.setattr(maxmargin.demo, "run", interrupted)
+    (tmp_path / "page.html").write_text("old")
+    assert command("demo", "--out", tmp_path / "page.html")[0] == 130
+    assert (tmp_path / "page.html").read_text() == "old"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
+def test_ctrl_c(tmp_path):
+    program = """
+import sys, time
+import maxmargin.cli, maxmargin.demo
+
+def train_for_ever(problem, learners, advance):
+    print("training", flush=True)
+    while True:
+        time.sleep(0.01)
+
+maxmargin.demo.train = train_for_ever
+maxmargin.cli.main()
+"""
+    process = python(program, "demo", "--out", tmp_path / "page.html")
+    assert process.stdout.readline() == "training\n"
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=30)
+    assert (process.returncode, printed, errors) == (130, "", "interrupted\n")
+
+
+def test_pipe_gets_plain_text(tmp_path):
+    program = """
+import sys
+import maxmargin.cli, maxmargin.demo
+from maxmargin.demo import problems
+
+maxmargin.demo.all_problems = lambda: [problems.r_of_k(rows=60, max_iter=4)]
+maxmargin.demo.all_learners = lambda: ["Perceptron", "ROMMA"]
+maxmargin.cli.main()
+"""
+    process = python(program, "demo", "--out", tmp_path / "page.html")
+    printed, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert "ROMMA(delta=0.1)" in printed
+    assert "\x1b" not in printed
+    assert "\r" not in printed

@@ -1,0 +1,261 @@
+"""The demo in a small form: what it trains, what it draws, what it prints."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import ClassifierMixin
+
+import maxmargin
+from maxmargin import Certificate
+from maxmargin.demo import problems, run, table, training
+from maxmargin.demo.plots import VARIABLES
+
+VOID_ELEMENTS = {"meta", "wbr"}
+
+
+def silent(amount, note=""):
+    """Show no progress."""
+
+
+class Outline(HTMLParser):
+    """The elements of a page in order, checked to be properly nested."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID_ELEMENTS:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID_ELEMENTS:
+            assert self.open.pop() == tag
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def tiny_problems():
+    return [
+        problems.r_of_k(rows=60, max_iter=4),
+        problems.plane(rows=30, max_iter=4),
+        problems.breast_cancer(max_iter=2),
+    ]
+
+
+@pytest.fixture(scope="module")
+def page(tiny_problems, tmp_path_factory):
+    """The page that all learners make of the tiny problems."""
+    out = tmp_path_factory.mktemp("demo") / "page.html"
+    run(out, tiny_problems)
+    return out.read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------- what is trained
+def test_every_public_classifier_takes_part():
+    public = [getattr(maxmargin, name) for name in maxmargin.__all__]
+    classifiers = {
+        thing.__name__
+        for thing in public
+        if inspect.isclass(thing) and issubclass(thing, ClassifierMixin)
+    }
+    assert set(training.all_learners()) == classifiers
+    assert "ROMMA" in classifiers
+
+
+def test_problems_are_ready_for_one_compilation():
+    each = problems.all_problems()
+    assert [problem.name for problem in each] == [
+        "r-of-k",
+        "Separable cloud",
+        "Plane",
+        "Breast cancer",
+        "Digits",
+    ]
+    for problem in each:
+        assert problem.X.dtype == np.float64
+        assert problem.X.flags.c_contiguous
+        assert set(problem.y_test) == set(problem.y)
+        assert problem.radius == pytest.approx(max(math.sqrt(x @ x) for x in problem.X))
+
+
+def test_test_rows_are_not_training_rows():
+    for problem in problems.all_problems():
+        seen = {row.tobytes() for row in problem.X}
+        assert not any(row.tobytes() in seen for row in problem.X_test)
+
+
+def test_outcomes_are_sorted_by_certificate(tiny_problems):
+    outcomes = training.train(tiny_problems[0], ["Perceptron", "ROMMA", "AMIRA"], silent)
+    ratios = [one.clf.certificate_.ratio for one in outcomes]
+    assert ratios == sorted(ratios, reverse=True)
+    assert {one.name for one in outcomes} == {"Perceptron", "ROMMA", "AMIRA"}
+
+
+def test_test_error_is_that_of_the_test_rows(tiny_problems):
+    problem = tiny_problems[0]
+    (one,) = training.train(problem, ["Perceptron"], silent)
+    assert one.test_error == pytest.approx(
+        np.mean(one.clf.predict(problem.X_test) != problem.y_test)
+    )
+
+
+@pytest.mark.parametrize("name", ["ROMMA", "Perceptron", "NORMA", "AMIRA"])
+def test_replay_ends_where_fit_ended(name, tiny_problems):
+    problem = tiny_problems[0]
+    (one,) = training.train(problem, [name], silent)
+    last = one.moments[-1]
+    assert last.updates == one.clf.n_updates_
+    assert last.bound == one.clf.certificate_.bound  # to the bit
+    assert last.margin == pytest.approx(one.clf.certificate_.margin, rel=1e-12)
+
+
+def test_no_bound_of_a_run_is_below_a_margin_of_any_run(tiny_problems):
+    outcomes = training.train(tiny_problems[0], ["ROMMA", "Perceptron", "AMIRA"], silent)
+    moments = [moment for one in outcomes for moment in one.moments]
+    assert min(m.bound for m in moments) >= max(m.margin for m in moments)
+    for one in outcomes:
+        updates = [moment.updates for moment in one.moments]
+        assert updates == sorted(updates)
+
+
+# -------------------------------------------------------------------------------- what is printed
+def outcome(*certificates, converged=True, settings=None):
+    """An outcome with one certificate, or with one per class."""
+    if len(certificates) == 1:
+        joined = certificates[0]
+    else:
+        worst = min(certificates, key=lambda one: one.ratio)
+        joined = Certificate(worst.margin, worst.bound, certificates)
+    clf = SimpleNamespace(certificate_=joined, n_iter_=7, n_updates_=1234, converged_=converged)
+    return training.Outcome(settings or {}, clf, 0.0312, 0.0456, [])
+
+
+def test_numbers_of_a_learner():
+    assert table.cells(outcome(Certificate(0.9, 1.0))) == (
+        "0.9000",
+        "1.000",
+        "90.0 %",
+        "3.1 %",
+        "7",
+        "1,234",
+        "46 ms",
+    )
+    assert len(table.cells(outcome(Certificate(0.9, 1.0)))) == len(table.HEADINGS)
+
+
+def test_runs_cut_short_are_marked():
+    assert "7*" in table.cells(outcome(Certificate(0.9, 1.0), converged=False))
+
+
+@pytest.mark.parametrize(
+    ("certificates", "text"),
+    [
+        ([Certificate(0.9, 1.0)], "90.0 %"),
+        ([Certificate(-0.1, 1.0)], "-"),
+        ([Certificate(0.9, 1.0), Certificate(0.3, 0.5), Certificate(0.5, 0.6)], "60.0 %"),
+        ([Certificate(0.9, 1.0), Certificate(-0.1, 0.5), Certificate(0.5, 0.6)], "2 of 3"),
+    ],
+)
+def test_certified(certificates, text):
+    assert table.certified_text(outcome(*certificates)) == text
+
+
+def test_what_all_runs_prove_together():
+    runs = [outcome(Certificate(0.9, 1.5)), outcome(Certificate(0.2, 1.25))]
+    assert training.best_margin(runs) == (0.9, 1.25)
+    assert "between 0.9 and 1.25" in table.what_is_proved(runs)
+    failed = [outcome(Certificate(-0.9, 1.5)), outcome(Certificate(-0.2, 1.25))]
+    assert "at most 1.25" in table.what_is_proved(failed)
+
+
+def test_the_weakest_class_counts():
+    one = outcome(Certificate(0.9, 1.0), Certificate(0.2, 0.4))
+    other = outcome(Certificate(0.8, 1.1), Certificate(0.3, 0.5))
+    assert training.best_margin([one, other]) == (0.3, 0.4)
+    assert "of the weakest class" in table.what_is_proved([one, other])
+
+
+def test_tables_are_plain_and_fit_100_columns(tmp_path, tiny_problems, capsys, monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    run(tmp_path / "page.html", tiny_problems)
+    printed, errors = capsys.readouterr()
+    assert errors == ""
+    assert "\x1b" not in printed
+    assert max(len(line) for line in printed.splitlines()[:-1]) <= 100
+    assert "\N{HORIZONTAL ELLIPSIS}" not in printed  # nothing was cut off
+    for name in training.all_learners():
+        assert len(re.findall(rf"^ {name}\(", printed, flags=re.MULTILINE)) == len(tiny_problems)
+    assert printed.splitlines()[-1].endswith(f"The plots are in {tmp_path / 'page.html'}")
+
+
+# ----------------------------------------------------------------------------------- what is drawn
+def test_page_has_a_section_per_problem_with_every_learner(page, tiny_problems):
+    sections = page.split("<section>")[1:]
+    assert len(sections) == len(tiny_problems)
+    for problem, section in zip(tiny_problems, sections, strict=True):
+        assert f"<h2>{problem.name}</h2>" in section
+        for name in training.all_learners():
+            assert f">{name}<" in section.replace("<wbr>", "")
+
+
+def test_page_needs_nothing_else(page):
+    assert not re.search(r"https?:|//[a-z]|@import|\bsrc=|<script|<link", page)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
+    assert all(use["href"].startswith("#") for use in Outline(page).named("use"))
+
+
+def test_page_draws_one_picture_per_learner_and_one_to_explain(page, tiny_problems):
+    drawn = sum(problem.picture != "none" for problem in tiny_problems)
+    assert len(Outline(page).named("svg")) == drawn * len(training.all_learners()) + 1
+
+
+def test_pictures_do_not_disturb_each_other(page):
+    identifiers = re.findall(r'\bid="([^"]*)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    referred = re.findall(r'(?:url\(|href=")#([^)"]*)', page)
+    assert referred
+    assert set(referred) <= set(identifiers)
+    assert "<style" not in page.partition("</head>")[2]
+
+
+def test_pictures_take_the_colours_and_the_font_of_the_page(page):
+    body = page.partition("</head>")[2]
+    assert not any(placeholder in body for placeholder in VARIABLES)
+    assert not re.search(r"(fill|stroke): #", body)
+    assert "font-family" not in body
+    assert ">the margin reached</text>" in body
+
+
+def test_page_adapts_to_theme_and_width(page):
+    assert "prefers-color-scheme: dark" in page
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in Outline(
+        page
+    ).named("meta")
+
+
+def test_page_without_a_run_to_explain(tmp_path):
+    run(tmp_path / "page.html", [problems.plane(rows=30, max_iter=4)], ["Perceptron"])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert len(Outline(page).named("svg")) == 1
+
+
+def test_many_classes(tmp_path, capsys):
+    run(tmp_path / "page.html", [problems.digits(max_iter=2)], ["Perceptron"])
+    assert "of 10" in capsys.readouterr().out
