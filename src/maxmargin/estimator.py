@@ -41,8 +41,8 @@ fit_intercept : bool, default=True
         The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
         ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
         its own, sqrt(lambda), which makes any data separable; margins and certificates are about
-        the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit` takes each
-        row for a new one.
+        the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
+        takes each row for a new one.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
     tol : float, default=None
