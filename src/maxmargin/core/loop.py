@@ -42,7 +42,7 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
         trials += 1
         xx = np.nan  # not known yet
         if rule.needs_norm():
-            xx = rows.square(i)
+            xx = space.square_of(rows, i)
             rr = max(rr, xx)
         own, rival = 0.0, targets.rival()
         for c in range(targets.problems()):
@@ -55,7 +55,7 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
             update = rule.active(seen)
             if update:
                 if not xx >= 0.0:
-                    xx = rows.square(i)
+                    xx = space.square_of(rows, i)
                     rr = max(rr, xx)
                 margin, along2 = space.aim(rows, i, c, y, f, xx)
                 update = along2 > 0.0

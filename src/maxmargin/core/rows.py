@@ -45,6 +45,13 @@ class Tail(NamedTuple):
         if mine < weights.shape[1]:
             weights[c, mine] += amount * self.private
 
+    def tail_entries(self, i, weights, width):
+        """How many of these coordinates ``weights`` have."""
+        return 2 if width + 1 + i < weights.shape[1] else 1
+
+    def tail_entry(self, i, k, width):
+        return (width, self.offset) if k == 0 else (width + 1 + i, self.private)
+
     def hidden_square(self, i, weights, width):
         """The part of ``x.x`` that lies in a coordinate which ``weights`` do not have."""
         return 0.0 if width + 1 + i < weights.shape[1] else self.private * self.private
@@ -79,6 +86,22 @@ class DenseRows(NamedTuple):
         for j in range(width):
             weights[c, j] += amount * float(self.values[i, j])
         self.tail.tail_add(i, weights, c, width, amount)
+
+    def own_entries(self, i):
+        """Number of stored features of row ``i``."""
+        return self.values.shape[1]
+
+    def entries(self, i, weights):
+        """Number of coordinates of row ``i`` that may differ from zero and that ``weights`` have."""
+        width = self.values.shape[1]
+        return width + self.tail.tail_entries(i, weights, width)
+
+    def entry(self, i, k):
+        """``(column, value)`` of the k-th of them."""
+        width = self.values.shape[1]
+        if k < width:
+            return k, float(self.values[i, k])
+        return self.tail.tail_entry(i, k - width, width)
 
     def prefetch(self, order, n):
         """Ask for the row that is due ``ROWS_AHEAD`` places after ``order[n]``."""
@@ -127,6 +150,22 @@ class SparseRows(NamedTuple):
             weights[c, self.columns[at]] += amount * float(self.values[at])
         self.tail.tail_add(i, weights, c, self.width, amount)
 
+    def own_entries(self, i):
+        """Number of stored features of row ``i``."""
+        return self.starts[i + 1] - self.starts[i]
+
+    def entries(self, i, weights):
+        """Number of coordinates of row ``i`` that may differ from zero and that ``weights`` have."""
+        return self.own_entries(i) + self.tail.tail_entries(i, weights, self.width)
+
+    def entry(self, i, k):
+        """``(column, value)`` of the k-th of them."""
+        stored = self.own_entries(i)
+        if k < stored:
+            at = self.starts[i] + k
+            return self.columns[at], float(self.values[at])
+        return self.tail.tail_entry(i, k - stored, self.width)
+
     def prefetch(self, order, n):
         """Ask for the row that is due ``ROWS_AHEAD`` places after ``order[n]``."""
         ahead = n + ROWS_AHEAD
@@ -136,5 +175,6 @@ class SparseRows(NamedTuple):
             lanes.prefetch_span(self.columns, start, stop)
 
 
-bridge("tail_dot", "tail_square", "tail_add", "hidden_square")
+bridge("tail_dot", "tail_square", "tail_add", "tail_entries", "tail_entry", "hidden_square")
+bridge("own_entries", "entries", "entry")
 bridge("size", "is_well_formed", "dot", "square", "add", "prefetch")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core import lanes
 from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.spaces.euclid import ROUNDING, Euclid
+from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.witness import RELATIVE_SLACK, SLACK_PER_RADIUS, Witness
 
 # The scale is folded into the vectors soon after it has left this range.
 SMALLEST_SCALE = 1e-100
 LARGEST_SCALE = 1e100
-# |w|^2 is summed anew when its accumulated rounding error may have passed this fraction of it.
-NORM_TOLERANCE = 1e-11
-ROUNDING = float(np.finfo(np.float64).eps)
 
 # Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
 # which needs none, serves instead.
@@ -50,12 +48,14 @@ class LinearSpace(NamedTuple):
 
     Attributes
     ----------
+    geometry : `Euclid` or `PNorm`; with the latter the weights are theta, and w is their dual
     width : number of features
     weights : array of shape (problems, features + 1 + private coordinates)
     scalars : record array of shape (problems,), see `SCALARS`
     witness : Witness
     """
 
+    geometry: Any
     width: int
     weights: np.ndarray
     scalars: np.recarray
@@ -73,7 +73,11 @@ class LinearSpace(NamedTuple):
 
     def look(self, rows, i, c):
         """``w.x``."""
-        return self.scalars[c].scale * rows.dot(i, self.weights, c)
+        return self.scalars[c].scale * self.geometry.product(rows, i, self.weights, c)
+
+    def square_of(self, rows, i):
+        """The squared norm of row ``i``."""
+        return self.geometry.square_of(rows, i)
 
     def aim(self, rows, i, c, y, f, xx):
         """The margin and the squared length of the vector that a step goes along: y * x itself."""
@@ -87,7 +91,7 @@ class LinearSpace(NamedTuple):
         due = shrink != 1.0 and self.rescale(c, shrink)
         mine = self.scalars[c]
         scaled_step = step / mine.scale
-        rows.add(i, self.weights, c, y * scaled_step)
+        self.geometry.push(rows, i, self.weights, c, y * scaled_step)
         self.witness.follow(rows, i, c, y, step, scaled_step, trial)
         hidden = scaled_step * scaled_step * rows.tail.hidden_square(i, self.weights, self.width)
         if y > 0.0:
@@ -108,10 +112,10 @@ class LinearSpace(NamedTuple):
         if step < 0.0:
             mine.lawful = 0.0
         cross, square = 2.0 * step * margin, step * step * xx
-        mine.slop += ROUNDING * (mine.norm2 + abs(cross) + square)
-        mine.norm2 = max(0.0, mine.norm2 + cross + square)
-        if mine.slop > NORM_TOLERANCE * mine.norm2:
-            self.sum_norm2(c)
+        hidden = mine.hidden_positive + mine.hidden_negative
+        mine.norm2, mine.slop = self.geometry.next_norm2(
+            self.weights, c, mine.scale, mine.norm2, mine.slop, cross, square, hidden
+        )
         mine.updates += 1
         return mine.updates == mine.next_mark
 
@@ -143,14 +147,9 @@ class LinearSpace(NamedTuple):
         mine.mark_hidden_positive *= factor * factor
         mine.mark_hidden_negative *= factor * factor
         mine.scale = 1.0
-        self.sum_norm2(c)
-
-    def sum_norm2(self, c):
-        """Compute ``w.w`` from the weights, free of drift."""
-        mine = self.scalars[c]
-        square = lanes.dense_square(self.weights, c) + mine.hidden_positive + mine.hidden_negative
-        mine.norm2 = mine.scale * mine.scale * square
         mine.slop = 0.0
+        hidden = mine.hidden_positive + mine.hidden_negative
+        mine.norm2 = self.geometry.sum_norm2(self.weights, c, 1.0, hidden)
 
     def tend(self, c, rr, offset):
         """Fold the scale where it is about to run out; take a snapshot when one is due."""
@@ -176,12 +175,18 @@ class LinearSpace(NamedTuple):
             return np.inf
         masses = mine.positive, mine.negative
         hidden = mine.hidden_positive, mine.hidden_negative
-        ever = self.witness.hull_bound(self.weights, self.width, c, 0.0, masses, hidden)
+        ever = self.witness.hull_bound(
+            self.geometry, self.weights, self.width, c, 0.0, masses, hidden
+        )
         masses = masses[0] - mine.mark_positive, masses[1] - mine.mark_negative
         hidden = hidden[0] - mine.mark_hidden_positive, hidden[1] - mine.mark_hidden_negative
-        recent = self.witness.hull_bound(self.weights, self.width, c, 1.0, masses, hidden)
+        recent = self.witness.hull_bound(
+            self.geometry, self.weights, self.width, c, 1.0, masses, hidden
+        )
         lowest = min(ever, recent)
-        radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
+        radius = np.sqrt(rr)
+        if self.geometry.p == 2.0:  # the offset is orthogonal to the features
+            radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
         if self.witness.split:
             lowest = min(lowest, self.imbalance_bound(c, radius))
         return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * radius)
@@ -193,20 +198,26 @@ class LinearSpace(NamedTuple):
         excess = abs(mine.scale) * abs(mine.positive - mine.negative)
         if mine.positive <= 0.0 or mine.negative <= 0.0:
             return np.inf
-        square = mine.hidden_positive + mine.hidden_negative
+        total = mine.hidden_positive + mine.hidden_negative
         for j in range(self.weights.shape[1]):
             if j != self.width:  # the intercept is free
-                square += self.weights[c, j] ** 2
-        norm = abs(mine.scale) * np.sqrt(square)
+                total += self.geometry.term(self.weights[c, j])
+        norm = abs(mine.scale) * self.geometry.root(total)
         return (norm + radius * excess) / (mass + excess)
 
 
-bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "scale_vectors", "sum_norm2")
+bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "scale_vectors")
 bridge("tend", "bound", "imbalance_bound", inline=False)
 
 
 def new_linear_space(
-    problems: int, width: int, *, private: int = 0, split: bool = False, average: bool = False
+    problems: int,
+    width: int,
+    *,
+    p: float = 2.0,
+    private: int = 0,
+    split: bool = False,
+    average: bool = False,
 ) -> LinearSpace:
     """A space at w = 0 for rows of ``width`` features, ``private`` of them with own coordinates."""
     size = width + 1 + private
@@ -227,7 +238,8 @@ def new_linear_space(
         average=vectors(average),
         split=split,
     )
-    return LinearSpace(width, vectors(True), scalars, witness)
+    geometry = Euclid(2.0) if p == 2.0 else new_pnorm(p, problems, size)
+    return LinearSpace(geometry, width, vectors(True), scalars, witness)
 
 
 def without_private_coordinates(space: LinearSpace) -> LinearSpace:

@@ -54,6 +54,9 @@ class PairSpace(NamedTuple):
     def norm2(self, c):
         return self.linear.norm2(c)
 
+    def square_of(self, rows, i):
+        return self.linear.square_of(rows, i)
+
     def look(self, rows, i, c):
         """``w.x + b``."""
         return self.linear.look(rows, i, c) + self.bias[c]
@@ -94,25 +97,31 @@ class PairSpace(NamedTuple):
         self.private[c, side] = 0.0
 
     def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
-        """``w <- shrink * w + step * z``, and the intercept that gives both members one margin."""
+        """``w <- shrink * w + step * z``, and the intercept that puts x on margin 1.
+
+        The rules put ``z`` on margin 1, so the other member has margin 1 as well.
+        """
         due = shrink != 1.0 and self.rescale(c, shrink)
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         scalars, weights = self.linear.scalars[c], self.linear.weights
         half = 0.5 * y * step / scalars.scale
-        rows.add(i, weights, c, half)
+        geometry = self.linear.geometry
+        geometry.push(rows, i, weights, c, half)
         if self.numbers[c, other] >= 0:
-            rows.add(self.numbers[c, other], weights, c, -half)
+            geometry.push(rows, self.numbers[c, other], weights, c, -half)
         else:
-            for j in range(weights.shape[1]):
-                weights[c, j] -= half * self.members[2 * c + other, j]
+            geometry.push_vector(self.members, 2 * c + other, weights, c, -half)
         if rows.tail.hidden_square(i, weights, self.linear.width) > 0.0:
             self.add_private(c, mine, half * rows.tail.private)
             self.add_private(c, other, -half * rows.tail.private)
         scalars.positive += step / scalars.scale  # all mass is on pairs
-        # -(w'.x + w'.o)/2 for the members x and o, where w.x + b = y (2 margin - 1), w.o + b = -y.
-        apart = self.squares[c, mine] - self.squares[c, other]
-        self.bias[c] = shrink * (self.bias[c] + y * (1.0 - margin)) - 0.25 * y * step * apart
-        return self.linear.book(c, step, shrink * margin, along2) or due
+        due = self.linear.book(c, step, shrink * margin, along2) or due
+        self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)
+        return due
+
+    def hidden_output(self, rows, c, side):
+        """What a member's private coordinate adds to its output, where it is not recorded."""
+        return self.linear.scalars[c].scale * rows.tail.private * self.private[c, side]
 
     def add_private(self, c, side, amount):
         """Add to the weight in a member's private coordinate, and keep the sum of all squares."""
@@ -138,7 +147,7 @@ class PairSpace(NamedTuple):
         return self.linear.bound(c, rr, offset)
 
 
-bridge("adopt", "add_private")
+bridge("adopt", "add_private", "hidden_output")
 
 
 def new_pair_space(linear: LinearSpace) -> PairSpace:

@@ -74,7 +74,7 @@ class Witness(NamedTuple):
             for j in range(self.mark.shape[1]):
                 self.mark[c, j] = weights[c, j]
 
-    def hull_bound(self, weights, width, c, since, masses, hidden):
+    def hull_bound(self, geometry, weights, width, c, since, masses, hidden):
         """Upper bound from the coefficients gathered since the mark (``since=1``) or ever (0).
 
         ``masses`` are the sums of the coefficients of the positive and of the negative rows, and
@@ -87,8 +87,8 @@ class Witness(NamedTuple):
             total = hidden[0] + hidden[1]
             for j in range(weights.shape[1]):
                 gone = self.mark[c, j] if since > 0.0 else 0.0
-                total += (weights[c, j] - gone) ** 2
-            return np.sqrt(total) / (positive + negative)
+                total += geometry.term(weights[c, j] - gone)
+            return geometry.root(total) / (positive + negative)
         if positive <= 0.0 or negative <= 0.0 or c >= self.share.shape[0]:
             return np.inf
         total = hidden[0] / positive**2 + hidden[1] / negative**2
@@ -96,8 +96,10 @@ class Witness(NamedTuple):
             if j != width:  # the intercept is free
                 for_positive = self.share[c, j] - since * self.mark_share[c, j]
                 for_both = weights[c, j] - since * self.mark[c, j]
-                total += (for_positive / positive - (for_positive - for_both) / negative) ** 2
-        return 0.5 * np.sqrt(total)
+                total += geometry.term(
+                    for_positive / positive - (for_positive - for_both) / negative
+                )
+        return 0.5 * geometry.root(total)
 
 
 bridge("follow", "scale")

@@ -1,0 +1,70 @@
+"""The ordinary geometry, p = 2: the weights are their own dual."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core import lanes
+from maxmargin.core.bridge import bridge
+
+ROUNDING = float(np.finfo(np.float64).eps)
+# A sum that follows by its increments is computed anew when its accumulated rounding error may have
+# passed this fraction of it.
+DRIFT_TOLERANCE = 1e-11
+
+
+class Euclid(NamedTuple):
+    """What a space asks of its geometry. All sums are over the lazily scaled weights.
+
+    Attributes
+    ----------
+    p : 2, the exponent of the norm in which examples are measured
+    """
+
+    p: float
+
+    def product(self, rows, i, weights, c):
+        """``w.x`` of row ``i``, over the scale."""
+        return rows.dot(i, weights, c)
+
+    def push(self, rows, i, weights, c, amount):
+        """``weights += amount * x``."""
+        rows.add(i, weights, c, amount)
+
+    def push_vector(self, vectors, at, weights, c, amount):
+        """The same for a vector that is no row."""
+        for j in range(weights.shape[1]):
+            weights[c, j] += amount * vectors[at, j]
+
+    def square_of(self, rows, i):
+        """The squared norm of row ``i``."""
+        return rows.square(i)
+
+    def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
+        """``(|w|**2, bound on its rounding error)`` after a step that changed it by these terms."""
+        slop += ROUNDING * (norm2 + abs(cross) + square)
+        norm2 = max(0.0, norm2 + cross + square)
+        if slop > DRIFT_TOLERANCE * norm2:
+            return self.sum_norm2(weights, c, scale, hidden), 0.0
+        return norm2, slop
+
+    def sum_norm2(self, weights, c, scale, hidden):
+        """``|w|**2``, summed up."""
+        return scale * scale * (lanes.dense_square(weights, c) + hidden)
+
+    def scaled(self, weights, c, factor):
+        """The weights have been multiplied by ``factor``."""
+
+    def term(self, value):
+        """What a coordinate contributes to the p-th power of the norm."""
+        return value * value
+
+    def root(self, total):
+        """The norm, from the sum of the terms."""
+        return np.sqrt(total)
+
+
+bridge("product", "push", "square_of", "next_norm2", "sum_norm2")
+bridge("push_vector", "scaled", "term", "root", inline=False)
