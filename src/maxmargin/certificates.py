@@ -76,7 +76,9 @@ class Certificate:
         return cls(worst.margin, worst.bound, each)
 
 
-def geometric_margins(lowest: np.ndarray, weights: np.ndarray, width: int) -> np.ndarray:
-    """Divide the lowest outputs by the norms of the weights, all but the intercept's."""
-    norms = np.linalg.norm(np.delete(weights, width, axis=1), axis=1)
+def geometric_margins(
+    lowest: np.ndarray, weights: np.ndarray, width: int, p: float = 2.0
+) -> np.ndarray:
+    """Divide the lowest outputs by the dual norms of the weights, all but the intercept's."""
+    norms = np.linalg.norm(np.delete(weights, width, axis=1), ord=p / (p - 1.0), axis=1)
     return np.divide(lowest, norms, out=np.zeros_like(lowest), where=norms > 0.0)

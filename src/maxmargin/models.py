@@ -12,6 +12,7 @@ from maxmargin.core.loop import NO_ROWS, lowest_outputs, new_tally, present
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.linear import bounds, new_linear_space, without_private_coordinates
 from maxmargin.spaces.pair import ELSEWHERE, new_pair_space, without_private_members
+from maxmargin.spaces.pnorm import exponent_for
 
 
 class LinearModel:
@@ -25,18 +26,27 @@ class LinearModel:
         Number of rows with a private coordinate that is recorded (0: none).
     tail : Tail
         The coordinates of each row behind its features.
+    p : float or "log"
+        The norm in which rows are measured.
     average : bool
         Keep the mean of the weights over all trials, and predict by it?
     """
 
     def __init__(
-        self, problems: int, width: int, private: int, tail: Tail, average: bool = False
+        self,
+        problems: int,
+        width: int,
+        private: int,
+        tail: Tail,
+        p: float | str = 2.0,
+        average: bool = False,
     ) -> None:
+        self.p = exponent_for(p, width)
         self.tail = tail
         self.average = average
         self.tally = new_tally()
         self.linear = new_linear_space(
-            problems, width, private=private, split=tail.offset > 0.0, average=average
+            problems, width, p=self.p, private=private, split=tail.offset > 0.0, average=average
         )
 
     @property
@@ -52,9 +62,16 @@ class LinearModel:
 
     def begin_stream(self) -> None:
         """All rows from here on are new ones."""
-        self.begin()
+        if self.p != 2.0 and self.tail.private > 0.0:
+            raise ValueError(
+                f"partial_fit cannot keep a soft margin with p={self.p}; use fit, or p=2."
+            )
         if self.private_coordinates():
-            self.linear = without_private_coordinates(self.linear)
+            self._drop_private_coordinates()
+        self.begin()
+
+    def _drop_private_coordinates(self) -> None:
+        self.linear = without_private_coordinates(self.linear)
 
     def present(
         self,
@@ -71,7 +88,8 @@ class LinearModel:
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:
         """Weights to predict by: of the features, the intercept's coordinate, the private ones."""
-        weights = self.linear.weights * self.linear.scalars.scale[:, None]
+        dual = self.linear.geometry.dual(self.linear.weights)
+        weights = dual * self.linear.scalars.scale[:, None]
         if self.average and self.tally.trials[0]:
             weights -= self.linear.witness.average / self.tally.trials[0]
         return weights
@@ -91,7 +109,7 @@ class LinearModel:
         weights = self.weights()
         lowest = np.empty(weights.shape[0])
         lowest_outputs(rows, targets, weights, self.free_intercepts(), lowest)
-        return geometric_margins(lowest, weights, self.linear.width)
+        return geometric_margins(lowest, weights, self.linear.width, self.p)
 
     def bounds(self) -> np.ndarray:
         """Upper bounds on the best margin of the rows seen, for each problem."""
@@ -112,8 +130,10 @@ class LinearModel:
 class PairModel(LinearModel):
     """Weights with a free intercept, learnt from pairs of examples."""
 
-    def __init__(self, problems: int, width: int, private: int, tail: Tail) -> None:
-        super().__init__(problems, width, private, tail._replace(offset=0.0))
+    def __init__(
+        self, problems: int, width: int, private: int, tail: Tail, p: float | str = 2.0
+    ) -> None:
+        super().__init__(problems, width, private, tail._replace(offset=0.0), p)
         self.pair = new_pair_space(self.linear)
 
     @property
@@ -124,11 +144,9 @@ class PairModel(LinearModel):
         numbers = self.pair.numbers
         numbers[numbers >= 0] = ELSEWHERE
 
-    def begin_stream(self) -> None:
-        if self.private_coordinates():
-            self.linear = without_private_coordinates(self.linear)
-            self.pair = without_private_members(self.pair, self.linear)
-        self.begin()
+    def _drop_private_coordinates(self) -> None:
+        super()._drop_private_coordinates()
+        self.pair = without_private_members(self.pair, self.linear)
 
     def intercepts(self) -> np.ndarray:
         return self.pair.bias.copy()

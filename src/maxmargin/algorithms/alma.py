@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.models import LinearModel
+from maxmargin.spaces.pnorm import exponent_for
 
 
 @rule
@@ -43,7 +46,8 @@ class ALMA(OnlineClassifier):
         if y (w.x') <= (1 - alpha) * B / sqrt(k):
             w <- w + C / sqrt(k) * y * x';  w <- w / max(1, |w|)
 
-    It tunes itself: the margin to aim at need not be known.
+    It tunes itself: the margin to aim at need not be known. For p other than 2, steps are made on
+    the dual of w, B is multiplied by sqrt(p - 1), and C divided.
 
     Parameters
     ----------
@@ -53,6 +57,9 @@ class ALMA(OnlineClassifier):
         Scale of the margins; None means ``sqrt(8) / alpha``, for which the guarantee holds.
     C : float, default=None
         Scale of the steps; None means ``sqrt(2)``.
+    p : float or "log", default=2.0
+        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
     Notes
@@ -75,9 +82,11 @@ class ALMA(OnlineClassifier):
     alpha: float = 0.1
     B: float | None = None
     C: float | None = None
+    p: float | str = 2.0
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "B": [Interval(Real, 0, None, closed="neither"), None],
         "C": [Interval(Real, 0, None, closed="neither"), None],
@@ -86,15 +95,19 @@ class ALMA(OnlineClassifier):
     def _rule(self) -> ALMARule:
         B = math.sqrt(8.0) / self.alpha if self.B is None else self.B
         C = math.sqrt(2.0) if self.C is None else self.C
-        return ALMARule(float(self.alpha), float(B), float(C))
+        stretch = math.sqrt(exponent_for(self.p, self.n_features_in_) - 1.0)
+        return ALMARule(float(self.alpha), B * stretch, C / stretch)
+
+    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+        return LinearModel(problems, width, private, tail, self.p)
 
     @staticmethod
-    def max_updates(alpha: float, margin: float) -> float:
-        """``2 / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: no more updates.
+    def max_updates(alpha: float, margin: float, p: float = 2.0) -> float:
+        """``2 (p - 1) / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: no more updates.
 
-        ``margin`` is the best margin gamma of the normalised rows.
+        ``margin`` is the best p-norm margin gamma of the normalised rows.
         """
-        return 2.0 / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
+        return 2.0 * (p - 1.0) / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
 
     @staticmethod
     def margin_fraction(alpha: float) -> float:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
+from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.models import LinearModel
 
 
 @rule
@@ -48,6 +50,9 @@ class NORMA(OnlineClassifier):
         Weight decay lambda; ``rate * decay`` must be below 1.
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
+    p : float or "log", default=2.0
+        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
     Notes
@@ -71,10 +76,12 @@ class NORMA(OnlineClassifier):
     rate: float = 0.1
     decay: float = 0.001
     margin: float = 1.0
+    p: float | str = 2.0
     max_iter: int = 20
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
@@ -88,6 +95,9 @@ class NORMA(OnlineClassifier):
                 f"Got {self.decay} instead."
             )
         return NORMARule(1.0 - self.rate * self.decay, float(self.rate), float(self.margin))
+
+    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+        return LinearModel(problems, width, private, tail, self.p)
 
     @classmethod
     def tuned(

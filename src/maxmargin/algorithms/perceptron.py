@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
@@ -45,6 +45,9 @@ class Perceptron(OnlineClassifier):
         Step length.
     average : bool, default=False
         Predict by the mean of the weights over all trials, which varies less with the order.
+    p : float or "log", default=2.0
+        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
     Notes
@@ -69,10 +72,12 @@ class Perceptron(OnlineClassifier):
 
     margin: float = 0.0
     rate: float = 1.0
+    p: float | str = 2.0
     average: bool = False
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "margin": [Interval(Real, 0, None, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "average": ["boolean"],
@@ -82,7 +87,9 @@ class Perceptron(OnlineClassifier):
         return PerceptronRule(float(self.margin), float(self.rate))
 
     def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        return LinearModel(problems, width, private, tail, average=bool(self.average))
+        if self.average and self.p != 2.0:
+            raise ValueError("The 'average' parameter of Perceptron needs p=2, where w is linear.")
+        return LinearModel(problems, width, private, tail, self.p, bool(self.average))
 
     @staticmethod
     def max_updates(

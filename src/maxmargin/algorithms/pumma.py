@@ -2,16 +2,109 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.romma import ROMMARule
+from maxmargin.core.bridge import bridge
 from maxmargin.core.rows import Tail
+from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.models import LinearModel, PairModel
+from maxmargin.spaces.pnorm import exponent_for
+
+# Newton's method stops at the first accuracy of both demands, and must reach the second.
+SOLVED = 1e-14
+ACCEPTABLE = 1e-11
+MOST_NEWTON_STEPS = 40
+MOST_BISECTIONS = 200
+
+
+@rule
+class PUMMARule(NamedTuple):
+    """ROMMA's step for p > 2, where the two demands are equations without a closed solution.
+
+    In the units of the plane the shortest weights are the dual g of a point ``a z' + b t'`` with
+    ``g.z' = demand`` and ``g.t' = 1``: the minimum of the convex ``N(a, b)**2 / 2 - demand * a - b``.
+    """
+
+    delta: float
+
+    def active(self, seen):
+        return seen.margin < 1.0 - self.delta or seen.margin <= 0.0
+
+    def step_in_plane(self, seen, plane):
+        """``(a, b)`` and the number of evaluations of the plane that it took to find them."""
+        demand = 1.0 / math.sqrt(seen.xx * seen.ww)
+        _, _, g_t = plane.slope(1.0, 0.0)
+        if demand * g_t >= 1.0:  # the dual of z alone meets the other demand
+            return demand, 0.0, 1
+        a, b, evaluations, solved = self.newton(seen, plane, demand)
+        if solved:
+            return a, b, evaluations + 1
+        a, b, more = self.bisection(plane, demand)
+        return a, b, evaluations + more + 1
+
+    def newton(self, seen, plane, demand):
+        """Damped Newton steps from the present theta, moved a little along z."""
+        a, b = 0.5 * (1.0 - seen.margin) * demand, 1.0
+        square, g_z, g_t, zz, zt, tt = plane.bend(a, b)
+        evaluations = 1
+        error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
+        for _ in range(MOST_NEWTON_STEPS):
+            determinant = zz * tt - zt * zt
+            if error <= SOLVED or not determinant > 0.0:
+                break
+            z_excess, t_excess = g_z - demand, g_t - 1.0
+            a_step = (zt * t_excess - tt * z_excess) / determinant
+            b_step = (zt * z_excess - zz * t_excess) / determinant
+            value = 0.5 * square - demand * a - b
+            descent = z_excess * a_step + t_excess * b_step
+            length = 1.0
+            while length > 1e-10:
+                trial_a, trial_b = a + length * a_step, b + length * b_step
+                square, g_z, g_t, zz, zt, tt = plane.bend(trial_a, trial_b)
+                evaluations += 1
+                new_error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
+                new_value = 0.5 * square - demand * trial_a - trial_b
+                # Near the minimum the values no longer differ, but the errors do.
+                if new_value <= value + 1e-4 * length * descent or new_error < error:
+                    break
+                length *= 0.5
+            if new_error >= error and error <= ACCEPTABLE:
+                break
+            a, b, error = trial_a, trial_b, new_error
+        return a, b, evaluations, error <= ACCEPTABLE and a > 0.0 and b >= 0.0
+
+    def bisection(self, plane, demand):
+        """Always safe: only b / a is unknown, and one equation has a single root in it."""
+        low, high, evaluations = 0.0, 1.0, 0
+        for _ in range(MOST_BISECTIONS):
+            _, g_z, g_t = plane.slope(1.0, high)
+            evaluations += 1
+            if demand * g_t > g_z:
+                break
+            low, high = high, 2.0 * high
+        for _ in range(MOST_BISECTIONS):
+            middle = 0.5 * (low + high)
+            if middle <= low or middle >= high:
+                break
+            _, g_z, g_t = plane.slope(1.0, middle)
+            evaluations += 1
+            if demand * g_t > g_z:
+                high = middle
+            else:
+                low = middle
+        _, g_z, _ = plane.slope(1.0, high)
+        a = demand / g_z
+        return a, a * high, evaluations + 1
+
+
+bridge("step_in_plane", "newton", "bisection", inline=False)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -34,6 +127,9 @@ class PUMMA(OnlineClassifier):
     ----------
     delta : float, default=0.1
         The margin reached is at least ``1 - delta`` of the best one; between 0 and 1.
+    p : float or "log", default=2.0
+        The norm in which distances are measured, at least 2. Large p suits targets that depend on
+        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
     Notes
@@ -57,29 +153,35 @@ class PUMMA(OnlineClassifier):
     """
 
     delta: float = 0.1
+    p: float | str = 2.0
     intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]  # no coordinate to scale
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],
+        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
     }
     del _parameter_constraints["intercept_scaling"]
 
-    def _rule(self) -> ROMMARule:
-        return ROMMARule(float(self.delta))
+    def _rule(self) -> ROMMARule | PUMMARule:
+        kind = ROMMARule if exponent_for(self.p, self.n_features_in_) == 2.0 else PUMMARule
+        return kind(float(self.delta))
 
     def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        kind = PairModel if self.fit_intercept else LinearModel
-        return kind(problems, width, private, tail)
+        if self.fit_intercept:
+            return PairModel(problems, width, private, tail, self.p)
+        if self.p != 2.0:
+            raise ValueError("The 'p' parameter of PUMMA must be 2 without an intercept.")
+        return LinearModel(problems, width, private, tail)
 
     @staticmethod
-    def max_updates(delta: float, diameter: float, margin: float) -> float:
-        """``1 + ((D / gamma)**2 - 4) / delta**2``: no more updates, in any number of passes.
+    def max_updates(delta: float, diameter: float, margin: float, p: float = 2.0) -> float:
+        """``1 + (p - 1) ((D / gamma)**2 - 4) / delta**2``: no more updates, ever.
 
         ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
         best margin gamma with intercept.
         """
-        return 1.0 + ((diameter / margin) ** 2 - 4.0) / delta**2
+        return 1.0 + (p - 1.0) * ((diameter / margin) ** 2 - 4.0) / delta**2
 
     @staticmethod
     def margin_fraction(delta: float) -> float:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
+from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.models import LinearModel
 
 
 @rule
@@ -48,6 +50,9 @@ class TrackingALMA(OnlineClassifier):
         Radius B of the ball; ``inf`` leaves a Perceptron with margin.
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
+    p : float or "log", default=2.0
+        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
     Notes
@@ -70,10 +75,12 @@ class TrackingALMA(OnlineClassifier):
     rate: float = 0.01
     radius: float = 100.0
     margin: float = 1.0
+    p: float | str = 2.0
     max_iter: int = 20
 
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "radius": [Interval(Real, 0, None, closed="right")],
         "margin": [Interval(Real, 0, None, closed="left")],
@@ -81,6 +88,9 @@ class TrackingALMA(OnlineClassifier):
 
     def _rule(self) -> TrackingALMARule:
         return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
+
+    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+        return LinearModel(problems, width, private, tail, self.p)
 
     @classmethod
     def tuned(

@@ -15,7 +15,7 @@ from maxmargin.core.rule import Seen
 SMALLEST_XX = 1e-100
 LARGEST_XX = 1e100
 
-TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("rr", "f8")])
+TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("rr", "f8")], align=True)
 
 
 NO_ROWS = np.empty(0, np.int32)
@@ -61,7 +61,7 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
                 update = along2 > 0.0
             if update:
                 seen = Seen(margin, space.norm2(c), along2, rr, trials, space.updates(c))
-                shrink, step = rule.step(seen)
+                shrink, step = space.decide(rule, seen, c)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = rule.project(space.norm2(c))
                 if i < touched.size:

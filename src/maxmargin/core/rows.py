@@ -92,7 +92,7 @@ class DenseRows(NamedTuple):
         return self.values.shape[1]
 
     def entries(self, i, weights):
-        """Number of coordinates of row ``i`` that may differ from zero and that ``weights`` have."""
+        """Number of coordinates of row ``i`` that are stored and that ``weights`` have."""
         width = self.values.shape[1]
         return width + self.tail.tail_entries(i, weights, width)
 
@@ -155,7 +155,7 @@ class SparseRows(NamedTuple):
         return self.starts[i + 1] - self.starts[i]
 
     def entries(self, i, weights):
-        """Number of coordinates of row ``i`` that may differ from zero and that ``weights`` have."""
+        """Number of coordinates of row ``i`` that are stored and that ``weights`` have."""
         return self.own_entries(i) + self.tail.tail_entries(i, weights, self.width)
 
     def entry(self, i, k):

@@ -13,6 +13,8 @@ ROUNDING = float(np.finfo(np.float64).eps)
 # A sum that follows by its increments is computed anew when its accumulated rounding error may have
 # passed this fraction of it.
 DRIFT_TOLERANCE = 1e-11
+# Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' is rounding error.
+SAME_POINT = 1e-15
 
 
 class Euclid(NamedTuple):
@@ -54,8 +56,19 @@ class Euclid(NamedTuple):
         """``|w|**2``, summed up."""
         return scale * scale * (lanes.dense_square(weights, c) + hidden)
 
-    def scaled(self, weights, c, factor):
-        """The weights have been multiplied by ``factor``."""
+    def half_distance2(self, pair, rows, i, c, other, xx, weights):
+        """The squared length of half the difference of row ``i`` and the other of its pair."""
+        total = xx + pair.squares[c, other]
+        apart = total - 2.0 * rows.dot(i, pair.members, 2 * c + other)
+        return 0.25 * apart if apart > SAME_POINT * total else 0.0
+
+    def decide(self, rule, seen, c):
+        """The step of the rule along that vector."""
+        return rule.step(seen)
+
+    def dual(self, weights):
+        """The weights to predict by, over the scale."""
+        return weights
 
     def term(self, value):
         """What a coordinate contributes to the p-th power of the norm."""
@@ -67,4 +80,5 @@ class Euclid(NamedTuple):
 
 
 bridge("product", "push", "square_of", "next_norm2", "sum_norm2")
-bridge("push_vector", "scaled", "term", "root", inline=False)
+bridge("half_distance2", "decide")
+bridge("push_vector", "term", "root", inline=False)

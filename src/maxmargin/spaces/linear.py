@@ -39,7 +39,8 @@ SCALARS = np.dtype(
         ("mark_hidden_negative", "f8"),
         ("bound", "f8"),  # the smallest upper bound so far
         ("lawful", "f8"),  # 1 while all coefficients are non-negative
-    ]
+    ],
+    align=True,
 )
 
 
@@ -82,6 +83,10 @@ class LinearSpace(NamedTuple):
     def aim(self, rows, i, c, y, f, xx):
         """The margin and the squared length of the vector that a step goes along: y * x itself."""
         return y * f, xx
+
+    def decide(self, rule, seen, c):
+        """The step of the rule."""
+        return rule.step(seen)
 
     def move(self, rows, i, c, y, shrink, step, margin, xx, trial):
         """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` before and ``xx = x.x``.

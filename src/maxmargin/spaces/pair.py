@@ -21,8 +21,6 @@ from maxmargin.spaces.linear import LinearSpace
 POSITIVE, NEGATIVE = 0, 1
 # Instead of the number of a row: a member that is no row of this call, or none yet.
 ELSEWHERE, NOBODY = -1, -2
-# Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' is rounding error.
-SAME_POINT = 1e-15
 
 
 class PairSpace(NamedTuple):
@@ -72,14 +70,17 @@ class PairSpace(NamedTuple):
             self.adopt(rows, i, c, mine, xx)
             self.bias[c] = y
             return 1.0, 0.0
-        scale2 = xx + self.squares[c, other]
-        along2 = 0.25 * (scale2 - 2.0 * rows.dot(i, self.members, 2 * c + other))
-        if along2 <= SAME_POINT * scale2:
+        linear = self.linear
+        along2 = linear.geometry.half_distance2(self, rows, i, c, other, xx, linear.weights)
+        if along2 <= 0.0:
             self.linear.scalars[c].bound = 0.0  # one point with both labels: nothing separates it
             return 1.0, 0.0
         self.adopt(rows, i, c, mine, xx)
         # At w = 0 the intercept alone decided, and gave the other member its margin.
         return (0.5 * (1.0 + y * f) if self.linear.norm2(c) > 0.0 else 0.0), along2
+
+    def decide(self, rule, seen, c):
+        return self.linear.geometry.decide(rule, seen, c)
 
     def adopt(self, rows, i, c, side, xx):
         """Make row ``i`` the member of its side."""

@@ -1,0 +1,83 @@
+"""The plane of a pair's half difference z and of theta, in which PUMMA's next theta lies.
+
+Everything is measured in units of ``|z|_p`` and ``|theta|_p``, so that no power over- or underflows:
+the vectors are ``z' = z / |z|`` and ``t' = theta / |theta|``, and a point of the plane is
+``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
+costs what z costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import bridge
+
+
+class Plane(NamedTuple):
+    """The function ``N(a, b) = |a z' + b t'|_p`` and its derivatives.
+
+    Attributes
+    ----------
+    z, t : the two vectors on the support of z, in the first ``support`` entries
+    support : number of these entries
+    outside : sum of ``|t'_j|**p`` over all other coordinates
+    p : the exponent
+    curvature : raises to p - 2
+    """
+
+    z: np.ndarray
+    t: np.ndarray
+    support: int
+    outside: float
+    p: float
+    curvature: Any
+
+    def slope(self, a, b):
+        """``(N**2, g.z', g.t')``: the squared norm and the gradient of half of it.
+
+        g is the dual of the point, the weights that go with it.
+        """
+        square, g_z, g_t, _, _, _ = self.bend(a, b)
+        return square, g_z, g_t
+
+    def bend(self, a, b):
+        """The same, and the second derivatives ``zz, zt, tt`` of ``N**2 / 2``."""
+        total = dz = dt = zz = zt = tt = 0.0
+        for k in range(self.support):
+            z, t = self.z[k], self.t[k]
+            point = a * z + b * t
+            size = abs(point)
+            curved = self.curvature.power_of(size)
+            dual = curved * point
+            total += dual * point
+            dz += dual * z
+            dt += dual * t
+            zz += curved * z * z
+            zt += curved * z * t
+            tt += curved * t * t
+        if self.outside > 0.0:
+            size = abs(b)
+            curved = self.curvature.power_of(size)
+            total += curved * b * b * self.outside
+            dt += curved * b * self.outside
+            tt += curved * self.outside
+        if total <= 0.0:
+            return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        norm = total ** (1.0 / self.p)
+        weight = norm * norm / total  # N**(2 - p)
+        dz *= weight
+        dt *= weight
+        bent, lifted = (self.p - 1.0) * weight, (2.0 - self.p) / (norm * norm)
+        return (
+            norm * norm,
+            dz,
+            dt,
+            bent * zz + lifted * dz * dz,
+            bent * zt + lifted * dz * dt,
+            bent * tt + lifted * dt * dt,
+        )
+
+
+bridge("slope", "bend")
