@@ -2,6 +2,7 @@
 
 from maxmargin.algorithms.alma import ALMA
 from maxmargin.algorithms.amira import AMIRA
+from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron
 from maxmargin.algorithms.directionalperceptron import DirectionalPerceptron
 from maxmargin.algorithms.micra import MICRA
 from maxmargin.algorithms.norma import NORMA
@@ -24,6 +25,7 @@ __all__ = [
     "NORMA",
     "PUMMA",
     "ROMMA",
+    "BisectionPerceptron",
     "Certificate",
     "DirectionalPerceptron",
     "PassiveAggressive",

@@ -128,6 +128,39 @@ class DirectionalPerceptron(OnlineClassifier):
         return 1.0 + (brentq(excess, 1.0, high) if excess(1.0) < 0.0 else 1.0)
 
     @staticmethod
+    def max_updates_refined(
+        beta: float, radius: float, margin: float, spread: float = 1.0
+    ) -> float:
+        """A sharper bound than `max_updates`, from (2.45) with N of (2.46).
+
+        The largest t with ``(t - N) / (1 + 1/N + ln((t - 1) / N)) <= (F R / gamma)**2 / (2 (1 - F beta /
+        gamma))``, where ``N = floor((F R / (2 gamma)) / (1 - beta / R))``, at least 1.
+        """
+        if spread * beta >= margin:
+            return math.inf
+        start = max(1, math.floor(spread * radius / (2.0 * margin) / (1.0 - beta / radius)))
+        limit = 0.5 * (spread * radius / margin) ** 2 / (1.0 - spread * beta / margin)
+
+        def excess(t: float) -> float:
+            return (t - start) / (1.0 + 1.0 / start + math.log((t - 1.0) / start)) - limit
+
+        high = 2.0 * (start + 1.0)
+        while excess(high) <= 0.0:
+            high *= 2.0
+        return brentq(excess, start + 1.0, high) if excess(start + 1.0) < 0.0 else start + 1.0
+
+    @staticmethod
+    def stepwise_from(beta: float, radius: float, margin: float, spread: float = 1.0) -> float:
+        """With free length, every update after this many turns w towards the best direction."""
+        square = (radius / margin) ** 2
+        return 0.5 * spread * (square - 1.0) / (1.0 - beta / margin)
+
+    @staticmethod
+    def critical_rate(beta: float, radius: float, margin: float, f_max: float = 1.0) -> float:
+        """With fixed length and a smaller rate, every update turns w towards the best direction."""
+        return 2.0 * (margin - beta) * beta / (f_max * (radius**2 - margin**2))
+
+    @staticmethod
     def max_updates_fixed(
         beta: float,
         rate: float,
@@ -150,3 +183,19 @@ class DirectionalPerceptron(OnlineClassifier):
     def best_rate(beta: float, radius: float, margin: float, f_max: float = 1.0) -> float:
         """The rate for fixed length: ``(gamma - beta) beta / (f_max R**2 (1 + 2 beta / R))``."""
         return (margin - beta) * beta / (f_max * radius**2 * (1.0 + 2.0 * beta / radius))
+
+    @staticmethod
+    def max_updates_at_best_rate(
+        beta: float, radius: float, margin: float, f_min: float = 1.0, f_max: float = 1.0
+    ) -> float:
+        """`max_updates_fixed` at the `best_rate`, in closed form."""
+        gap, bend = (margin - beta) / radius, 1.0 + 2.0 * beta / radius
+        return 2.0 * (f_max / f_min) / gap**2 * bend / (1.0 - gap / bend**2)
+
+    @staticmethod
+    def largest_ratio(radius: float, intercept_scaling: float) -> float:
+        """``sqrt(1 + (R / rho)**2)``: the best geometric over the best directional margin, at most.
+
+        ``radius`` is the largest norm of a row without the intercept's coordinate.
+        """
+        return math.sqrt(1.0 + (radius / intercept_scaling) ** 2)

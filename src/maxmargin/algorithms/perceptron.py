@@ -103,6 +103,13 @@ class Perceptron(OnlineClassifier):
         return (radius**2 + 2.0 * threshold / rate) / margin**2
 
     @staticmethod
+    def stepwise_from(
+        radius: float, margin: float, *, threshold: float = 0.0, rate: float = 1.0
+    ) -> float:
+        """Every update after this many turns w towards the best direction."""
+        return 0.5 * ((radius / margin) ** 2 - 1.0) + threshold / (rate * margin**2)
+
+    @staticmethod
     def margin_fraction(radius: float, *, threshold: float, rate: float = 1.0) -> float:
         """``1 / (2 + rate R**2 / b)``: at least this part of the best margin is reached."""
         return 1.0 / (2.0 + rate * radius**2 / threshold) if threshold > 0.0 else 0.0

@@ -29,7 +29,8 @@ class PUMMARule(NamedTuple):
     """ROMMA's step for p > 2, where the two demands are equations without a closed solution.
 
     In the units of the plane the shortest weights are the dual g of a point ``a z' + b t'`` with
-    ``g.z' = demand`` and ``g.t' = 1``: the minimum of the convex ``N(a, b)**2 / 2 - demand * a - b``.
+    ``g.z' = demand`` and ``g.t' = 1``, the minimum of the convex function
+    ``N(a, b)**2 / 2 - demand * a - b``.
     """
 
     delta: float

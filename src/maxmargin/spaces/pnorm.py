@@ -5,8 +5,8 @@ Steps are made on a vector theta, and the weights are its dual,
     w_j = sign(theta_j) |theta_j|^(p-1) / |theta|_p^(p-2),     |w|_q = |theta|_p.
 
 With ``theta = scale * v`` the powers ``u_j = sign(v_j) |v_j|^(p-1)`` and ``S = sum |v_j|^p`` are
-kept for all coordinates, so that a look at an example costs what it costs for p = 2, and a step only
-has to raise the coordinates that it changes. (C. Gentile, "The robustness of the p-norm algorithms",
+kept for all coordinates, so that a look at an example costs what it costs for p = 2, and a step
+only has to raise the coordinates that it changes. (C. Gentile, "The robustness of the p-norm algorithms",
 Machine Learning 53, 2003.)
 """
 
