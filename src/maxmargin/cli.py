@@ -63,6 +63,21 @@ def demo(
         run(out)
 
 
+@app.command()
+def algorithms(
+    markdown: Annotated[bool, typer.Option(help="As a table in Markdown.")] = False,
+) -> None:
+    """List all learners: guarantee, cost, certificate, p-norms, moving targets, paper."""
+    from maxmargin import overview
+
+    if markdown:
+        typer.echo(overview.as_markdown())
+        return
+    with one_line_errors():
+        require("rich", extra="cli")
+        overview.show()
+
+
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
     """No traceback for what is not a bug: trouble with files, and Ctrl-C."""

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -77,6 +77,23 @@ fit_intercept : bool, default=True
         As in scikit-learn."""
 
 
+class Facts(NamedTuple):
+    """What there is to know about a learner at a glance.
+
+    Attributes
+    ----------
+    guarantee : what is reached on separable data
+    updates : how many updates that takes at most
+    drift : is it made for moving targets?
+    paper : where it comes from
+    """
+
+    guarantee: str
+    updates: str
+    drift: bool
+    paper: str
+
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -126,6 +143,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
     }
+    facts: ClassVar[Facts]
     # Does a pass without an update mean that there will never be one again?
     _settles: ClassVar[bool] = True
 

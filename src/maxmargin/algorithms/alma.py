@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel
 from maxmargin.spaces.pnorm import exponent_for
 
@@ -84,6 +84,12 @@ class ALMA(OnlineClassifier):
     C: float | None = None
     p: float | str = 2.0
 
+    facts = Facts(
+        guarantee="1−α of the margin of normalised rows",
+        updates="2(p−1)/γ² (2/α − 1)² + 8/α − 4",
+        drift=False,
+        paper="Gentile 2001",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel, PairModel
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
@@ -76,6 +76,12 @@ class AMIRA(OnlineClassifier):
     epsilon: float = 0.1
     intercept: str = "coordinate"
 
+    facts = Facts(
+        guarantee="(1−ε)/(2−ε) of the margin",
+        updates="(2−ε)/ε · R²/γ²",
+        drift=False,
+        paper="Zhao & Huang",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "epsilon": [Interval(Real, 0, 1, closed="both")],

@@ -18,7 +18,7 @@ from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.core.loop import lowest_outputs
 from maxmargin.core.targets import Binary
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel
 from maxmargin.progress import Advance, bar
 
@@ -92,6 +92,12 @@ class BisectionPerceptron(OnlineClassifier):
     max_checks: int | None = None
     two_stage: bool = True
 
+    facts = Facts(
+        guarantee="the directional margin, to `precision`",
+        updates="several rounds",
+        drift=False,
+        paper="Tsampouka & Shawe-Taylor, section 3",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "precision": [Interval(Real, 0, 1, closed="neither")],
@@ -232,10 +238,9 @@ def _joined(template: LinearModel, singles: list[LinearModel]) -> LinearModel:
     parts = [single.linear for single in singles]
     joined = copy.copy(template)
     witness = template.linear.witness._replace(
-        **{
-            name: np.concatenate([getattr(part.witness, name) for part in parts])
-            for name in ("share", "mark", "mark_share", "average")
-        }
+        share=np.concatenate([part.witness.share for part in parts]),
+        mark=np.concatenate([part.witness.mark for part in parts]),
+        mark_share=np.concatenate([part.witness.mark_share for part in parts]),
     )
     joined.linear = template.linear._replace(
         weights=np.concatenate([part.weights for part in parts]),

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 
 
 @rule
@@ -86,6 +86,12 @@ class DirectionalPerceptron(OnlineClassifier):
     step: str = "constant"
     rate: float = 1.0
 
+    facts = Facts(
+        guarantee="more than β, if possible",
+        updates="see `max_updates`",
+        drift=False,
+        paper="Tsampouka & Shawe-Taylor, section 2.2",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "beta": [Interval(Real, 0, None, closed="neither")],
@@ -133,8 +139,8 @@ class DirectionalPerceptron(OnlineClassifier):
     ) -> float:
         """A sharper bound than `max_updates`, from (2.45) with N of (2.46).
 
-        The largest t with ``(t - N) / (1 + 1/N + ln((t - 1) / N)) <= (F R / gamma)**2 / (2 (1 - F beta /
-        gamma))``, where ``N = floor((F R / (2 gamma)) / (1 - beta / R))``, at least 1.
+        The largest t with ``(t - N) / (1 + 1/N + ln((t - 1) / N)) <= L``, where ``L = (F R / gamma)**2
+        / (2 (1 - F beta / gamma))`` and ``N = floor((F R / (2 gamma)) / (1 - beta / R))``, at least 1.
         """
         if spread * beta >= margin:
             return math.inf

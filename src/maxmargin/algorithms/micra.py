@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 
 
 @rule
@@ -89,6 +89,12 @@ class MICRA(OnlineClassifier):
     epsilon: float = 0.5
     zeta: float = 0.5
 
+    facts = Facts(
+        guarantee="the margin, in the limit of large β",
+        updates="-",
+        drift=False,
+        paper="Tsampouka & Shawe-Taylor 2007",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "beta": [Interval(Real, 0, None, closed="neither"), None],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
 SMALLEST_LOSS = 1e-12
@@ -70,6 +70,12 @@ class PassiveAggressive(OnlineClassifier):
     C: float | None = None
     loss: str = "hinge"
 
+    facts = Facts(
+        guarantee="bounded losses",
+        updates="-",
+        drift=True,
+        paper="Crammer et al. 2006",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither"), None],

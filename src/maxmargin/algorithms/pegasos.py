@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 
 
 @rule
@@ -72,6 +72,12 @@ class Pegasos(OnlineClassifier):
     project: bool = False
     max_iter: int = 20
 
+    facts = Facts(
+        guarantee="regret O(ln T / λT)",
+        updates="-",
+        drift=False,
+        paper="Shalev-Shwartz et al. 2011",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "lambda_": [Interval(Real, 0, None, closed="neither")],

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel
 
 
@@ -75,6 +75,12 @@ class Perceptron(OnlineClassifier):
     p: float | str = 2.0
     average: bool = False
 
+    facts = Facts(
+        guarantee="any direction that separates; up to 1/2 of the margin with `margin`",
+        updates="(R² + 2b/η)/γ²",
+        drift=False,
+        paper="Rosenblatt 1958; Freund & Schapire 1999; Tsampouka & Shawe-Taylor",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],

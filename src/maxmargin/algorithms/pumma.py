@@ -13,7 +13,7 @@ from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel, PairModel
 from maxmargin.spaces.pnorm import exponent_for
 
@@ -157,6 +157,12 @@ class PUMMA(OnlineClassifier):
     p: float | str = 2.0
     intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]  # no coordinate to scale
 
+    facts = Facts(
+        guarantee="1−δ of the geometric margin",
+        updates="1 + (p−1)(D²/γ² − 4)/δ²",
+        drift=False,
+        paper="Ishibashi, Hatano & Takeda 2008",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 
 
 @rule
@@ -70,6 +70,12 @@ class Relaxation(OnlineClassifier):
     target: float = 1.1
     rate: float = 1.0
 
+    facts = Facts(
+        guarantee="b/(η b_u + (2−η) b) of the margin",
+        updates="R² (η b_u + (2−η) b)/(η (b_u − b) γ²)",
+        drift=False,
+        paper="Tsampouka & Shawe-Taylor, (2.22)",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "margin": [Interval(Real, 0, None, closed="left")],

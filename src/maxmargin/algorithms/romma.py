@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 
 # |w| only grows. Beyond this the best margin is proved to be below 1e-50, and w starts anew.
 LARGEST_NORM2 = 1e100
@@ -76,6 +76,12 @@ class ROMMA(OnlineClassifier):
 
     delta: float = 1.0
 
+    facts = Facts(
+        guarantee="1−δ of the margin",
+        updates="1 + (R²/γ² − 1)/δ²",
+        drift=False,
+        paper="Li & Long 2002",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel
 
 
@@ -78,6 +78,12 @@ class TrackingALMA(OnlineClassifier):
     p: float | str = 2.0
     max_iter: int = 20
 
+    facts = Facts(
+        guarantee="bounded mistakes on moving targets",
+        updates="-",
+        drift=True,
+        paper="Kivinen, Smola & Williamson 2002",
+    )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],

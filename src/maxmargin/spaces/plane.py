@@ -1,8 +1,8 @@
 """The plane of a pair's half difference z and of theta, in which PUMMA's next theta lies.
 
 Everything is measured in units of ``|z|_p`` and ``|theta|_p``, so that no power over- or
-underflows: the vectors are ``z' = z / |z|`` and ``t' = theta / |theta|``, and a point of the plane is
-``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
+underflows: the vectors are ``z' = z / |z|`` and ``t' = theta / |theta|``, and a point of the plane
+is ``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
 costs what z costs.
 """
 

@@ -6,8 +6,8 @@ Steps are made on a vector theta, and the weights are its dual,
 
 With ``theta = scale * v`` the powers ``u_j = sign(v_j) |v_j|^(p-1)`` and ``S = sum |v_j|^p`` are
 kept for all coordinates, so that a look at an example costs what it costs for p = 2, and a step
-only has to raise the coordinates that it changes. (C. Gentile, "The robustness of the p-norm algorithms",
-Machine Learning 53, 2003.)
+only has to raise the coordinates that it changes. (C. Gentile, "The robustness of the p-norm
+algorithms", Machine Learning 53, 2003.)
 """
 
 from __future__ import annotations
