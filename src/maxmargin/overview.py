@@ -51,7 +51,9 @@ def show() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*COLUMNS, title="R: largest norm, γ: best margin, D: largest distance of a pair")
+    table = Table(title="R: largest norm, γ: best margin, D: largest distance of a pair")
+    for column in COLUMNS:
+        table.add_column(column, no_wrap=column == "learner")
     for row in rows():
         table.add_row(*row)
     Console().print(table)

@@ -139,8 +139,9 @@ class DirectionalPerceptron(OnlineClassifier):
     ) -> float:
         """A sharper bound than `max_updates`, from (2.45) with N of (2.46).
 
-        The largest t with ``(t - N) / (1 + 1/N + ln((t - 1) / N)) <= L``, where ``L = (F R / gamma)**2
-        / (2 (1 - F beta / gamma))`` and ``N = floor((F R / (2 gamma)) / (1 - beta / R))``, at least 1.
+        The largest t with ``(t - N) / (1 + 1/N + ln((t - 1) / N)) <= L``, where
+        ``L = (F R / gamma)**2 / (2 (1 - F beta / gamma))`` and N is the whole part of
+        ``(F R / (2 gamma)) / (1 - beta / R)``, at least 1.
         """
         if spread * beta >= margin:
             return math.inf
