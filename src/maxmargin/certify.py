@@ -6,11 +6,12 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import examples
-from maxmargin.algorithms.romma import ROMMA
+from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.core.loop import lowest_outputs
 
@@ -22,7 +23,7 @@ def certify(
 
     Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, also
     for one from another library. Nothing is taken on trust: the margin is measured on the rows
-    given, and the bound is proved afresh from them by running `ROMMA`.
+    given, and the bound is proved afresh from them by running `PUMMA`.
 
     Parameters
     ----------
@@ -54,17 +55,13 @@ def certify(
     check_is_fitted(clf)
     if not hasattr(clf, "coef_"):
         raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
-    coef = np.atleast_2d(np.asarray(clf.coef_, dtype=np.float64))
+    coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
+    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
     has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(intercept))
 
-    prover = ROMMA(
-        delta=tol,
-        fit_intercept=has_intercept,
-        intercept_scaling="max",
-        max_iter=max_iter,
-        random_state=0,
-        verbose=verbose,
+    prover = PUMMA(
+        delta=tol, fit_intercept=has_intercept, max_iter=max_iter, random_state=0, verbose=verbose
     )
     X = examples.check_X(prover, X, reset=True)
     if X.shape[1] != coef.shape[1]:
@@ -75,7 +72,8 @@ def certify(
     if missing.size:
         raise ValueError(f"y lacks the classes {missing.tolist()}: their margin is not defined.")
     problems = 1 if clf.classes_.size == 2 else clf.classes_.size
-    if coef.shape[0] != problems:
+    one_vs_one = problems > 1 and hasattr(clf, "decision_function_shape")  # SVC and NuSVC
+    if coef.shape[0] != problems or one_vs_one:
         raise TypeError(
             f"certify needs one weight vector per class (one-vs-rest), got {coef.shape[0]} for "
             f"{clf.classes_.size} classes."
@@ -86,7 +84,7 @@ def certify(
 
     rows = examples.as_rows(X, examples.NO_TAIL)
     targets = examples.as_targets(numbers, clf.classes_.size)
-    weights = np.column_stack([coef, np.zeros(problems)])
+    weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(problems)]))
     lowest = np.empty(problems)
     lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), lowest)
     bounds = np.array([one.bound for one in proved.classes or (proved,)])

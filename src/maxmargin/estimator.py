@@ -265,7 +265,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 )
             # A copy: the old one stays whole if something fails.
             self._model: LinearModel = copy.deepcopy(self._fitted_model())
-            self._model.begin()
+            self._model.begin_again()
             return
         offset = 0.0
         if self.fit_intercept:

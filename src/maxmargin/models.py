@@ -10,7 +10,12 @@ from maxmargin import examples
 from maxmargin.certificates import geometric_margins
 from maxmargin.core.loop import NO_ROWS, lowest_outputs, new_tally, present
 from maxmargin.core.rows import Tail
-from maxmargin.spaces.linear import bounds, new_linear_space, without_private_coordinates
+from maxmargin.spaces.linear import (
+    bounds,
+    forget_bounds,
+    new_linear_space,
+    without_private_coordinates,
+)
 from maxmargin.spaces.pair import ELSEWHERE, new_pair_space, without_private_members
 from maxmargin.spaces.pnorm import exponent_for
 
@@ -59,6 +64,11 @@ class LinearModel:
 
     def begin(self) -> None:
         """Rows are numbered anew from here on."""
+
+    def begin_again(self) -> None:
+        """Go on with other rows, for which bounds from earlier ones mean nothing."""
+        forget_bounds(self.linear)
+        self.begin()
 
     def begin_stream(self) -> None:
         """All rows from here on are new ones."""

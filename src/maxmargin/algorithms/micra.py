@@ -27,14 +27,14 @@ class MICRARule(NamedTuple):
 
     def active(self, seen):
         beta = self.beta if self.beta > 0.0 else math.sqrt(seen.rr)
-        count = max(seen.k, 1)
-        return seen.ww == 0.0 or seen.margin <= beta / count**self.epsilon * math.sqrt(seen.ww)
+        asked = beta / math.pow(max(seen.k, 1), self.epsilon)
+        return seen.ww == 0.0 or seen.margin <= asked * math.sqrt(seen.ww)
 
     def step(self, seen):
         if seen.ww == 0.0:
             return 1.0, 1.0
-        count = max(seen.k, 1)
-        return 1.0, self.eta / count**self.zeta * math.sqrt(seen.ww / seen.rr)
+        rate = self.eta / math.pow(max(seen.k, 1), self.zeta)
+        return 1.0, rate * math.sqrt(seen.ww / seen.rr)
 
     def project(self, norm2):
         # Only the direction of w matters to the rule, and its length would grow exponentially.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -64,7 +65,8 @@ def folder() -> Path | None:
 def _forget_stale(parent: Path, keep: Path) -> None:
     """Drop the folders of sources that were edited long ago."""
     for other in parent.iterdir():
-        if other != keep and time.time() - other.stat().st_mtime > STALE_AFTER_SECONDS:
+        ours = re.fullmatch("[0-9a-f]{16}", other.name) and other != keep
+        if ours and time.time() - other.stat().st_mtime > STALE_AFTER_SECONDS:
             shutil.rmtree(other, ignore_errors=True)
 
 

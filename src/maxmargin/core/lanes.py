@@ -17,6 +17,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from maxmargin.core.bridge import OPTIONS
@@ -180,13 +181,19 @@ def _row_pointer(context: Any, builder: Any, array: Any, index: Any, index_type:
     return cgutils.pointer_add(builder, array.data, offset)
 
 
+def _weights_pointer(context: Any, builder: Any, weights: Any, c: Any) -> Any:
+    if weights[0].layout != "C" or weights[0].dtype != types.float64:
+        raise TypingError(f"weights must be C-ordered float64, got {weights[0]}")
+    return _row_pointer(context, builder, _array(context, builder, *weights), c[1], c[0])
+
+
 def _sum_dense(context, builder, values, i, weights=None, c=None):  # type: ignore[no-untyped-def]
     """Sum over a dense row; no ``weights``: of squares. Arguments are pairs (type, value)."""
     matrix = _array(context, builder, *values)
     x_start = _row_pointer(context, builder, matrix, i[1], i[0])
     lanes = _Lanes(context, builder)
     if weights is not None:
-        w_start = _row_pointer(context, builder, _array(context, builder, *weights), c[1], c[0])
+        w_start = _weights_pointer(context, builder, weights, c)
 
     def body(j, mask):  # type: ignore[no-untyped-def]
         if values[0].layout == "C":
@@ -210,7 +217,7 @@ def _sum_sparse(context, builder, values, columns, start, stop, weights, c):  # 
     lanes = _Lanes(context, builder)
     if weights is not None:
         columns_start = builder.gep(_array(context, builder, *columns).data, [first])
-        w_start = _row_pointer(context, builder, _array(context, builder, *weights), c[1], c[0])
+        w_start = _weights_pointer(context, builder, weights, c)
         weight_size = ir.Constant(ir.VectorType(lanes.intp, LANES), [8] * LANES)
 
     def body(j, mask):  # type: ignore[no-untyped-def]

@@ -125,7 +125,10 @@ def first_unusable(rows):  # type: ignore[no-untyped-def]
         if not rows.is_well_formed(i):
             return i, largest
         xx = rows.square(i)
-        if not (xx == 0.0 or SMALLEST_XX <= xx <= LARGEST_XX):
-            return i, largest
+        if not SMALLEST_XX <= xx <= LARGEST_XX:
+            for k in range(rows.own_entries(i)):
+                _, x = rows.entry(i, k)
+                if x != 0.0:
+                    return i, largest
         largest = max(largest, xx)
     return -1, largest

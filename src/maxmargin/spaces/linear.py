@@ -19,6 +19,9 @@ LARGEST_SCALE = 1e100
 # which needs none, serves instead.
 MOST_WITNESSED_WEIGHTS = 2**24
 
+# What certificates may count: all coefficients, those since the last snapshot, or none (0).
+LAWFUL, SINCE_MARK = 1.0, 0.5
+
 SCALARS = np.dtype(
     [
         ("scale", "f8"),  # w = scale * weights
@@ -38,7 +41,7 @@ SCALARS = np.dtype(
         ("mark_hidden_positive", "f8"),
         ("mark_hidden_negative", "f8"),
         ("bound", "f8"),  # the smallest upper bound so far
-        ("lawful", "f8"),  # 1 while all coefficients are non-negative
+        ("lawful", "f8"),  # LAWFUL, SINCE_MARK or 0
     ],
     align=True,
 )
@@ -178,23 +181,41 @@ class LinearSpace(NamedTuple):
         mine = self.scalars[c]
         if mine.lawful == 0.0:
             return np.inf
-        masses = mine.positive, mine.negative
-        hidden = mine.hidden_positive, mine.hidden_negative
-        ever = self.witness.hull_bound(
-            self.geometry, self.weights, self.width, c, 0.0, masses, hidden
-        )
-        masses = masses[0] - mine.mark_positive, masses[1] - mine.mark_negative
-        hidden = hidden[0] - mine.mark_hidden_positive, hidden[1] - mine.mark_hidden_negative
-        recent = self.witness.hull_bound(
-            self.geometry, self.weights, self.width, c, 1.0, masses, hidden
-        )
-        lowest = min(ever, recent)
         radius = np.sqrt(rr)
         if self.geometry.p == 2.0:  # the offset is orthogonal to the features
             radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
-        if self.witness.split:
-            lowest = min(lowest, self.imbalance_bound(c, radius))
+        masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
+        hidden = (
+            mine.hidden_positive - mine.mark_hidden_positive,
+            mine.hidden_negative - mine.mark_hidden_negative,
+        )
+        lowest = self.hull_bound(c, 1.0, masses, hidden, radius)
+        if mine.lawful == LAWFUL:
+            masses = mine.positive, mine.negative
+            hidden = mine.hidden_positive, mine.hidden_negative
+            lowest = min(lowest, self.hull_bound(c, 0.0, masses, hidden, radius))
+            if self.witness.split:
+                lowest = min(lowest, self.imbalance_bound(c, radius))
         return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * radius)
+
+    def hull_bound(self, c, since, masses, hidden, radius):
+        """The witness's bound, rounded up by all that the sums behind it can have lost.
+
+        Each update may have rounded a sum by a fraction of all that it holds, also of what it held
+        before the mark; so small differences to the mark mean little.
+        """
+        mine = self.scalars[c]
+        positive, negative = masses
+        lowest = self.witness.norm_over_mass(
+            self.geometry, self.weights, self.width, c, since, masses, hidden
+        )
+        if lowest == np.inf:
+            return lowest
+        updates = mine.updates + 1.0 - since * (mine.next_mark // 2)
+        lost = 8.0 * ROUNDING * updates * (mine.positive + mine.negative)
+        if self.witness.split:
+            return lowest + radius * (lost / positive + lost / negative)
+        return lowest + radius * lost / (positive + negative)
 
     def imbalance_bound(self, c, radius):
         """The bound that needs no second vector; all rows have norm at most ``radius``."""
@@ -212,7 +233,7 @@ class LinearSpace(NamedTuple):
 
 
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "scale_vectors")
-bridge("tend", "bound", "imbalance_bound", inline=False)
+bridge("tend", "bound", "hull_bound", "imbalance_bound", inline=False)
 
 
 def new_linear_space(
@@ -232,7 +253,7 @@ def new_linear_space(
 
     scalars = np.zeros(problems, SCALARS).view(np.recarray)
     scalars.scale = 1.0
-    scalars.lawful = 1.0
+    scalars.lawful = LAWFUL
     scalars.bound = np.inf
     scalars.next_mark = 1
     witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
@@ -245,6 +266,20 @@ def new_linear_space(
     )
     geometry = Euclid(2.0) if p == 2.0 else new_pnorm(p, problems, size)
     return LinearSpace(geometry, width, vectors(True), scalars, witness)
+
+
+def forget_bounds(space: LinearSpace) -> None:
+    """Count only coefficients to come: the rows behind the old ones are gone."""
+    for c in range(space.problems()):
+        space.witness.snapshot(space.weights, c)
+    _mark_scalars(space.scalars)
+    space.scalars.bound = np.inf
+    space.scalars.lawful = np.minimum(space.scalars.lawful, SINCE_MARK)
+
+
+def _mark_scalars(scalars: np.recarray) -> None:
+    for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
+        scalars[f"mark_{name}"] = scalars[name]
 
 
 def without_private_coordinates(space: LinearSpace) -> LinearSpace:
@@ -264,8 +299,7 @@ def without_private_coordinates(space: LinearSpace) -> LinearSpace:
         average=cut(space.witness.average),
     )
     # A sum of squares cannot be split at the last snapshot any more: take a new one.
-    for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
-        space.scalars[f"mark_{name}"] = space.scalars[name]
+    _mark_scalars(space.scalars)
     return space._replace(weights=cut(space.weights), witness=witness)
 
 

@@ -8,6 +8,7 @@ costs what z costs.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class Plane(NamedTuple):
             tt += curved * self.outside
         if total <= 0.0:
             return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        norm = total ** (1.0 / self.p)
+        norm = math.pow(total, 1.0 / self.p)
         weight = norm * norm / total  # N**(2 - p)
         dz *= weight
         dt *= weight

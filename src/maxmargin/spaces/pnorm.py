@@ -39,7 +39,7 @@ class Power(NamedTuple):
 
     def power_of(self, x):
         if self.quarters < 0:
-            return x**self.exponent
+            return math.pow(x, self.exponent)
         result, square, left = 1.0, x, self.whole
         while left > 0:
             if left & 1:
@@ -123,7 +123,8 @@ class PNorm(NamedTuple):
             _, x = rows.entry(i, k)
             total += self.term(x)
         total += self.term(rows.tail.offset) + self.term(rows.tail.private)
-        return self.root(total) ** 2
+        norm = self.root(total)
+        return norm * norm
 
     def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
         if self.slops[c] > DRIFT_TOLERANCE * self.sums[c]:
@@ -139,9 +140,9 @@ class PNorm(NamedTuple):
         if self.sums[c] <= 0.0:
             self.gains[c] = 0.0
             return 0.0
-        size = self.sums[c] ** (1.0 / self.p)
+        size = math.pow(self.sums[c], 1.0 / self.p)
         self.gains[c] = size * size / self.sums[c]
-        return (scale * size) ** 2
+        return scale * size * scale * size
 
     def sum_powers(self, weights, c):
         """Compute the powers and their sum from the weights, free of drift."""
@@ -177,7 +178,8 @@ class PNorm(NamedTuple):
         total = 0.0
         for k in range(size):
             total += self.term(self.z[k])
-        return self.root(total) ** 2
+        norm = self.root(total)
+        return norm * norm
 
     def gather(self, weights, c, j, z, size):
         """Add a coordinate to the vectors of the plane; their new size."""
@@ -214,7 +216,7 @@ class PNorm(NamedTuple):
         return size * self.dual_power.power_of(size)
 
     def root(self, total):
-        return total ** (1.0 / self.p)
+        return math.pow(total, 1.0 / self.p)
 
 
 bridge("power_of", "change", "current_norm2", "gather")

@@ -74,7 +74,7 @@ class Witness(NamedTuple):
             for j in range(self.mark.shape[1]):
                 self.mark[c, j] = weights[c, j]
 
-    def hull_bound(self, geometry, weights, width, c, since, masses, hidden):
+    def norm_over_mass(self, geometry, weights, width, c, since, masses, hidden):
         """Upper bound from the coefficients gathered since the mark (``since=1``) or ever (0).
 
         ``masses`` are the sums of the coefficients of the positive and of the negative rows, and
@@ -91,7 +91,7 @@ class Witness(NamedTuple):
             return geometry.root(total) / (positive + negative)
         if positive <= 0.0 or negative <= 0.0 or c >= self.share.shape[0]:
             return np.inf
-        total = hidden[0] / positive**2 + hidden[1] / negative**2
+        total = hidden[0] / (positive * positive) + hidden[1] / (negative * negative)
         for j in range(weights.shape[1]):
             if j != width:  # the intercept is free
                 for_positive = self.share[c, j] - since * self.mark_share[c, j]
@@ -103,4 +103,4 @@ class Witness(NamedTuple):
 
 
 bridge("follow", "scale")
-bridge("snapshot", "hull_bound", inline=False)
+bridge("snapshot", "norm_over_mass", inline=False)

@@ -1,0 +1,96 @@
+"""The bridge: what runs compiled, from where, and without counting references."""
+
+import sys
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+import reference
+from problems import separable, three_classes
+from scipy import sparse
+
+from maxmargin import Perceptron
+from maxmargin.core import cache
+from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.loop import learn, new_tally, present, tend
+from maxmargin.core.rule import rule
+from maxmargin.examples import as_rows, as_targets
+from maxmargin.spaces.linear import bounds, new_linear_space
+
+REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
+
+
+def counts_references(dispatcher):
+    code = "".join(dispatcher.inspect_asm().values())
+    assert code
+    return any(symbol in code for symbol in REFERENCE_COUNTING)
+
+
+def arguments(form, classes):
+    X, y = separable() if classes == 2 else three_classes()
+    numbers = (y > 0 if classes == 2 else y).astype(np.int32)
+    space = new_linear_space(1 if classes == 2 else classes, X.shape[1], True, False)
+    order = np.arange(X.shape[0], dtype=np.int32)
+    return as_rows(form(X), 1.0), as_targets(numbers, classes), order, space, new_tally()
+
+
+@pytest.mark.parametrize(("form", "classes"), [(np.asarray, 2), (sparse.csr_matrix, 3)])
+def test_no_loop_counts_references(form, classes):
+    rows, targets, order, space, tally = arguments(form, classes)
+    loop = numba.njit(nogil=True, **OPTIONS)(learn.plain)
+    loop(rows, targets, order, 0, Perceptron()._rule(), space, tally)
+    assert space.scalars.updates.min() > 0
+    assert not counts_references(loop)
+
+
+def test_nothing_else_counts_references():
+    _, _, _, space, tally = arguments(np.asarray, 2)
+    for compiled, rest in ((tend, ()), (bounds, (np.empty(1),))):
+        loop = numba.njit(nogil=True, **OPTIONS)(compiled.plain)
+        loop(space, tally.rr[0], 1.0, *rest)
+        assert not counts_references(loop)
+
+
+def test_reference_counting_would_be_noticed():
+    @numba.njit
+    def keep(array):
+        return array, array[1:]
+
+    keep(np.zeros(3))
+    assert counts_references(keep)
+
+
+def test_arrays_are_neither_leaked_nor_freed():
+    rows, targets, order, space, tally = arguments(np.asarray, 2)
+    arrays = (rows.values, targets.labels, order, space.weights, space.scalars, tally)
+    rule = Perceptron()._rule()
+    before = [sys.getrefcount(array) for array in arrays]
+    for _ in range(10):
+        present(rows, targets, order, rule, space, tally)
+    assert [sys.getrefcount(array) for array in arrays] == before
+
+
+@rule
+class OwnRule(NamedTuple):
+    """The Perceptron, by a user of the library."""
+
+    rate: float
+
+    def active(self, seen):
+        return seen.margin <= 0.0
+
+    def step(self, seen):
+        return 1.0, self.rate
+
+
+@pytest.mark.skipif(cache.folder() is None, reason="no folder is writable, so nothing is cached")
+def test_a_rule_from_elsewhere_runs_uncached():
+    rows, targets, order, space, tally = arguments(np.asarray, 2)
+    cached = len(learn.cached.signatures)
+    present(rows, targets, order, OwnRule(0.5), space, tally)
+    assert len(learn.cached.signatures) == cached
+    X, y = separable()
+    trace = reference.perceptron(np.column_stack([X, np.ones(len(X))]), y, rate=0.5)
+    np.testing.assert_allclose(space.weights[0] * space.scalars.scale[0], trace.w, rtol=1e-12)
+    assert space.scalars.updates[0] == trace.updated.sum()

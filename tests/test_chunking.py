@@ -1,0 +1,138 @@
+"""Any way of cutting a stream into calls gives the same model, to the bit."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from problems import chunk_sizes, label, learners, separable, sparse_separable, three_classes
+from scipy import sparse
+from sklearn.base import clone
+
+ROWS = 40
+FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
+
+every_learner = pytest.mark.parametrize("learner", learners(), ids=label)
+every_form = pytest.mark.parametrize("form", FORMS)
+
+
+def stream(classes, form, dtype):
+    X, y = separable(n=ROWS, d=5, gap=0.05) if classes == 2 else three_classes(n=ROWS, d=5)
+    X[:, 3] *= np.arange(ROWS) % 2  # so that sparse rows have different lengths
+    return FORMS[form](X.astype(dtype)), y
+
+
+def feed(learner, X, y, sizes, between=lambda clf: clf):
+    """Present the rows in chunks of these sizes, doing something between the calls."""
+    clf, start = clone(learner), 0
+    for size in sizes:
+        chunk = slice(start, start + size)
+        clf = between(clf.partial_fit(X[chunk], y[chunk], classes=np.unique(y)))
+        start += size
+    assert start == X.shape[0]
+    return clf
+
+
+def bounds(clf):
+    """One for each problem: which is the weakest depends on the margins, known to `fit` only."""
+    certificate = clf.certificate_
+    return [one.bound for one in certificate.classes or (certificate,)]
+
+
+def assert_same(clf, expected):
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)
+    np.testing.assert_array_equal(clf.intercept_, expected.intercept_)
+    assert clf.n_updates_ == expected.n_updates_
+    assert clf.n_mistakes_ == expected.n_mistakes_
+    assert bounds(clf) == bounds(expected)
+    for name in clf._state.space.scalars.dtype.names:
+        of_each = clf._state.space.scalars[name], expected._state.space.scalars[name]
+        np.testing.assert_array_equal(*of_each, err_msg=name)
+
+
+@every_learner
+@every_form
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_pass_is_any_chunking(learner, form, classes, dtype):
+    X, y = stream(classes, form, dtype)
+    expected = clone(learner).set_params(shuffle=False, max_iter=1).fit(X, y)
+    assert expected.n_updates_ > 0
+    assert_same(feed(learner, X, y, [ROWS]), expected)
+    assert_same(feed(learner, X, y, [1] * ROWS), expected)
+
+    @settings(deadline=None, max_examples=5)
+    @given(sizes=chunk_sizes(ROWS))
+    def check(sizes):
+        assert_same(feed(learner, X, y, sizes), expected)
+
+    check()
+
+
+@every_learner
+@every_form
+@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.differing_executors])
+@given(sizes=chunk_sizes(ROWS), protocol=st.integers(2, pickle.HIGHEST_PROTOCOL))
+def test_pickling_in_the_middle_changes_nothing(learner, form, sizes, protocol):
+    X, y = stream(3, form, np.float64)
+    expected = feed(learner, X, y, [ROWS])
+
+    def pickled(clf):
+        return pickle.loads(pickle.dumps(clf, protocol))
+
+    clf = feed(learner, X, y, sizes, between=pickled)
+    assert_same(clf, expected)
+    assert_same(clf.partial_fit(X, y), expected.partial_fit(X, y))
+
+
+@pytest.mark.parametrize("learner", learners()[:4], ids=label)
+def test_chunks_of_other_index_types(learner):
+    """Sparse chunks with 32-bit and with 64-bit indices, in turn."""
+    X, y = sparse_separable(n=ROWS, d=12)
+
+    def widened(rows):
+        wide = rows.copy()
+        wide.indices, wide.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+        return wide
+
+    expected = feed(learner, X, y, [ROWS])
+    clf = clone(learner)
+    for number, start in enumerate(range(0, ROWS, 5)):
+        chunk = X[start : start + 5]
+        clf.partial_fit(
+            widened(chunk) if number % 2 else chunk, y[start : start + 5], classes=[-1, 1]
+        )
+    assert_same(clf, expected)
+
+
+@every_learner
+def test_memory_layout_does_not_matter(learner):
+    X, y = stream(2, "dense", np.float64)
+    expected = feed(learner, X, y, [ROWS])
+    assert_same(feed(learner, np.asfortranarray(X), y, [13, 14, 13]), expected)
+
+
+@every_learner
+def test_looking_changes_nothing(learner):
+    """Predicting and asking for the certificate between the calls leave no trace."""
+    X, y = stream(3, "dense", np.float64)
+
+    def look(clf):
+        clf.predict(X)
+        assert clf.certificate_.bound > 0
+        return clf
+
+    assert_same(feed(learner, X, y, [1] * ROWS, between=look), feed(learner, X, y, [ROWS]))
+
+
+@pytest.mark.parametrize("learner", learners()[:3], ids=label)
+def test_fit_in_several_calls_of_the_loop(monkeypatch, learner):
+    """`fit` cuts long passes, so that it can be interrupted."""
+    X, y = stream(2, "dense", np.float64)
+    plain = clone(learner).set_params(max_iter=3, random_state=0)
+    expected = clone(plain).fit(X, y)
+    monkeypatch.setattr("maxmargin.estimator.VALUES_PER_CALL", 7 * X.shape[1])
+    clf = clone(plain).fit(X, y)
+    assert_same(clf, expected)
+    assert clf.certificate_ == expected.certificate_
