@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import clone
 
 import maxmargin
 
@@ -112,9 +113,18 @@ def chunk_sizes(rows: int) -> st.SearchStrategy[list[int]]:
 
 
 def learner_classes() -> list[type]:
-    """The classes of all public learners."""
+    """The classes of all public learners that learn from streams."""
     public = (getattr(maxmargin, name) for name in maxmargin.__all__)
-    return [one for one in public if isinstance(one, type) and hasattr(one, "partial_fit")]
+    classes = (one for one in public if isinstance(one, type) and hasattr(one, "fit"))
+    return [one for one in classes if hasattr(one(), "partial_fit")]
+
+
+def with_intercept(learner: Any, scaling: Any) -> Any:
+    """A fresh copy of ``learner`` with this `intercept_scaling`, or without intercept for None."""
+    fresh = clone(learner).set_params(fit_intercept=scaling is not None)
+    if scaling is not None and "intercept_scaling" in fresh.get_params():
+        fresh.set_params(intercept_scaling=scaling)
+    return fresh
 
 
 def learners() -> list[Any]:
@@ -123,6 +133,7 @@ def learners() -> list[Any]:
         maxmargin.ALMA(alpha=0.5),
         maxmargin.AMIRA(epsilon=0.0),
         maxmargin.AMIRA(epsilon=1.0),
+        maxmargin.AMIRA(intercept="pair"),
         maxmargin.DirectionalPerceptron(beta=0.1, step="relaxed"),
         maxmargin.DirectionalPerceptron(beta=0.1, length="fixed", rate=0.05),
         maxmargin.MICRA(beta=0.5, eta=0.3, epsilon=0.7, zeta=0.9),

@@ -17,6 +17,7 @@ from problems import (
     separable,
     separable_sets,
     three_classes,
+    with_intercept,
 )
 from scipy import sparse
 from sklearn.base import clone
@@ -32,13 +33,6 @@ FORMS = [np.asarray, sparse.csr_matrix]
 INTERCEPTS = [None, 0.1, 1.0, 10.0]
 
 every_learner = pytest.mark.parametrize("learner", learners(), ids=label)
-
-
-def with_intercept(learner, scaling):
-    """A fresh copy of ``learner`` with this intercept."""
-    if scaling is None:
-        return clone(learner).set_params(fit_intercept=False)
-    return clone(learner).set_params(fit_intercept=True, intercept_scaling=scaling)
 
 
 def best_margin(X, y, intercept):
@@ -237,9 +231,17 @@ def test_snapshots_lift_the_certificate_of_amira(seed):
     clf.fit(*shifted_cloud(seed))
     assert clf.converged_
     assert clf.certificate_.ratio >= 0.9
-    space = clf._state.space
+    space = clf._model.linear
     mine = space.scalars[0]
-    ever = space.witness.hull_bound(space.weights, 0, mine.positive, mine.negative, 0.0)
+    ever = space.witness.norm_over_mass(
+        space.geometry,
+        space.weights,
+        space.width,
+        0,
+        0.0,
+        (mine.positive, mine.negative),
+        (0.0, 0.0),
+    )
     assert clf.certificate_.margin / ever < 0.75
 
 
@@ -295,7 +297,7 @@ def test_many_weights_fall_back_to_the_imbalance_bound(monkeypatch, learner):
         for _ in range(20):
             clf.partial_fit(X, y)
             assert clf.certificate_.bound >= optima[-1]
-        witness = clf._state.space.witness
+        witness = clf._model.linear.witness
         assert witness.share.size == witness.mark.size == witness.mark_share.size == 0
         # Nothing but the largest norm, which any hyperplane satisfies, would be no bound at all.
         assert clf.certificate_.bound < np.linalg.norm(X, axis=1).max()

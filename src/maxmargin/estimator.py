@@ -26,6 +26,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.models import LinearModel
 from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
+from maxmargin.spaces.pnorm import exponent_for
 
 # One call of the compiled loop takes some milliseconds: short enough to show progress and to be
 # interrupted, long enough for the call itself not to count.
@@ -157,6 +158,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def _rule(self) -> Any:
         """The rule for the present hyper-parameters."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
+
+    def _exponent(self) -> float:
+        """The parameter `p` as a number, for learners that have it."""
+        p = getattr(self, "p", 2.0)
+        return exponent_for(p, self.n_features_in_) if p == "log" else float(p)
 
     def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
         """The model at w = 0 that the rule works on."""

@@ -13,7 +13,8 @@ from scipy import sparse
 from maxmargin import Perceptron
 from maxmargin.core import cache
 from maxmargin.core.bridge import OPTIONS
-from maxmargin.core.loop import learn, new_tally, present, tend
+from maxmargin.core.loop import NO_ROWS, learn, new_tally, present, tend
+from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.examples import as_rows, as_targets
 from maxmargin.spaces.linear import bounds, new_linear_space
@@ -30,16 +31,16 @@ def counts_references(dispatcher):
 def arguments(form, classes):
     X, y = separable() if classes == 2 else three_classes()
     numbers = (y > 0 if classes == 2 else y).astype(np.int32)
-    space = new_linear_space(1 if classes == 2 else classes, X.shape[1], True, False)
+    space = new_linear_space(1 if classes == 2 else classes, X.shape[1], split=True, average=False)
     order = np.arange(X.shape[0], dtype=np.int32)
-    return as_rows(form(X), 1.0), as_targets(numbers, classes), order, space, new_tally()
+    return as_rows(form(X), Tail(1.0, 0.0)), as_targets(numbers, classes), order, space, new_tally()
 
 
 @pytest.mark.parametrize(("form", "classes"), [(np.asarray, 2), (sparse.csr_matrix, 3)])
 def test_no_loop_counts_references(form, classes):
     rows, targets, order, space, tally = arguments(form, classes)
     loop = numba.njit(nogil=True, **OPTIONS)(learn.plain)
-    loop(rows, targets, order, 0, Perceptron()._rule(), space, tally)
+    loop(rows, targets, order, 0, Perceptron()._rule(), space, tally, NO_ROWS, 0)
     assert space.scalars.updates.min() > 0
     assert not counts_references(loop)
 

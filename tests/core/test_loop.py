@@ -7,6 +7,7 @@ from scipy import sparse
 
 from maxmargin.core import loop
 from maxmargin.core.loop import first_unusable, lowest_outputs, new_tally, present
+from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, OneVsRest
 from maxmargin.examples import as_rows, as_targets
 from maxmargin.spaces.linear import bounds, new_linear_space
@@ -29,7 +30,12 @@ def csr_with_wide_indices(X):
 
 
 def start(learner, targets, width, offset):
-    space = new_linear_space(targets.problems(), width, offset > 0.0, learner._averages)
+    space = new_linear_space(
+        targets.problems(),
+        width,
+        split=offset > 0.0,
+        average=bool(getattr(learner, "average", False)),
+    )
     return space, new_tally()
 
 
@@ -37,7 +43,7 @@ def run(learner, X, numbers, classes, offset, order):
     """The state after the rows ``order``, and the bounds that follow from it."""
     targets = as_targets(numbers, classes)
     space, tally = start(learner, targets, X.shape[1], offset)
-    present(as_rows(X, offset), targets, order, learner._rule(), space, tally)
+    present(as_rows(X, Tail(offset, 0.0)), targets, order, learner._rule(), space, tally)
     lowest = np.empty(targets.problems())
     bounds(space, tally.rr[0], offset, lowest)
     return space, tally, lowest
@@ -47,7 +53,7 @@ def run_plain(monkeypatch, learner, X, numbers, classes, offset, order):
     """The same without any compiled code."""
     targets = as_targets(numbers, classes)
     space, tally = start(learner, targets, X.shape[1], offset)
-    rows, rule = as_rows(X, offset), learner._rule()
+    rows, rule = as_rows(X, Tail(offset, 0.0)), learner._rule()
     with monkeypatch.context() as patch:
         patch.setattr(loop, "tend", loop.tend.plain)
         present(rows, targets, order, rule, space, tally, learn=loop.learn.plain)
@@ -180,9 +186,9 @@ def test_lowest_outputs():
         y[:, None] == range(3), 1, -1
     )
     for form in (FORMS["C"], FORMS["CSR"]):
-        rows, lowest, plain = as_rows(form(X), 2.0), np.empty(3), np.empty(3)
-        lowest_outputs(rows, targets, weights, lowest)
-        lowest_outputs.plain(rows, targets, weights, plain)
+        rows, lowest, plain = as_rows(form(X), Tail(2.0, 0.0)), np.empty(3), np.empty(3)
+        lowest_outputs(rows, targets, weights, np.zeros(3), lowest)
+        lowest_outputs.plain(rows, targets, weights, np.zeros(3), plain)
         np.testing.assert_array_equal(lowest, plain)
         np.testing.assert_allclose(lowest, outputs.min(axis=0), rtol=1e-13)
 
@@ -200,7 +206,7 @@ def test_unusable_rows_are_found(value, dtype, form):
     X[2] = 0.0
     X[4] = 0.0
     X[4, 1] = value
-    rows = as_rows(form(X), 0.0)
+    rows = as_rows(form(X), Tail(0.0, 0.0))
     assert first_unusable(rows) == (4, 3.0)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         assert first_unusable.plain(rows) == (4, 3.0)
@@ -211,7 +217,7 @@ def test_unusable_rows_are_found(value, dtype, form):
 def test_usable_rows_and_their_largest_norm(form, dtype):
     X = np.zeros((4, 3), dtype)
     X[1, 2], X[2, 0], X[3, 1] = 1e-30, -3e30, 1e30
-    assert first_unusable(as_rows(form(X), 0.0)) == (-1, float(X[2, 0]) ** 2)
+    assert first_unusable(as_rows(form(X), Tail(0.0, 0.0))) == (-1, float(X[2, 0]) ** 2)
 
 
 def test_sparse_and_dense_rows_give_the_same_model():

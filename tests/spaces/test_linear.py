@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import reference
-from problems import label, learners, separable, sparse_separable, three_classes
+from problems import label, learners, separable, sparse_separable, three_classes, with_intercept
 from scipy import sparse
-from sklearn.base import clone
 
 from maxmargin import PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.loop import new_tally, present
+from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.examples import as_rows, as_targets
 from maxmargin.spaces.linear import LARGEST_SCALE, SMALLEST_SCALE, new_linear_space
@@ -39,9 +39,9 @@ class Scripted(NamedTuple):
 
 
 def run(rule, X, y, order, average=False):
-    space, tally = new_linear_space(1, X.shape[1], True, average), new_tally()
+    space, tally = new_linear_space(1, X.shape[1], split=True, average=average), new_tally()
     numbers = (np.asarray(y) > 0).astype(np.int32)
-    rows = as_rows(X, 1.0)
+    rows = as_rows(X, Tail(1.0, 0.0))
     present(rows, as_targets(numbers, 2), np.asarray(order, dtype=np.int32), rule, space, tally)
     return space
 
@@ -135,8 +135,18 @@ def test_the_witness_shares_the_scale(factor):
     def bounds():
         positive, negative = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
         return (
-            space.witness.hull_bound(space.weights, 0, mine.positive, mine.negative, 0.0),
-            space.witness.hull_bound(space.weights, 0, positive, negative, 1.0),
+            space.witness.norm_over_mass(
+                space.geometry,
+                space.weights,
+                space.width,
+                0,
+                0.0,
+                (mine.positive, mine.negative),
+                (0.0, 0.0),
+            ),
+            space.witness.norm_over_mass(
+                space.geometry, space.weights, space.width, 0, 1.0, (positive, negative), (0.0, 0.0)
+            ),
             space.imbalance_bound(0, 10.0),
         )
 
@@ -151,10 +161,10 @@ def test_the_witness_shares_the_scale(factor):
 @pytest.mark.parametrize("learner", learners(), ids=label)
 def test_the_norm_is_exact_on_sparse_rows(learner):
     X, y = sparse_separable(n=200, d=100, density=0.05, gap=0.01)
-    clf = clone(learner).set_params(intercept_scaling=0.5)
+    clf = with_intercept(learner, 0.5)
     for _ in range(50):
         clf.partial_fit(X, y, classes=[-1, 1])
-        space = clf._state.space
+        space = clf._model.linear
         assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
@@ -165,7 +175,7 @@ def test_the_norm_is_exact_after_many_updates():
     for _ in range(300):
         clf.partial_fit(X, y, classes=[-1, 1])
     assert clf.n_updates_ > 150_000
-    space = clf._state.space
+    space = clf._model.linear
     assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
@@ -206,8 +216,8 @@ def test_averaged_weights_of_several_classes():
 
 
 def test_an_average_costs_nothing_when_it_is_off():
-    assert new_linear_space(2, 5, True, False).witness.average.size == 0
-    assert new_linear_space(2, 5, False, True).witness.share.size == 0
+    assert new_linear_space(2, 5, split=True, average=False).witness.average.size == 0
+    assert new_linear_space(2, 5, split=False, average=True).witness.share.size == 0
 
 
 def test_problems_do_not_touch_each_other():
@@ -218,7 +228,7 @@ def test_problems_do_not_touch_each_other():
         alone = PassiveAggressive().partial_fit(X, y == c, classes=[False, True])
         np.testing.assert_array_equal(joint.coef_[c], alone.coef_[0])
         np.testing.assert_array_equal(joint.intercept_[c], alone.intercept_[0])
-        mine, other = joint._state.space.scalars[c], alone._state.space.scalars[0]
+        mine, other = joint._model.linear.scalars[c], alone._model.linear.scalars[0]
         for name in mine.dtype.names:
             # The largest norm, which is shared by the problems, has a part in the bound.
             if name != "bound":

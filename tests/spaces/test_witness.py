@@ -144,7 +144,7 @@ def test_bounds_and_masses_are_the_naive_ones(learner, naive, settings, offset, 
     for t, (hull, bound) in enumerate(naive_hulls(trace, X, y, offset)):
         clf.partial_fit(rows[t : t + 1], y[t : t + 1], classes=[-1, 1])
         assert clf.certificate_.bound == pytest.approx(bound, rel=1e-8)
-        mine = clf._state.space.scalars[0]
+        mine = clf._model.linear.scalars[0]
         assert mine.updates == trace.updated[: t + 1].sum()
         share = mine.positive / (mine.positive + mine.negative)
         assert share == pytest.approx(hull.mass[1] / sum(hull.mass.values()), rel=1e-9)
@@ -157,21 +157,44 @@ def test_mass_is_that_of_the_weights(learner, naive, settings):
     X, y = separable(n=60, d=4, gap=0.05, shift=0.0)
     trace = naive(X, y, **settings)
     clf = clone(learner).set_params(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
-    space = clf._state.space
+    space = clf._model.linear
     mine = space.scalars[0]
-    ever = space.witness.hull_bound(space.weights, 0, mine.positive, mine.negative, 0.0)
+    ever = space.witness.norm_over_mass(
+        space.geometry,
+        space.weights,
+        space.width,
+        0,
+        0.0,
+        (mine.positive, mine.negative),
+        (0.0, 0.0),
+    )
     assert ever == pytest.approx(np.linalg.norm(trace.w) / trace.mass[-1], rel=1e-9)
 
 
 def test_vectors_that_are_switched_off_prove_nothing():
-    space = new_linear_space(1, 3, True, False)
+    space = new_linear_space(1, 3, split=True, average=False)
     empty = space.witness._replace(share=np.zeros((0, 4)), mark=np.zeros((0, 4)))
-    assert empty.hull_bound(space.weights, 0, 1.0, 1.0, 0.0) == np.inf
+    assert (
+        empty.norm_over_mass(
+            space.geometry, space.weights, space.width, 0, 0.0, (1.0, 1.0), (0.0, 0.0)
+        )
+        == np.inf
+    )
     plain = empty._replace(split=False)
-    assert plain.hull_bound(space.weights, 0, 1.0, 1.0, 1.0) == np.inf
+    assert (
+        plain.norm_over_mass(
+            space.geometry, space.weights, space.width, 0, 1.0, (1.0, 1.0), (0.0, 0.0)
+        )
+        == np.inf
+    )
 
 
 @pytest.mark.parametrize("masses", [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
 def test_one_class_alone_proves_nothing_with_an_intercept(masses):
-    space = new_linear_space(1, 3, True, False)
-    assert space.witness.hull_bound(space.weights, 0, *masses, 0.0) == np.inf
+    space = new_linear_space(1, 3, split=True, average=False)
+    assert (
+        space.witness.norm_over_mass(
+            space.geometry, space.weights, space.width, 0, 0.0, masses, (0.0, 0.0)
+        )
+        == np.inf
+    )

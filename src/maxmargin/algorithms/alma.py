@@ -13,7 +13,6 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel
-from maxmargin.spaces.pnorm import exponent_for
 
 
 @rule
@@ -101,7 +100,7 @@ class ALMA(OnlineClassifier):
     def _rule(self) -> ALMARule:
         B = math.sqrt(8.0) / self.alpha if self.B is None else self.B
         C = math.sqrt(2.0) if self.C is None else self.C
-        stretch = math.sqrt(exponent_for(self.p, self.n_features_in_) - 1.0)
+        stretch = math.sqrt(self._exponent() - 1.0)
         return ALMARule(float(self.alpha), B * stretch, C / stretch)
 
     def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:

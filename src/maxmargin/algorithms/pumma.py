@@ -15,7 +15,6 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
 from maxmargin.models import LinearModel, PairModel
-from maxmargin.spaces.pnorm import exponent_for
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -171,7 +170,7 @@ class PUMMA(OnlineClassifier):
     del _parameter_constraints["intercept_scaling"]
 
     def _rule(self) -> ROMMARule | PUMMARule:
-        kind = ROMMARule if exponent_for(self.p, self.n_features_in_) == 2.0 else PUMMARule
+        kind = ROMMARule if self._exponent() == 2.0 else PUMMARule
         return kind(float(self.delta))
 
     def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:

@@ -101,7 +101,9 @@ class LinearSpace(NamedTuple):
         scaled_step = step / mine.scale
         self.geometry.push(rows, i, self.weights, c, y * scaled_step)
         self.witness.follow(rows, i, c, y, step, scaled_step, trial)
-        hidden = scaled_step * scaled_step * rows.tail.hidden_square(i, self.weights, self.width)
+        hidden = rows.tail.hidden_square(i, self.weights, self.width)
+        if hidden > 0.0:
+            hidden *= scaled_step * scaled_step
         if y > 0.0:
             mine.positive += scaled_step
             mine.hidden_positive += hidden
