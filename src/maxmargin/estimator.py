@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -189,16 +189,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X = examples.check_X(self, X, reset=True)
         y = examples.check_y(y, X.shape[0])
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         radius = examples.check_values(X)
-        classes, numbers = np.unique(y, return_inverse=True)
+        classes = np.unique(y)
         if classes.size < 2:
             raise ValueError(
                 f"The data contain only one class, {classes[0]!r}; a classifier needs at least two."
             )
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
-        targets = examples.as_targets(numbers.astype(np.int32), classes.size)
+        targets = examples.as_targets(examples.class_numbers(y, classes), classes.size)
         self._run_passes(self._model.rows(X), targets, X.size)
         return self
 
@@ -312,6 +314,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 return self._model.updates() - before
 
             while True:
+                mistakes = self.n_mistakes_
                 updates = learn(schedule.everything())
                 if not self._model.is_finite():
                     raise ValueError(f"{self!r} diverged: its weights are not finite any more.")
@@ -323,7 +326,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                     next_check = self.n_iter_ + max(1, self.n_iter_ // 8)
                 if self.converged_ or self.n_iter_ >= self.max_iter:
                     break
-                if self._settles and self.shuffle and not self._model.average:
+                # Rows that cannot be separated must not get more weight than their number.
+                separated = self.soft_margin > 0.0 or self.n_mistakes_ == mistakes
+                if separated and self._settles and self.shuffle and not self._model.average:
                     # Leave room for a full pass at the end.
                     for order in schedule.recent(most=(self.max_iter - self.n_iter_ - 1) * count):
                         learn(order)
@@ -348,14 +353,20 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 f"{self.n_iter_} passes, less than the {1.0 - self.tol:.4f} that tol={self.tol} "
                 "asks for.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
+            )
+        elif self.certificate_.bound == 0.0:
+            warnings.warn(
+                f"{name} met the same row with two labels: the data are not separable.",
+                ConvergenceWarning,
+                stacklevel=5,
             )
         elif self._settles and not self.converged_ and self.max_iter > 1:
             warnings.warn(
                 f"{name} still made updates in pass {self.n_iter_}. Increase max_iter, or the "
                 "data are not separable.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     # --------------------------------------------------------------------------------- predicting

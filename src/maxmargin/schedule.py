@@ -51,18 +51,19 @@ class Schedule:
         return self._everything
 
     def recent(self, most: int) -> Iterator[np.ndarray]:
-        """Orders of rows that brought an update lately; at most about ``most`` rows in all."""
-        self._remember(self._everything)
+        """Orders of rows that brought an update lately; at most ``most`` rows in all."""
+        self._last_pass[self.touched == self.stamp] = self._passes
         recent = np.flatnonzero(self._last_pass > self._passes - MEMORY).astype(
             self._everything.dtype
         )
         share = FIRST_SHARE if self._passes < FIRST_PASSES else SHARE
         chosen, left = recent, min(most, share * self.touched.size)
         while chosen.size and left > 0:
-            order = self._several_times(chosen)
+            order = self._several_times(chosen)[:most]
             self.stamp += 1
             yield order
             left -= order.size
+            most -= order.size
             moved = self._remember(chosen)
             if moved.size == 0 and chosen is recent:
                 return

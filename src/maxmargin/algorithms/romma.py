@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
 
-# |w| only grows. Beyond this the best margin is proved to be below 1e-50, and w starts anew.
-LARGEST_NORM2 = 1e100
+# |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for all
+# practical purposes the data are not separable, and w starts anew rather than grow for ever.
+LARGEST_RATIO2 = 1e10
 # Below this sine squared of their angle, x and w count as parallel.
 PARALLEL = 1e-14
 
@@ -27,7 +28,7 @@ class ROMMARule(NamedTuple):
     def step(self, seen):
         xx_ww = seen.xx * seen.ww
         # The shortest w' with y w'.x >= 1 alone also satisfies w'.w >= w.w (always so at w = 0).
-        if xx_ww <= seen.margin or seen.ww > LARGEST_NORM2:
+        if xx_ww <= seen.margin or xx_ww > LARGEST_RATIO2:
             return 0.0, 1.0 / seen.xx
         apart = xx_ww - seen.margin * seen.margin
         if apart <= PARALLEL * xx_ww:

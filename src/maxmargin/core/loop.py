@@ -44,7 +44,7 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
         if rule.needs_norm():
             xx = space.square_of(rows, i)
             rr = max(rr, xx)
-        own, rival = 0.0, targets.rival()
+        own, rival = 0.0, -np.inf
         for c in range(targets.problems()):
             y, f = targets.sign(i, c), space.look(rows, i, c)
             if y > 0.0:
@@ -70,7 +70,7 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
                 shrink = rule.rest(seen)
             if shrink != 1.0:
                 due |= space.rescale(c, shrink)
-        if own <= rival:
+        if own <= (rival if rival > -np.inf else 0.0):  # a positive row of a single problem: 0
             mistakes += 1
     tally[0].trials, tally[0].mistakes, tally[0].rr = trials, mistakes, rr
     return n, due

@@ -20,10 +20,6 @@ class Binary(NamedTuple):
     def sign(self, i, c):
         return 1.0 if self.labels[i] == 1 else -1.0
 
-    def rival(self):
-        """What the output for the right class must exceed at least."""
-        return 0.0
-
 
 class OneVsRest(NamedTuple):
     """One problem per class, in which that class is positive."""
@@ -37,8 +33,5 @@ class OneVsRest(NamedTuple):
     def sign(self, i, c):
         return 1.0 if self.labels[i] == c else -1.0
 
-    def rival(self):
-        return -np.inf
 
-
-bridge("problems", "sign", "rival")
+bridge("problems", "sign")

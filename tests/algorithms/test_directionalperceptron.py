@@ -1,0 +1,115 @@
+from functools import partial
+
+import numpy as np
+import pytest
+import reference
+from algorithms.agreement import assert_follows, magnitudes, streams
+from algorithms.theory import ROUNDING, converged, separable_problems, weights
+from algorithms.trials import after, trials
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from maxmargin import DirectionalPerceptron
+
+lengths, steps = st.sampled_from(["free", "fixed"]), st.sampled_from(["constant", "relaxed"])
+rates = magnitudes(0.01, 10.0)
+
+
+# The theory of relaxed steps needs beta below the norms of all rows.
+@settings(max_examples=80, deadline=None)
+@given(stream=streams(), part=st.floats(0.01, 0.99), length=lengths, step=steps, rate=rates)
+def test_follows_the_reference(stream, part, length, step, rate):
+    norms = np.linalg.norm(stream.rows(), axis=1)
+    assume(norms.any())
+    beta = part * norms[norms > 0].min()
+    parameters = {"beta": beta, "length": length, "step": step, "rate": rate}
+    run = partial(reference.directional_perceptron, **parameters)
+    assert_follows(DirectionalPerceptron(**parameters), run, stream)
+
+
+@given(seen=trials(), beta=st.floats(0.01, 1.0), step=steps, rate=rates)
+def test_fixed_length_stays(seen, beta, step, rate):
+    rule = DirectionalPerceptron(beta=beta, length="fixed", step=step, rate=rate)._rule()
+    assume(rule.active(seen))
+    new = after(rule, seen)
+    assume(new.ww > 0.0)
+    assert np.sqrt(new.ww) == pytest.approx(beta)
+
+
+@given(seen=trials(), part=st.floats(0.01, 0.99), rate=rates)
+def test_relaxed_factor_is_within_its_range(seen, part, rate):
+    beta = part * np.sqrt(seen.xx)
+    rule = DirectionalPerceptron(beta=beta, step="relaxed", rate=rate)._rule()
+    assume(rule.active(seen))
+    shrink, step = rule.step(seen)
+    assert shrink == 1.0
+    assert (1 - part**2) * (1 - 1e-9) <= step / rate <= (1 + part) * (1 + 1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=separable_problems(), part=st.floats(0.05, 0.9))
+def test_free_length_converges_within_the_bounds(problem, part):
+    best = problem.margin
+    learner = converged(DirectionalPerceptron(beta=part * best), problem)
+    assert learner.n_updates_ <= DirectionalPerceptron.max_updates(
+        part * best, problem.radius, best
+    )
+    assert problem.reached(learner) > part * best * (1 - ROUNDING)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=separable_problems(), part=st.floats(0.05, 0.9))
+def test_relaxed_steps_converge_within_the_bounds(problem, part):
+    best = problem.margin
+    beta = part * best
+    spread = DirectionalPerceptron.step_spread(beta, problem.smallest)
+    assume(spread * beta < 0.95 * best)
+    learner = converged(DirectionalPerceptron(beta=beta, step="relaxed"), problem)
+    limit = DirectionalPerceptron.max_updates(beta, problem.radius, best, spread)
+    assert learner.n_updates_ <= limit
+    assert problem.reached(learner) > beta * (1 - ROUNDING)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=separable_problems(), part=st.floats(0.05, 0.9), step=steps)
+def test_fixed_length_converges_within_the_bounds(problem, part, step):
+    best, radius = problem.margin, problem.radius
+    beta = part * best
+    f_min, f_max = 1.0, 1.0
+    if step == "relaxed":
+        f_min, f_max = 1 - (beta / problem.smallest) ** 2, 1 + beta / problem.smallest
+    rate = DirectionalPerceptron.best_rate(beta, radius, best, f_max)
+    learner = converged(
+        DirectionalPerceptron(beta=beta, length="fixed", step=step, rate=rate), problem
+    )
+    limit = DirectionalPerceptron.max_updates_fixed(beta, rate, radius, best, f_min, f_max)
+    assert learner.n_updates_ <= limit < np.inf
+    assert problem.reached(learner) > beta * (1 - ROUNDING)
+    assert np.linalg.norm(weights(learner)) == pytest.approx(beta)
+
+
+@given(
+    k=st.floats(1.0, 100.0),
+    part=st.floats(0.01, 0.5),
+    spread=st.floats(1.0, 1.9),
+)
+def test_free_bound_solves_its_equation(k, part, spread):
+    margin = 0.5
+    limit = DirectionalPerceptron.max_updates(part * margin, k * margin, margin, spread)
+    right = (spread * k) ** 2 / 4 / (1 - spread * part)
+    if right >= 1 / 3:
+        assert (limit - 1) / (3 + 2 * np.log(limit - 1)) == pytest.approx(right, rel=1e-6)
+    else:
+        assert limit == 2.0
+
+
+def test_bounds_by_hand():
+    assert DirectionalPerceptron.max_updates(0.5, radius=2.0, margin=0.5) == np.inf
+    assert DirectionalPerceptron.max_updates(0.3, 2.0, margin=0.5, spread=2.0) == np.inf
+    assert DirectionalPerceptron.step_spread(beta=0.5, smallest=2.0) == pytest.approx(4 / 3)
+    rate = DirectionalPerceptron.best_rate(beta=0.5, radius=2.0, margin=1.0, f_max=2.0)
+    assert rate == pytest.approx(0.25 / (8 * 1.5))
+    limit = DirectionalPerceptron.max_updates_fixed(0.5, rate, 2.0, 1.0, f_min=1.0, f_max=2.0)
+    # At the best rate: 2 F R^2 / (g - b)^2 * m / (1 - (g - b) / (R m^2)) with m = 1 + 2 b / R.
+    assert limit == pytest.approx(2 * 2 * 16 * 1.5 / (1 - 0.25 / 1.5**2))
+    assert DirectionalPerceptron.max_updates_fixed(0.5, 10.0, 2.0, 1.0) == np.inf

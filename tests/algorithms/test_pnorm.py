@@ -1,0 +1,222 @@
+"""The learners in p-norms: their references, the powers behind them, certificates."""
+
+import numpy as np
+import pytest
+import reference_pnorm as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import overlapping, separable, separable_sets, sparse_separable
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from maxmargin import ALMA, NORMA, PUMMA, Perceptron, TrackingALMA
+from maxmargin.spaces.pnorm import exponent_for, new_pnorm, power
+
+FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
+EXPONENTS = [2.5, 3.0, 4.25, 9.21]
+LEARNERS = {
+    "Perceptron": (Perceptron, reference.pnorm_perceptron, {"margin": 0.5, "rate": 0.3}),
+    "ALMA": (ALMA, reference.pnorm_alma, {"alpha": 0.3}),
+    "ALMA with B and C": (ALMA, reference.pnorm_alma, {"alpha": 0.2, "B": 1.5, "C": 0.7}),
+    "NORMA": (NORMA, reference.pnorm_norma, {"rate": 0.3, "decay": 0.2, "margin": 0.5}),
+    "TrackingALMA": (
+        TrackingALMA,
+        reference.pnorm_tracking_alma,
+        {"rate": 0.4, "radius": 0.8, "margin": 0.3},
+    ),
+}
+
+every_form = pytest.mark.parametrize("form", FORMS)
+every_exponent = pytest.mark.parametrize("p", EXPONENTS)
+every_learner = pytest.mark.parametrize("name", LEARNERS)
+
+
+def close(actual, expected, tolerance=1e-8):
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance * size)
+
+
+# --------------------------------------------------------------------------- against the references
+
+
+@every_learner
+@every_form
+@every_exponent
+@settings(deadline=None, max_examples=4)
+@given(data=separable_sets(max_rows=25), intercept=st.booleans())
+def test_trial_by_trial(name, form, p, data, intercept):
+    kind, run, settings_ = LEARNERS[name]
+    X, y = data
+    seen = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
+    trace = run(seen, y, p=p, **settings_)
+    clf = kind(p=p, fit_intercept=intercept, **settings_)
+    rows = FORMS[form](X)
+    updates = np.cumsum(trace.updated)
+    for i in range(len(X)):
+        clf.partial_fit(rows[i : i + 1], y[i : i + 1], classes=[-1, 1])
+        w = trace.history[i]
+        close(np.append(clf.coef_, clf.intercept_ if intercept else []), w)
+        assert clf.n_updates_ == updates[i]
+    assert clf.n_mistakes_ == trace.mistakes.sum()
+
+
+@every_learner
+@every_exponent
+def test_long_sparse_stream(name, p):
+    kind, run, settings_ = LEARNERS[name]
+    X, y = sparse_separable(n=300, d=40)
+    trace = run(X.toarray(), y, p=p, **settings_)
+    clf = kind(p=p, fit_intercept=False, **settings_).partial_fit(X, y, classes=[-1, 1])
+    assert clf.n_updates_ == trace.updated.sum() > 10
+    close(clf.coef_[0], trace.w)
+
+
+@every_learner
+@every_form
+def test_next_to_p_2_nothing_changes(name, form):
+    kind, _, settings_ = LEARNERS[name]
+    X, y = overlapping(n=60)
+    plain, near = (
+        kind(p=p, **settings_).partial_fit(FORMS[form](X), y, classes=[-1, 1])
+        for p in (2.0, 2.0 + 1e-12)
+    )
+    assert near._model.linear.geometry.p != 2.0
+    assert near.n_updates_ == plain.n_updates_ > 5
+    close(near.coef_, plain.coef_, 1e-9)
+    close(near.intercept_, plain.intercept_, 1e-9)
+
+
+@every_learner
+def test_the_geometry_at_p_2_is_the_plain_one(name):
+    kind, _, settings_ = LEARNERS[name]
+    X, y = overlapping(n=60)
+    plain, raised = (
+        kind(fit_intercept=False, **settings_).partial_fit(X, y, classes=[-1, 1]) for _ in range(2)
+    )
+    # Start over from zero, with the other geometry.
+    model = raised._new_model(1, X.shape[1], 0, raised._model.tail)
+    model.linear = model.linear._replace(geometry=new_pnorm(2.0, 1, X.shape[1] + 1))
+    raised._model = model
+    raised.partial_fit(X, y)
+    assert raised.n_updates_ == plain.n_updates_ > 5
+    close(raised.coef_, plain.coef_, 1e-10)
+
+
+# --------------------------------------------------------------------------------------- the powers
+
+
+@every_exponent
+@pytest.mark.parametrize("name", ["Perceptron", "TrackingALMA", "NORMA"])
+def test_sums_do_not_drift(p, name):
+    kind, _, _ = LEARNERS[name]
+    random = np.random.default_rng(0)
+    # Labels are noise and sizes differ much, so that most of what was added is taken away again.
+    X = random.normal(size=(20_000, 6)) * 10.0 ** random.uniform(-3, 1, size=(20_000, 1))
+    y = random.choice([-1, 1], 20_000)
+    clf = kind(p=p, margin=1e9).partial_fit(X, y, classes=[-1, 1])
+    assert clf.n_updates_ == 20_000
+    space = clf._model.linear
+    sizes = np.abs(space.weights)
+    total = (sizes**p).sum()
+    np.testing.assert_allclose(space.geometry.sums, total, rtol=1e-10)
+    powers = np.sign(space.weights) * sizes ** (p - 1)
+    np.testing.assert_allclose(space.geometry.powers, powers, rtol=1e-10)
+    w = np.append(clf.coef_, clf.intercept_)
+    close(w, reference.link(space.scalars.scale[0] * space.weights[0], p), 1e-10)
+    size = reference.norm(space.scalars.scale[0] * space.weights[0], p)
+    assert space.scalars.norm2[0] == pytest.approx(size**2, rel=1e-10)
+
+
+@given(
+    quarters=st.integers(0, 80),
+    x=st.floats(0.0, 1e10, allow_subnormal=False),
+)
+def test_powers_by_square_roots(quarters, x):
+    exponent = quarters / 4
+    ours = power(exponent)
+    assert ours.quarters >= 0
+    assert ours.power_of(x) == pytest.approx(x**exponent, rel=1e-13, abs=1e-290)
+
+
+@given(exponent=st.floats(0.01, 20.0), x=st.floats(1e-10, 1e10))
+def test_powers_of_any_exponent(exponent, x):
+    assert power(exponent).power_of(x) == pytest.approx(x**exponent, rel=1e-13)
+
+
+def test_which_powers_use_square_roots():
+    assert power(3.75)[1:] == (3, 3)
+    assert power(2.0)[1:] == (2, 0)
+    assert power(8.21).quarters == -1
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 10, 100, 50_000])
+def test_exponent_for_log(width):
+    p = exponent_for("log", width)
+    assert p >= 2.0
+    assert 4 * p == round(4 * p)
+    assert p == 2.0 or abs(p - 2 * np.log(width)) <= 0.125
+    assert exponent_for(9.21, width) == 9.21
+
+
+def test_exponent_for_log_in_numbers():
+    assert [exponent_for("log", width) for width in (2, 3, 100)] == [2.0, 2.25, 9.25]
+    X, y = separable(n=20, d=20)
+    assert ALMA(p="log").fit(X, y)._model.p == 6.0
+
+
+# --------------------------------------------------------------------------------- what is promised
+
+
+@every_learner
+@every_exponent
+@pytest.mark.parametrize("intercept", [False, True])
+def test_certificates_hold(name, p, intercept):
+    kind, _, settings_ = LEARNERS[name]
+    X, y = separable(n=40, d=4, gap=0.5, shift=0.0, seed=3)
+    best, _, _ = reference.max_pnorm_margin(X, y, p, intercept=intercept)
+    clf = kind(p=p, fit_intercept=intercept, **settings_)
+    for start in range(0, 40, 8):
+        part = slice(start, start + 8)
+        clf.partial_fit(X[part], y[part], classes=[-1, 1])
+        assert clf.certificate_.bound >= best
+    fitted = kind(p=p, fit_intercept=intercept, random_state=0, **settings_).fit(X, y)
+    assert fitted.certificate_.bound >= best
+    w, b = fitted.coef_[0], fitted.intercept_[0]
+    reached = np.min(y * (X @ w + b)) / reference.norm(w, p / (p - 1))
+    assert fitted.certificate_.margin == pytest.approx(reached, rel=1e-9)
+    assert reached <= best * (1 + 1e-4)
+
+
+@every_exponent
+def test_alma_guarantee(p):
+    X, y = separable(n=40, d=4, gap=0.5, shift=0.0, seed=3)
+    X /= np.array([[reference.norm(x, p)] for x in X])
+    best, _, _ = reference.max_pnorm_margin(X, y, p, intercept=False)
+    clf = ALMA(alpha=0.2, p=p, fit_intercept=False, max_iter=10**5, random_state=0).fit(X, y)
+    assert clf.converged_
+    assert clf.n_updates_ <= ALMA.max_updates(0.2, best, p)
+    assert clf.certificate_.margin >= ALMA.margin_fraction(0.2) * best
+
+
+@pytest.mark.parametrize("kind", [Perceptron, ALMA, NORMA, TrackingALMA, PUMMA])
+def test_streams_have_no_soft_margin(kind):
+    X, y = overlapping(n=20)
+    clf = kind(p=3.0, soft_margin=0.5, max_iter=5, shuffle=False)
+    with pytest.raises(ValueError, match="soft margin"):
+        clf.partial_fit(X, y, classes=[-1, 1])
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+    with pytest.warns() if kind not in (NORMA,) else np.errstate():
+        clf.fit(X, y)
+    before = clf.coef_, clf.intercept_, clf.n_updates_, clf.certificate_
+    with pytest.raises(ValueError, match="soft margin"):
+        clf.partial_fit(X, y)
+    after = clf.coef_, clf.intercept_, clf.n_updates_, clf.certificate_
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_averaging_needs_p_2():
+    X, y = separable(n=10)
+    with pytest.raises(ValueError, match="average"):
+        Perceptron(p=3.0, average=True).fit(X, y)

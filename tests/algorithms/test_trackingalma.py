@@ -1,0 +1,88 @@
+from functools import partial
+
+import numpy as np
+import pytest
+import reference
+from algorithms.agreement import assert_follows, magnitudes, streams
+from algorithms.moving import pursuits
+from algorithms.trials import after, trials
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from maxmargin import TrackingALMA
+from maxmargin.algorithms.trackingalma import TrackingALMARule
+
+rates, margins = magnitudes(0.01, 2.0), st.just(0.0) | magnitudes(0.01, 10.0)
+radii = magnitudes(0.01, 10.0) | st.just(np.inf)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stream=streams(), rate=rates, radius=radii, margin=margins)
+def test_follows_the_reference(stream, rate, radius, margin):
+    parameters = {"rate": rate, "radius": radius, "margin": margin}
+    run = partial(reference.tracking_alma, **parameters)
+    assert_follows(TrackingALMA(**parameters), run, stream)
+
+
+@given(seen=trials(), rate=rates, radius=radii, margin=margins)
+def test_stays_in_the_ball(seen, rate, radius, margin):
+    rule = TrackingALMARule(rate, radius, margin)
+    assume(rule.active(seen))
+    assert rule.step(seen) == (1.0, rate)
+    free = seen.ww + 2 * rate * seen.margin + rate**2 * seen.xx
+    tolerance = 1e-9 * (seen.ww + rate**2 * seen.xx)
+    assert after(rule, seen).ww == pytest.approx(min(free, radius**2), abs=tolerance)
+
+
+def known(pursuit):
+    """What the theorems need to know of the comparison vectors."""
+    return {
+        "radius": pursuit.radius,
+        "norm": pursuit.norm,
+        "drift": pursuit.drift,
+        "losses": pursuit.losses,
+    }
+
+
+def play(learner, pursuit):
+    learner.set_params(fit_intercept=False)
+    return learner.partial_fit(pursuit.X, pursuit.y, classes=[-1, 1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(pursuit=pursuits(), aggressive=st.booleans())
+def test_mistakes_of_the_tuned_learner(pursuit, aggressive):
+    facts = known(pursuit) | {"margin": pursuit.margin}
+    learner = play(TrackingALMA.tuned(**facts, aggressive=aggressive), pursuit)
+    assert learner.n_mistakes_ <= TrackingALMA.mistake_bound(**facts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
+def test_margin_errors(pursuit, part):
+    """With a threshold above 0, the updates are the margin errors."""
+    facts, threshold = known(pursuit), part * pursuit.margin
+    learner = TrackingALMA.tuned(**facts, margin=pursuit.margin - threshold)
+    play(learner.set_params(margin=threshold), pursuit)
+    limit = TrackingALMA.margin_error_bound(**facts, margin=pursuit.margin, threshold=threshold)
+    assert learner.n_updates_ <= limit
+
+
+def test_bounds_by_hand():
+    # C = 4/4 * (9 + 2 * 3 * 5.5) = 42, then with m = 2: K/m = 1, C/m^2 = 10.5.
+    facts = {"radius": 2.0, "norm": 3.0, "drift": 5.5, "losses": 2.0}
+    expected = 1 + 21 + 2 * np.sqrt(10.5 * 11.5)
+    assert TrackingALMA.mistake_bound(**facts, margin=2.0) == pytest.approx(expected)
+    limit = TrackingALMA.margin_error_bound(**facts, margin=3.0, threshold=1.0)
+    assert limit == pytest.approx(expected)
+    # Without drift and losses: (X B / mu)^2, and four times that at half the margin.
+    assert TrackingALMA.mistake_bound(2.0, 3.0, margin=2.0) == pytest.approx(9.0)
+    halved = TrackingALMA.margin_error_bound(2.0, 3.0, margin=2.0, threshold=1.0)
+    assert halved == pytest.approx(36.0)
+
+
+def test_tuned_by_hand():
+    learner = TrackingALMA.tuned(2.0, 3.0, 0.5, fit_intercept=False)
+    assert learner.get_params()["fit_intercept"] is False
+    assert (learner.rate, learner.radius, learner.margin) == (0.125, 3.0, 0.25)
+    assert TrackingALMA.tuned(2.0, 3.0, 0.5, aggressive=False).margin == 0.0

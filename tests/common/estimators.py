@@ -1,0 +1,45 @@
+"""Every public estimator, found by itself."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import maxmargin
+
+ALL_ESTIMATORS = [
+    public
+    for public in (getattr(maxmargin, name) for name in maxmargin.__all__)
+    if isinstance(public, type) and issubclass(public, BaseEstimator)
+]
+# Those that learn from streams.
+ESTIMATORS = [each for each in ALL_ESTIMATORS if hasattr(each(), "partial_fit")]
+
+every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda each: each.__name__)
+every_settling_estimator = pytest.mark.parametrize(
+    "Estimator",
+    [each for each in ESTIMATORS if each._settles],
+    ids=lambda each: each.__name__,
+)
+
+
+def memory(learner) -> dict:
+    """All that can be seen of what a learner knows."""
+    return {
+        "coef": learner.coef_.tolist(),
+        "intercept": learner.intercept_.tolist(),
+        "classes": learner.classes_.tolist(),
+        "features": learner.n_features_in_,
+        "passes": learner.n_iter_,
+        "converged": learner.converged_,
+        "updates": learner.n_updates_,
+        "mistakes": learner.n_mistakes_,
+        "certificate": str(learner.certificate_),
+    }
+
+
+def assert_same_model(first, second, rtol: float = 0.0) -> None:
+    """The same weights, to the bit unless ``rtol`` is given, and the same counts."""
+    for mine, other in ((first.coef_, second.coef_), (first.intercept_, second.intercept_)):
+        np.testing.assert_allclose(mine, other, rtol=rtol, atol=rtol * np.abs(other).max())
+    assert first.n_updates_ == second.n_updates_
+    assert first.n_mistakes_ == second.n_mistakes_

@@ -1,0 +1,87 @@
+"""The benchmarks run to their end and report what they should; how fast is not asked here."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLOORS = {
+    "dense-pass": 6,
+    "sparse-pass": 2,
+    "peers": 0,
+    "cold-start": 2,
+    "one-row": 6,
+    "memory": 0,
+}
+# On as few rows as possible, once, and with one compilation from scratch instead of two.
+TINY = """
+import sys
+from benchmarks import cold_start
+from benchmarks.__main__ import main
+from benchmarks.harness import Scale
+cold_start.CASES = ("dense",)
+main(sys.argv[1:], Scale(share=0.0, rounds=1))
+"""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("benchmarks")
+    files = {"--json": folder / "report.json", "--out": folder / "report.md"}
+    options = [str(part) for pair in files.items() for part in pair]
+    done = subprocess.run(
+        [sys.executable, "-c", TINY, *options], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(files["--json"].read_text()), files["--out"].read_text(), done.stdout
+
+
+def test_the_machine_is_described(written):
+    result, page, shown = written
+    for fact in ("processor", "cores", "numpy", "numba", "scikit-learn"):
+        assert result["machine"][fact]
+        assert fact in page
+        assert fact in shown
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_report(written, name):
+    result, page, shown = written
+    (report,) = (one for one in result["reports"] if one["name"] == name)
+    assert report["unit"] in {"s", "rows/s", "bytes"}
+    assert len({(row["case"], row["contender"]) for row in report["values"]}) >= 3
+    for row in report["values"]:
+        assert row["values"]
+        assert all(math.isfinite(value) for value in row["values"])
+        assert row["contender"] in page
+    assert len(report["floors"]) == FLOORS[name]
+    for floor in report["floors"]:
+        assert floor["values"]
+        assert floor["sense"] in {">=", "<="}
+        assert isinstance(floor["met"], bool)
+        assert floor["what"] in page
+    for peer, reason in report["skipped"].items():
+        assert reason
+        assert peer in page
+    assert f"{name}: {report['data']}" in page
+    assert f"{name}:" in shown
+
+
+def test_peers_compare_ours_with_theirs(written):
+    (report,) = (one for one in written[0]["reports"] if one["name"] == "peers")
+    there = {row["contender"] for row in report["values"]}
+    for peer in ("maxmargin Perceptron", "scikit-learn Perceptron", "scikit-learn LinearSVC"):
+        assert peer in there
+    for peer in ("river", "Vowpal Wabbit"):
+        assert any(name.startswith(peer) for name in there | set(report["skipped"]))
+
+
+def test_unknown_name_is_refused():
+    command = [sys.executable, "-m", "benchmarks", "no-such-benchmark"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "dense-pass" in done.stderr
