@@ -81,4 +81,5 @@ def geometric_margins(
 ) -> np.ndarray:
     """Divide the lowest outputs by the dual norms of the weights, all but the intercept's."""
     norms = np.linalg.norm(np.delete(weights, width, axis=1), ord=p / (p - 1.0), axis=1)
-    return np.divide(lowest, norms, out=np.zeros_like(lowest), where=norms > 0.0)
+    with np.errstate(invalid="ignore"):  # of weights that diverged
+        return np.divide(lowest, norms, out=np.zeros_like(lowest), where=norms > 0.0)

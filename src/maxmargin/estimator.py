@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,9 +29,9 @@ from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
 from maxmargin.spaces.pnorm import exponent_for
 
-# One call of the compiled loop takes some milliseconds: short enough to show progress and to be
-# interrupted, long enough for the call itself not to count.
-VALUES_PER_CALL = 2**22
+# One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
+# be interrupted, long enough for the call itself not to count.
+VALUES_PER_CALL = 2**24
 
 SHARED_PARAMETERS = """\
 fit_intercept : bool, default=True
@@ -152,6 +153,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
             shared = SHARED_PARAMETERS.format(max_iter=cls.max_iter)
+            if "intercept_scaling" not in cls._parameter_constraints:
+                shared = re.sub(r"    intercept_scaling : (.*\n)+?(?=    \w+ : )", "", shared)
             cls.__doc__ = cls.__doc__.replace("<shared>", shared)
 
     # ------------------------------------------------------------------------ for the subclasses

@@ -175,10 +175,10 @@ def test_another_number_of_columns(fitted, convert):
 def test_warm_start_with_other_data(fitted):
     fitted.set_params(warm_start=True)
     before = memory(fitted)
-    with pytest.raises(ValueError, match=r"warm_start needs .* got .* and 3"):
+    with pytest.raises(ValueError, match=r"warm_start needs .* got .*, 3, 0\)"):
         fitted.fit(X[:, :3], y)
     assert memory(fitted) == before
-    with pytest.raises(ValueError, match=r"warm_start needs .* got \[1, 3\]"):
+    with pytest.raises(ValueError, match=r"warm_start needs .* got \(\[1, 3\]"):
         fitted.fit(X, y + 2)
     assert memory(fitted) == before
 

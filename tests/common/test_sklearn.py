@@ -3,7 +3,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import PUMMA
 
-# The checks want good predictions where classes overlap; PUMMA's free intercept needs a soft margin.
+# The checks want good predictions where classes overlap: PUMMA needs a soft margin for them.
 CHECKED = [Estimator() for Estimator in ALL_ESTIMATORS if Estimator is not PUMMA]
 
 

@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
 
-# |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for all
-# practical purposes the data are not separable, and w starts anew rather than grow for ever.
+# |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for
+# all practical purposes the data are not separable, and w starts anew rather than grow for ever.
 LARGEST_RATIO2 = 1e10
 # Below this sine squared of their angle, x and w count as parallel.
 PARALLEL = 1e-14

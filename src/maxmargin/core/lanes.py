@@ -93,12 +93,6 @@ class _Lanes:
         with builder.if_then(builder.icmp_signed(">", left, intp(0))):
             body(whole, self._first(left))
 
-    def each_masked_group(self, size: Any, body: Any) -> None:
-        """The same with a mask every time: rows of many lengths mispredict one branch less."""
-        builder, intp = self.builder, self.intp
-        with cgutils.for_range_slice(builder, intp(0), size, intp(LANES), intp) as (j, _):
-            body(j, self._first(builder.sub(size, j)))
-
     def _first(self, count: Any) -> Any:
         """The mask of the first ``count`` lanes."""
         return self.builder.icmp_signed("<", self.numbers(), self.spread(count))
@@ -220,14 +214,22 @@ def _sum_sparse(context, builder, values, columns, start, stop, weights, c):  # 
         w_start = _weights_pointer(context, builder, weights, c)
         weight_size = ir.Constant(ir.VectorType(lanes.intp, LANES), [8] * LANES)
 
-    def body(j, mask):  # type: ignore[no-untyped-def]
-        w = None
-        if weights is not None:
+    def weights_at(j, mask):  # type: ignore[no-untyped-def]
+        if mask is not None:
             numbers = builder.sext(lanes.load(columns_start, j, mask), weight_size.type)
-            w = lanes.gather(w_start, builder.mul(numbers, weight_size), mask)
+            return lanes.gather(w_start, builder.mul(numbers, weight_size), mask)
+        values = ir.Constant(lanes.SUMS, ir.Undefined)  # single loads are faster than a gather
+        for k in range(LANES):
+            number = builder.load(builder.gep(columns_start, [builder.add(j, lanes.intp(k))]))
+            value = builder.load(builder.gep(w_start, [builder.sext(number, lanes.intp)]))
+            values = builder.insert_element(values, value, lanes.I32(k))
+        return values
+
+    def body(j, mask):  # type: ignore[no-untyped-def]
+        w = None if weights is None else weights_at(j, mask)
         lanes.add(lanes.load(x_start, j, mask), w)
 
-    lanes.each_masked_group(size, body)
+    lanes.each_group(size, body)
     return lanes.result()
 
 

@@ -251,7 +251,7 @@ def new_linear_space(
     size = width + 1 + private
 
     def vectors(kept: bool) -> np.ndarray:
-        return np.zeros((problems if kept else 0, size))
+        return _aligned_zeros(problems if kept else 0, size)
 
     scalars = np.zeros(problems, SCALARS).view(np.recarray)
     scalars.scale = 1.0
@@ -268,6 +268,13 @@ def new_linear_space(
     )
     geometry = Euclid(2.0) if p == 2.0 else new_pnorm(p, problems, size)
     return LinearSpace(geometry, width, vectors(True), scalars, witness)
+
+
+def _aligned_zeros(rows: int, columns: int) -> np.ndarray:
+    """Zeros that start at a cache line, so that vector loads do not straddle two."""
+    room = np.zeros(rows * columns + 8)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + rows * columns].reshape(rows, columns)
 
 
 def forget_bounds(space: LinearSpace) -> None:
