@@ -1,0 +1,29 @@
+"""The table of learners is complete, and the README shows it as it is."""
+
+import re
+from pathlib import Path
+
+import maxmargin
+from maxmargin import overview
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_every_learner_is_in_the_table():
+    names = [row[0] for row in overview.rows()]
+    learners = [name for name in maxmargin.__all__ if hasattr(getattr(maxmargin, name), "fit")]
+    assert sorted(names) == sorted(learners)
+    assert all(len(row) == len(overview.COLUMNS) for row in overview.rows())
+    assert all(row[1] and row[-1] for row in overview.rows())
+
+
+def test_readme_shows_the_table():
+    shown = re.search(r"--markdown -->\n(.*)\n<!-- end -->", README.read_text(), re.DOTALL)
+    assert shown is not None
+    assert shown[1] == overview.as_markdown()
+
+
+def test_show_prints_every_learner(capsys):
+    overview.show()
+    printed = capsys.readouterr().out
+    assert all(row[0] in printed for row in overview.rows())
