@@ -169,7 +169,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
         """The model at w = 0 that the rule works on."""
-        return LinearModel(problems, width, private, tail)
+        return LinearModel(problems, width, private, tail, getattr(self, "p", 2.0))
 
     # ------------------------------------------------------------------------------------ learning
     @keeps_state_on_error

@@ -9,10 +9,8 @@ from typing import NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
-from maxmargin.models import LinearModel
 
 
 @rule
@@ -102,9 +100,6 @@ class ALMA(OnlineClassifier):
         C = math.sqrt(2.0) if self.C is None else self.C
         stretch = math.sqrt(self._exponent() - 1.0)
         return ALMARule(float(self.alpha), B * stretch, C / stretch)
-
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        return LinearModel(problems, width, private, tail, self.p)
 
     @staticmethod
     def max_updates(alpha: float, margin: float, p: float = 2.0) -> float:

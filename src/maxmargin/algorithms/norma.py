@@ -10,10 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
-from maxmargin.models import LinearModel
 
 
 @rule
@@ -101,9 +99,6 @@ class NORMA(OnlineClassifier):
                 f"Got {self.decay} instead."
             )
         return NORMARule(1.0 - self.rate * self.decay, float(self.rate), float(self.margin))
-
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        return LinearModel(problems, width, private, tail, self.p)
 
     @classmethod
     def tuned(

@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
-from maxmargin.models import LinearModel
 
 
 @rule
@@ -94,9 +92,6 @@ class TrackingALMA(OnlineClassifier):
 
     def _rule(self) -> TrackingALMARule:
         return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
-
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        return LinearModel(problems, width, private, tail, self.p)
 
     @classmethod
     def tuned(
