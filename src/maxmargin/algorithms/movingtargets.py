@@ -12,11 +12,8 @@ import math
 
 
 def best_gap(margin: float, losses: float, constant: float) -> float:
-    """``h(x, K, C) = sqrt(C/K (x + C/K)) - C/K``, which is x/2 for K = 0."""
-    if losses * margin < 1e-8 * constant:
-        return 0.5 * margin - losses * margin**2 / (8.0 * constant)
-    ratio = constant / losses
-    return math.sqrt(ratio * (margin + ratio)) - ratio
+    """``h(x, K, C) = sqrt(C/K (x + C/K)) - C/K``, written without cancellation; x/2 for K = 0."""
+    return margin / (1.0 + math.sqrt(1.0 + losses * margin / constant))
 
 
 def error_bound(margin: float, losses: float, constant: float) -> float:
