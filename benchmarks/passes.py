@@ -43,13 +43,13 @@ def contenders(case: str, X: Any, y: np.ndarray, shuffle: bool) -> list[Contende
 def bare_pass(X: Any, y: np.ndarray, shuffle: bool) -> Callable[[], float]:
     """Seconds of the compiled loop over all rows."""
     trained = fit_quietly(Perceptron(shuffle=False, max_iter=3), X, y)
-    state, rule = trained._state, trained._rule()
-    rows = examples.as_rows(X, state.offset)
+    model, rule = trained._model, trained._rule()
+    rows = model.rows(X)
     targets = examples.as_targets((y > 0).astype(np.int32), classes=2)
     order = np.arange(y.size, dtype=np.int32)
     if shuffle:
         np.random.default_rng(0).shuffle(order)
-    return steadily(lambda: present(rows, targets, order, rule, state.space, state.tally))
+    return steadily(lambda: present(rows, targets, order, rule, model.space, model.tally))
 
 
 def steadily(work: Callable[[], object]) -> Callable[[], float]:
