@@ -151,8 +151,10 @@ def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
 def test_ctrl_c(tmp_path):
     program = """
-import sys, time
+import signal, sys, time
 import maxmargin.cli, maxmargin.demo
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
 def train_for_ever(problem, learners, advance):
     print("training", flush=True)

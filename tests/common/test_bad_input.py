@@ -200,12 +200,13 @@ def test_extreme_rows_within_the_limits_are_learnt(Estimator, scale):
     assert np.isfinite(learner.decision_function(rows)).all()
 
 
-def test_divergence_is_an_error():
-    learner = Perceptron(random_state=0).fit(X, y)
+@pytest.mark.parametrize("warm_start", [False, True])
+def test_divergence_is_an_error(warm_start):
+    learner = Perceptron(random_state=0, warm_start=warm_start).fit(X, y)
     before = memory(learner)
     learner.set_params(rate=1e300)
     with pytest.raises(ValueError, match="diverged"):
-        learner.fit(1e20 * X, y)
+        learner.fit(-1e20 * X, y)
     assert memory(learner) == before
 
 

@@ -86,6 +86,7 @@ def settings_for(name: str, problem: Problem) -> dict[str, Any]:
         "NORMA": {"rate": small_steps, "decay": 0.001},
         "PassiveAggressive": {"C": 0.01},
         "Pegasos": {"lambda_": 0.01},
+        "PUMMA": {"delta": 0.1},
         "Relaxation": {"rate": 1.8},
         "ROMMA": {"delta": 0.1},
         "TrackingALMA": {"rate": small_steps},
@@ -106,12 +107,9 @@ def train(problem: Problem, learners: Sequence[str], advance: Advance) -> list[O
 def _train_one(name: str, problem: Problem) -> Outcome:
     settings = settings_for(name, problem)
     # The same order in every pass, so that `replay` can follow the run to the bit.
-    clf = getattr(maxmargin, name)(
-        **settings,
-        intercept_scaling=problem.radius,
-        max_iter=problem.max_iter,
-        shuffle=False,
-    )
+    clf = getattr(maxmargin, name)(**settings, max_iter=problem.max_iter, shuffle=False)
+    if "intercept_scaling" in clf.get_params():
+        clf.set_params(intercept_scaling=problem.radius)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the tables say it
         clone(clf).set_params(max_iter=1).fit(problem.X, problem.y)  # compile, or load
@@ -124,7 +122,10 @@ def _train_one(name: str, problem: Problem) -> Outcome:
 
 
 def replay(clf: Any, X: np.ndarray, y: np.ndarray) -> Iterator[Moment]:
-    """The run of `fit` once more, for two classes, in pieces that grow."""
+    """The run of `fit` once more, for two classes, in pieces that grow; or its end alone."""
+    if not hasattr(clf, "partial_fit"):
+        yield Moment(clf.n_updates_, margin_of(clf, X, y), clf.certificate_.bound)
+        return
     again, done = clone(clf), 0
     for trials in _growing(clf.n_iter_ * len(X)):
         while done < trials:
