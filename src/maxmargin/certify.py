@@ -54,7 +54,10 @@ def certify(
     """
     check_is_fitted(clf)
     if not hasattr(clf, "coef_"):
-        raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
+        raise TypeError(
+            f"certify needs a linear classifier with coef_, got {type(clf).__name__}. (Of a "
+            "pipeline, pass the last step and the transformed X.)"
+        )
     coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])

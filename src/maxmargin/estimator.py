@@ -35,7 +35,8 @@ VALUES_PER_CALL = 2**24
 
 SHARED_PARAMETERS = """\
 fit_intercept : bool, default=True
-        Learn an intercept, as the weight of one more coordinate that every example has.
+        Learn an intercept, unless said otherwise as the weight of one more coordinate that every
+        example has.
     intercept_scaling : float or "max", default=1.0
         The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
         only.
@@ -95,6 +96,9 @@ class Facts(NamedTuple):
     drift: bool
     paper: str
 
+
+# What the model is built from: these cannot change while it lives.
+STRUCTURAL = ("fit_intercept", "intercept_scaling", "soft_margin", "p", "intercept", "average")
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -199,10 +203,13 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         classes = np.unique(y)
         if classes.size < 2:
             raise ValueError(
-                f"The data contain only one class, {classes[0]!r}; a classifier needs at least two."
+                f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
+                "least two."
             )
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
+        # Both classes are within `radius` of the origin, so no margin is larger.
+        self._ceiling = 1.000001 * float(np.hypot(radius, np.sqrt(self.soft_margin)))
         targets = examples.as_targets(examples.class_numbers(y, classes), classes.size)
         self._run_passes(self._model.rows(X), targets, X.size)
         return self
@@ -239,6 +246,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             if known.size < 2:
                 raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
         else:
+            self._check_structure()
             known = self.classes_
             if classes is not None and not np.array_equal(known, np.unique(classes)):
                 raise ValueError(
@@ -267,6 +275,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Set the state to w = 0, or keep the one there is."""
         if keep and self._is_fitted():
+            self._check_structure()
             old = self._model
             before = self.classes_.tolist(), old.linear.width, old.private_coordinates()
             if before != (now := (classes.tolist(), width, private)):
@@ -288,6 +297,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = 0
         self.converged_ = False
         self._model = self._new_model(problems, width, private, tail)
+        self._structure = self._present_structure()
+        self._ceiling = np.inf
+
+    def _present_structure(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
+
+    def _check_structure(self) -> None:
+        """Refuse to go on with a model that was built for other parameters."""
+        now = self._present_structure()
+        for name, before in self._structure.items():
+            if now[name] != before:
+                raise ValueError(
+                    f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted "
+                    f"model: it was {before!r}, got {now[name]!r}. Fit anew without warm_start."
+                )
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         """Present rows until nothing is left to learn, or as many as `max_iter` passes have."""
@@ -335,6 +359,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                     # Leave room for a full pass at the end.
                     for order in schedule.recent(most=(self.max_iter - self.n_iter_ - 1) * count):
                         learn(order)
+        self.converged_ &= self.certificate_.bound > 0.0
         self._warn_if_unfinished()
 
     @contextlib.contextmanager
@@ -354,7 +379,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"{name} certifies {self.certificate_.ratio:.4f} of the best margin after "
                 f"{self.n_iter_} passes, less than the {1.0 - self.tol:.4f} that tol={self.tol} "
-                "asks for.",
+                "asks for. If no update was left to make, ask the rule for more: a smaller delta, "
+                "epsilon or alpha.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -405,7 +431,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        return Certificate.weakest(self._margins, self._fitted_model().bounds())
+        bounds = np.minimum(self._fitted_model().bounds(), self._ceiling)
+        return Certificate.weakest(self._margins, bounds)
 
     def _fitted_model(self) -> LinearModel:
         if not self._is_fitted():

@@ -118,7 +118,7 @@ def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         i = int(np.flatnonzero(~np.asarray(known))[0])
         raise ValueError(
             f"y contains a label that is not among the classes {classes.tolist()}: "
-            f"{y[i]!r} (row {i})."
+            f"{y[i : i + 1].tolist()[0]!r} (row {i})."
         )
     return numbers.astype(np.int32)
 

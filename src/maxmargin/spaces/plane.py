@@ -81,4 +81,4 @@ class Plane(NamedTuple):
         )
 
 
-bridge("slope", "bend")
+bridge("slope", "bend", inline=False)
