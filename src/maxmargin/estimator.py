@@ -208,8 +208,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             )
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
-        # Both classes are within `radius` of the origin, so no margin is larger.
-        self._ceiling = 1.000001 * float(np.hypot(radius, np.sqrt(self.soft_margin)))
+        if self.max_iter > 1:
+            # Both classes are within `radius` of the origin, so no margin is larger: something to
+            # say where too few updates were made to prove more.
+            self._ceiling = 1.000001 * float(np.hypot(radius, np.sqrt(self.soft_margin)))
         targets = examples.as_targets(examples.class_numbers(y, classes), classes.size)
         self._run_passes(self._model.rows(X), targets, X.size)
         return self
@@ -431,8 +433,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        bounds = np.minimum(self._fitted_model().bounds(), self._ceiling)
-        return Certificate.weakest(self._margins, bounds)
+        bounds = self._fitted_model().bounds()
+        return Certificate.weakest(self._margins, np.where(bounds < np.inf, bounds, self._ceiling))
 
     def _fitted_model(self) -> LinearModel:
         if not self._is_fitted():
