@@ -1,0 +1,49 @@
+"""What all learners' docstrings have in common."""
+
+from __future__ import annotations
+
+SHARED_PARAMETERS = """\
+fit_intercept : bool, default=True
+        Learn an intercept, unless said otherwise as the weight of one more coordinate that every
+        example has.
+    intercept_scaling : float or "max", default=1.0
+        The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
+        only.
+    soft_margin : float, default=0.0
+        The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
+        ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
+        its own, sqrt(lambda), which makes any data separable; margins and certificates are about
+        the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
+        takes each row for a new one.
+    max_iter : int, default={max_iter}
+        Passes over the data that `fit` makes at most; 1 is one plain pass.
+    tol : float, default=None
+        Stop `fit` as soon as the margin is certified to be at least ``1 - tol`` of the best
+        possible one.
+    shuffle : bool, default=True
+        Present the rows in a new random order in each pass of `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Determines the orders.
+    warm_start : bool, default=False
+        Let `fit` start from the weights of the last fit.
+    verbose : int, default=0
+        Show a progress bar during `fit`, if on a terminal.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights; one row for two classes, one row per class (one-vs-rest) for more.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; for two classes the second is the positive one.
+    certificate_ : Certificate
+        The margin reached on the training data, and a proved bound on the best possible one.
+    n_iter_ : int
+        Passes made by the last `fit`.
+    n_updates_, n_mistakes_ : int
+        Updates (of all problems together) and mistakes made while learning.
+    converged_ : bool
+        Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
+    n_features_in_, feature_names_in_
+        As in scikit-learn."""
