@@ -7,13 +7,36 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import cold_start, dense_pass, memory, one_row, peers, sparse_pass
+from benchmarks import (
+    cold_start,
+    dense_pass,
+    memory,
+    one_row,
+    peers,
+    pnorm_pass,
+    r_of_k,
+    schedule,
+    soft_margin,
+    sparse_pass,
+)
 from benchmarks.harness import FULL, QUICK, Scale
 from benchmarks.machine import facts
 from benchmarks.report import as_json, markdown, show
 
 BENCHMARKS = {
-    module.NAME: module for module in (dense_pass, sparse_pass, peers, cold_start, one_row, memory)
+    module.NAME: module
+    for module in (
+        dense_pass,
+        sparse_pass,
+        pnorm_pass,
+        peers,
+        cold_start,
+        one_row,
+        memory,
+        schedule,
+        soft_margin,
+        r_of_k,
+    )
 }
 
 

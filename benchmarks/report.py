@@ -35,7 +35,7 @@ def tables(report: Report) -> list[Table]:
     if report.floors:
         floors = []
         for floor in report.floors:
-            low, median, high = (f"{value:.3g}" for value in Spread.of(floor.values))
+            low, median, high = (f"{value:.4g}" for value in Spread.of(floor.values))
             met = "yes" if floor.met else "no"
             floors.append(
                 [floor.what, f"{floor.sense} {floor.asked:g}", median, f"{low} to {high}", met]

@@ -162,6 +162,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 "least two."
             )
         private = X.shape[0] if self.soft_margin > 0.0 else 0
+        if self.intercept_scaling == "max" and (p := self._exponent()) != 2.0:
+            radius = examples.largest_norm(X, p)
         self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
         if self.max_iter > 1:
             # Both classes are within `radius` of the origin, so no margin is larger: something to

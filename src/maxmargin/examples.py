@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX, first_unusable
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
 from maxmargin.core.targets import Binary, OneVsRest
+from maxmargin.spaces.pnorm import largest_square, new_pnorm
 
 Rows = DenseRows | SparseRows
 Targets = Binary | OneVsRest
@@ -83,6 +84,11 @@ def check_values(X: Any) -> float:
     if bad >= 0:
         raise ValueError(_what_is_wrong(X, bad))
     return float(np.sqrt(largest))
+
+
+def largest_norm(X: Any, p: float) -> float:
+    """The largest p-norm of a row."""
+    return float(np.sqrt(largest_square(as_rows(X, NO_TAIL), new_pnorm(p, 0, X.shape[1]))))
 
 
 def _what_is_wrong(X: Any, i: int) -> str:

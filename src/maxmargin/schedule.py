@@ -2,8 +2,10 @@
 
 Near the end most rows bring no update any more, and looking at them is a waste. So after a full
 pass the rows that brought an update lately are presented again, narrowing onto those that just did,
-until they are quiet or have been given their share of the work. Any order keeps the guarantees of
-the learners; only a quiet full pass counts as convergence.
+until they are quiet or have been given their share of the work. They are shuffled once and then
+keep their order: shuffling them each time takes as long as looking at them, and takes more looks
+besides (Adult, 32 561 rows, PUMMA: twice as many). Any order keeps the guarantees of the learners;
+only a quiet full pass counts as convergence.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 MEMORY = 50
 # Rows presented between two full passes, as a multiple of all rows: less at first, because easy
 # problems are solved by then, and it takes a full pass to find out.
-FIRST_PASSES, FIRST_SHARE, SHARE = 10, 4, 20
+FIRST_PASSES, FIRST_SHARE, SHARE = 3, 4, 20
 # Fewer rows than this are presented several times in one call of the compiled loop.
 LEAST_ROWS = 2048
 
@@ -56,10 +58,11 @@ class Schedule:
         recent = np.flatnonzero(self._last_pass > self._passes - MEMORY).astype(
             self._everything.dtype
         )
+        self._random.shuffle(recent)
         share = FIRST_SHARE if self._passes < FIRST_PASSES else SHARE
         chosen, left = recent, min(most, share * self.touched.size)
         while chosen.size and left > 0:
-            order = self._several_times(chosen)[:most]
+            order = np.tile(chosen, -(-LEAST_ROWS // chosen.size))[:most]
             self.stamp += 1
             yield order
             left -= order.size
@@ -74,7 +77,3 @@ class Schedule:
         moved = rows[self.touched[rows] == self.stamp]
         self._last_pass[moved] = self._passes
         return moved
-
-    def _several_times(self, rows: np.ndarray) -> np.ndarray:
-        times = -(-LEAST_ROWS // rows.size)
-        return self._random.permuted(np.tile(rows, (times, 1)), axis=1).ravel()

@@ -10,7 +10,9 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from maxmargin import ALMA, NORMA, PUMMA, Perceptron, TrackingALMA
-from maxmargin.spaces.pnorm import exponent_for, new_pnorm, power
+from maxmargin.datasets import make_r_of_k
+from maxmargin.spaces.pnorm import exponent_for, new_pnorm
+from maxmargin.spaces.power import power
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.5, 3.0, 4.25, 9.21]
@@ -220,3 +222,23 @@ def test_averaging_needs_p_2():
     X, y = separable(n=10)
     with pytest.raises(ValueError, match="average"):
         Perceptron(p=3.0, average=True).fit(X, y)
+
+
+@pytest.mark.parametrize("p", [3.0, "log"])
+def test_sums_survive_a_fall_by_many_powers_of_ten(p):
+    """A weight that dominates all others and then vanishes takes no digits with it."""
+    X = np.eye(60)[np.arange(120) % 60] * np.where(np.arange(120) % 60 == 0, 1e3, 1.0)[:, None]
+    X[60] *= -1.0
+    y = np.ones(120, dtype=int)
+    clf = Perceptron(p=p, margin=1e9, fit_intercept=False)
+    clf.partial_fit(X, y, classes=[-1, 1])
+    geometry, weights = clf._model.linear.geometry, clf._model.linear.weights
+    assert weights[0, 0] == 0.0
+    np.testing.assert_allclose(geometry.sums, (np.abs(weights) ** clf._model.p).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_intercept_is_scaled_by_the_largest_norm_of_the_space(form):
+    X, y = make_r_of_k(50, 40, k=8, r=2, random_state=0)
+    clf = Perceptron(p=4.0, intercept_scaling="max", max_iter=2).fit(form(X), y)
+    assert clf._model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)

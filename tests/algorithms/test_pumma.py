@@ -17,7 +17,7 @@ from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.core.rule import Seen
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.plane import Plane
-from maxmargin.spaces.pnorm import power
+from maxmargin.spaces.power import new_room, power
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.0, 3.0, 4.0, 9.21]
@@ -251,7 +251,8 @@ def planes(draw):
     z_norm, t_norm = reference.norm(z, p), reference.norm(theta, p)
     t = theta / t_norm
     outside = float(np.sum(np.abs(t[support:]) ** p))
-    plane = Plane(z[:support] / z_norm, t[:support].copy(), support, outside, p, power(p - 2.0))
+    curvature, room = power(p - 2.0), new_room(support)
+    plane = Plane(z[:support] / z_norm, t[:support], support, outside, p, curvature, room)
     return plane, Seen(margin, t_norm**2, z_norm**2, 1.0, 1, 1)
 
 

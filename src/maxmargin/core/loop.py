@@ -55,7 +55,7 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
             update = rule.active(seen)
             if update:
                 if not xx >= 0.0:
-                    xx = space.square_of(rows, i)
+                    xx = space.square_bound(rows, i)
                     rr = max(rr, xx)
                 margin, along2 = space.aim(rows, i, c, y, f, xx)
                 update = along2 > 0.0

@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     ----------
     margin : y * f(x), before the update
     ww : w.w
-    xx : x.x
+    xx : x.x (the squared p-norm in a p-norm space; if not `needs_norm`, at least that)
     rr : the largest x.x so far, this trial included
         (of all trials if the rule `needs_norm`, else of those that brought an update)
     t : number of this trial, from 1

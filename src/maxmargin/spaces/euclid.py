@@ -44,6 +44,10 @@ class Euclid(NamedTuple):
         """The squared norm of row ``i``."""
         return rows.square(i)
 
+    def square_bound(self, rows, i):
+        """At least the squared norm of row ``i``, where computing that is too dear."""
+        return rows.square(i)
+
     def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
         """``(|w|**2, bound on its rounding error)`` after a step that changed it by these terms."""
         slop += ROUNDING * (norm2 + abs(cross) + square)
@@ -79,6 +83,6 @@ class Euclid(NamedTuple):
         return np.sqrt(total)
 
 
-bridge("product", "push", "square_of", "next_norm2", "sum_norm2")
+bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2")
 bridge("half_distance2", "decide")
 bridge("push_vector", "term", "root", inline=False)

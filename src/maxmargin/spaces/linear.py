@@ -83,6 +83,10 @@ class LinearSpace(NamedTuple):
         """The squared norm of row ``i``."""
         return self.geometry.square_of(rows, i)
 
+    def square_bound(self, rows, i):
+        """At least the squared norm of row ``i``; see `Euclid`."""
+        return self.geometry.square_bound(rows, i)
+
     def aim(self, rows, i, c, y, f, xx):
         """The margin and the squared length of the vector that a step goes along: y * x itself."""
         return y * f, xx

@@ -55,6 +55,9 @@ class PairSpace(NamedTuple):
     def square_of(self, rows, i):
         return self.linear.square_of(rows, i)
 
+    def square_bound(self, rows, i):
+        return self.linear.square_bound(rows, i)
+
     def look(self, rows, i, c):
         """``w.x + b``."""
         return self.linear.look(rows, i, c) + self.bias[c]

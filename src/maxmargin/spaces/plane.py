@@ -26,6 +26,7 @@ class Plane(NamedTuple):
     outside : sum of ``|t'_j|**p`` over all other coordinates
     p : the exponent
     curvature : raises to p - 2
+    room : where powers are computed
     """
 
     z: np.ndarray
@@ -34,6 +35,7 @@ class Plane(NamedTuple):
     outside: float
     p: float
     curvature: Any
+    room: Any
 
     def slope(self, a, b):
         """``(N**2, g.z', g.t')``: the squared norm and the gradient of half of it.
@@ -45,12 +47,13 @@ class Plane(NamedTuple):
 
     def bend(self, a, b):
         """The same, and the second derivatives ``zz, zt, tt`` of ``N**2 / 2``."""
+        for k in range(self.support):
+            self.room.base[k] = abs(a * self.z[k] + b * self.t[k])
+        self.curvature.raise_all(self.room, self.support)
         total = dz = dt = zz = zt = tt = 0.0
         for k in range(self.support):
-            z, t = self.z[k], self.t[k]
+            z, t, curved = self.z[k], self.t[k], self.room.raised[k]
             point = a * z + b * t
-            size = abs(point)
-            curved = self.curvature.power_of(size)
             dual = curved * point
             total += dual * point
             dz += dual * z
@@ -59,8 +62,7 @@ class Plane(NamedTuple):
             zt += curved * z * t
             tt += curved * t * t
         if self.outside > 0.0:
-            size = abs(b)
-            curved = self.curvature.power_of(size)
+            curved = self.curvature.power_of(abs(b))
             total += curved * b * b * self.outside
             dt += curved * b * self.outside
             tt += curved * self.outside

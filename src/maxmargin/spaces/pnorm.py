@@ -17,49 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.spaces.euclid import DRIFT_TOLERANCE, ROUNDING
 from maxmargin.spaces.plane import Plane
+from maxmargin.spaces.power import QUARTER, Power, Room, new_room, power
 
-QUARTER = 0.25
-
-
-class Power(NamedTuple):
-    """``x**exponent`` for x >= 0; by square roots if the exponent is a multiple of a quarter.
-
-    Attributes
-    ----------
-    exponent : the exponent
-    whole, quarters : its whole part and the quarters beyond, or -1 quarters for any other number
-    """
-
-    exponent: float
-    whole: int
-    quarters: int
-
-    def power_of(self, x):
-        if self.quarters < 0:
-            return math.pow(x, self.exponent)
-        result, square, left = 1.0, x, self.whole
-        while left > 0:
-            if left & 1:
-                result *= square
-            square *= square
-            left >>= 1
-        if self.quarters > 0:
-            root = math.sqrt(x)
-            if self.quarters >= 2:
-                result *= root
-            if self.quarters & 1:
-                result *= math.sqrt(root)
-        return result
-
-
-def power(exponent: float) -> Power:
-    quarters = exponent / QUARTER
-    if quarters != round(quarters):
-        return Power(float(exponent), 0, -1)
-    return Power(float(exponent), int(quarters) // 4, int(quarters) % 4)
+# What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
+SUM_ROUNDING = 2**20 * ROUNDING * ROUNDING
 
 
 class PNorm(NamedTuple):
@@ -70,10 +34,11 @@ class PNorm(NamedTuple):
     p : the exponent of the norm in which examples are measured
     dual_power : raises to p - 1
     powers : u, for each problem
-    sums : S, for each problem
+    sums, lows : S in two parts, for each problem, the second too small for the first to hold
     slops : bounds on the rounding errors in the sums
     gains : S**((2 - p) / p), so that ``w = scale * gain * u``
     curvature : raises to p - 2
+    room : where powers are computed
     z, t : room for the vectors of a `Plane`
     stamps, serial : which columns the present z has got already, its number, and its size
     evaluations : how often points of planes were computed, for each problem
@@ -83,9 +48,11 @@ class PNorm(NamedTuple):
     dual_power: Power
     powers: np.ndarray
     sums: np.ndarray
+    lows: np.ndarray
     slops: np.ndarray
     gains: np.ndarray
     curvature: Power
+    room: Room
     z: np.ndarray
     t: np.ndarray
     stamps: np.ndarray
@@ -96,35 +63,79 @@ class PNorm(NamedTuple):
         return self.gains[c] * rows.dot(i, self.powers, c)
 
     def push(self, rows, i, weights, c, amount):
-        for k in range(rows.entries(i, weights)):
+        count = rows.entries(i, weights)
+        for k in range(count):
             j, x = rows.entry(i, k)
-            self.change(weights, c, j, amount * x)
+            self.room.base[k] = abs(weights[c, j] + amount * x)
+        self.dual_power.raise_all(self.room, count)
+        left, left_low, come, come_low = self.sums[c], self.lows[c], 0.0, 0.0
+        for k in range(count):
+            j, x = rows.entry(i, k)
+            before, after = self.change(weights, c, j, amount * x, k)
+            left, left_low = self.add_exactly(left, left_low, -before)
+            come, come_low = self.add_exactly(come, come_low, after)
+        self.settle(c, left, left_low, come, come_low)
 
     def push_vector(self, vectors, at, weights, c, amount):
+        count = 0
         for j in range(weights.shape[1]):
             if vectors[at, j] != 0.0:
-                self.change(weights, c, j, amount * vectors[at, j])
+                self.room.base[count] = abs(weights[c, j] + amount * vectors[at, j])
+                count += 1
+        self.dual_power.raise_all(self.room, count)
+        left, left_low, come, come_low = self.sums[c], self.lows[c], 0.0, 0.0
+        count = 0
+        for j in range(weights.shape[1]):
+            if vectors[at, j] != 0.0:
+                before, after = self.change(weights, c, j, amount * vectors[at, j], count)
+                left, left_low = self.add_exactly(left, left_low, -before)
+                come, come_low = self.add_exactly(come, come_low, after)
+                count += 1
+        self.settle(c, left, left_low, come, come_low)
 
-    def change(self, weights, c, j, amount):
-        """``v_j += amount``, with its power and the sum."""
+    def change(self, weights, c, j, amount, k):
+        """``v_j += amount``, whose power is the k-th in the room; its terms of S, old and new."""
         before = weights[c, j] * self.powers[c, j]
-        value = weights[c, j] + amount
-        size = abs(value)
-        raised = self.dual_power.power_of(size)
-        weights[c, j] = value
-        self.powers[c, j] = raised if value >= 0.0 else -raised
-        after = size * raised
-        self.sums[c] += after - before
-        self.slops[c] += ROUNDING * (before + after + abs(self.sums[c]))
+        raised = self.room.raised[k]
+        weights[c, j] += amount
+        self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
+        return before, self.room.base[k] * raised
+
+    def add_exactly(self, total, low, term):
+        """``total + low + term``, the part that ``total`` cannot hold in ``low`` (Knuth's 2Sum)."""
+        new = total + term
+        added = new - total
+        return new, low + ((total - (new - added)) + (term - added))
+
+    def settle(self, c, left, left_low, come, come_low):
+        """Store S: what was left of it, and what has come to it.
+
+        A term is the same number when it comes and when it goes, so only sums of low parts round.
+        """
+        extent = self.sums[c] + come
+        total, low = self.add_exactly(left, left_low + come_low, come)
+        self.sums[c], self.lows[c] = self.add_exactly(total, 0.0, low)
+        self.slops[c] += SUM_ROUNDING * extent
+
+    def square_bound(self, rows, i):
+        return rows.square(i)  # |x|_p <= |x|_2, without a power
 
     def square_of(self, rows, i):
-        total = 0.0
-        for k in range(rows.own_entries(i)):
+        count = rows.own_entries(i)
+        for k in range(count):
             _, x = rows.entry(i, k)
-            total += self.term(x)
-        total += self.term(rows.tail.offset) + self.term(rows.tail.private)
-        norm = self.root(total)
+            self.room.base[k] = abs(x)
+        total = self.term(rows.tail.offset) + self.term(rows.tail.private)
+        norm = self.root(total + self.sum_terms(count))
         return norm * norm
+
+    def sum_terms(self, count):
+        """Sum of the p-th powers of what is in the room."""
+        self.dual_power.raise_all(self.room, count)
+        total = 0.0
+        for k in range(count):
+            total += self.room.base[k] * self.room.raised[k]
+        return total
 
     def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
         if self.slops[c] > DRIFT_TOLERANCE * self.sums[c]:
@@ -146,13 +157,14 @@ class PNorm(NamedTuple):
 
     def sum_powers(self, weights, c):
         """Compute the powers and their sum from the weights, free of drift."""
-        total = 0.0
-        for j in range(weights.shape[1]):
-            size = abs(weights[c, j])
-            raised = self.dual_power.power_of(size)
+        size = weights.shape[1]
+        for j in range(size):
+            self.room.base[j] = abs(weights[c, j])
+        self.sums[c] = self.sum_terms(size)
+        for j in range(size):
+            raised = self.room.raised[j]
             self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
-            total += size * raised
-        self.sums[c] = total
+        self.lows[c] = 0.0
         self.slops[c] = 0.0
 
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
@@ -175,10 +187,9 @@ class PNorm(NamedTuple):
                 if self.stamps[j] != self.serial[0]:
                     size = self.gather(weights, c, j, -0.5 * y * pair.members[at, j], size)
         self.serial[1] = size
-        total = 0.0
         for k in range(size):
-            total += self.term(self.z[k])
-        norm = self.root(total)
+            self.room.base[k] = abs(self.z[k])
+        norm = self.root(self.sum_terms(size))
         return norm * norm
 
     def gather(self, weights, c, j, z, size):
@@ -196,13 +207,14 @@ class PNorm(NamedTuple):
         if seen.ww == 0.0:
             return 0.0, 1.0 / seen.xx
         t_norm = self.root(self.sums[c])
-        inside = 0.0
         for k in range(size):
-            inside += self.term(self.t[k])
+            self.room.base[k] = abs(self.t[k])
+        inside = self.sum_terms(size)
+        for k in range(size):
             self.z[k] /= z_norm
             self.t[k] /= t_norm
         outside = max(0.0, 1.0 - inside / self.sums[c])
-        plane = Plane(self.z, self.t, size, outside, self.p, self.curvature)
+        plane = Plane(self.z, self.t, size, outside, self.p, self.curvature, self.room)
         a, b, evaluations = rule.step_in_plane(seen, plane)
         self.evaluations[c] += evaluations
         # a z' + b t' in units of |theta|, as factors of theta and of z.
@@ -219,8 +231,8 @@ class PNorm(NamedTuple):
         return math.pow(total, 1.0 / self.p)
 
 
-bridge("power_of", "change", "current_norm2", "gather")
-bridge("sum_powers", inline=False)
+bridge("change", "add_exactly", "settle", "current_norm2", "gather")
+bridge("sum_powers", "sum_terms", inline=False)
 
 
 def new_pnorm(p: float, problems: int, size: int) -> PNorm:
@@ -230,9 +242,11 @@ def new_pnorm(p: float, problems: int, size: int) -> PNorm:
         dual_power=power(p - 1.0),
         powers=np.zeros((problems, size)),
         sums=np.zeros(problems),
+        lows=np.zeros(problems),
         slops=np.zeros(problems),
         gains=np.zeros(problems),
         curvature=power(p - 2.0),
+        room=new_room(size),
         z=np.zeros(size),
         t=np.zeros(size),
         stamps=np.zeros(size, dtype=np.int64),
@@ -249,3 +263,12 @@ def exponent_for(p: float | str, width: int) -> float:
     if p == "log":
         return max(2.0, QUARTER * round(2.0 * math.log(max(width, 1)) / QUARTER))
     return float(p)
+
+
+@Compiled
+def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
+    """The largest squared norm of a row."""
+    largest = 0.0
+    for i in range(rows.size()):
+        largest = max(largest, geometry.square_of(rows, i))
+    return largest

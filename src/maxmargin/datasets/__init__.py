@@ -1,0 +1,22 @@
+"""Data of the papers: artificial data, and loaders of the real data."""
+
+from maxmargin.datasets.adult import load_adult
+from maxmargin.datasets.generated import make_r_of_k, make_separable
+from maxmargin.datasets.real import (
+    load_electricity,
+    load_ionosphere,
+    load_mnist,
+    load_usps,
+    load_votes,
+)
+
+__all__ = [
+    "load_adult",
+    "load_electricity",
+    "load_ionosphere",
+    "load_mnist",
+    "load_usps",
+    "load_votes",
+    "make_r_of_k",
+    "make_separable",
+]
