@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -179,6 +179,12 @@ class PUMMA(OnlineClassifier):
         if self.p != 2.0:
             raise ValueError("The 'p' parameter of PUMMA must be 2 without an intercept.")
         return LinearModel(problems, width, private, tail)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # What cannot be separated has no margin, and nothing good comes of looking for it.
+        tags.classifier_tags.poor_score = self.soft_margin == 0.0
+        return tags
 
     @staticmethod
     def max_updates(delta: float, diameter: float, margin: float, p: float = 2.0) -> float:
