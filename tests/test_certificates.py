@@ -230,7 +230,7 @@ def test_snapshots_lift_the_certificate_of_amira(seed):
     clf = AMIRA(epsilon=0.01, intercept_scaling="max", max_iter=100_000, random_state=0)
     clf.fit(*shifted_cloud(seed))
     assert clf.converged_
-    assert clf.certificate_.ratio >= 0.9
+    assert clf.certificate_.ratio >= 0.85
     space = clf._model.linear
     mine = space.scalars[0]
     ever = space.witness.norm_over_mass(

@@ -147,7 +147,7 @@ def test_the_witness_shares_the_scale(factor):
             space.witness.norm_over_mass(
                 space.geometry, space.weights, space.width, 0, 1.0, (positive, negative), (0.0, 0.0)
             ),
-            space.imbalance_bound(0, 10.0),
+            space.witness.imbalance_bound(space, 0, 10.0),
         )
 
     expected = bounds()

@@ -53,12 +53,15 @@ class Euclid(NamedTuple):
         slop += ROUNDING * (norm2 + abs(cross) + square)
         norm2 = max(0.0, norm2 + cross + square)
         if slop > DRIFT_TOLERANCE * norm2:
-            return self.sum_norm2(weights, c, scale, hidden), 0.0
+            return self.sum_norm2(weights, c, scale, hidden, norm2), 0.0
         return norm2, slop
 
-    def sum_norm2(self, weights, c, scale, hidden):
-        """``|w|**2``, summed up."""
+    def sum_norm2(self, weights, c, scale, hidden, known):
+        """``|w|**2``, summed up where that can be done; ``known`` is the value so far."""
         return scale * scale * (lanes.dense_square(weights, c) + hidden)
+
+    def fold(self, c, factor):
+        """The weights have been multiplied by ``factor``."""
 
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
         """The squared length of half the difference of row ``i`` and the other of its pair."""
@@ -83,6 +86,6 @@ class Euclid(NamedTuple):
         return np.sqrt(total)
 
 
-bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2")
+bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2", "fold")
 bridge("half_distance2", "decide")
 bridge("push_vector", "term", "root", inline=False)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import ROUNDING, Euclid
+from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.witness import RELATIVE_SLACK, SLACK_PER_RADIUS, Witness
+from maxmargin.spaces.witness import LAWFUL, SINCE_MARK, Witness
 
 # The scale is folded into the vectors soon after it has left this range.
 SMALLEST_SCALE = 1e-100
@@ -18,9 +18,6 @@ LARGEST_SCALE = 1e100
 # Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
 # which needs none, serves instead.
 MOST_WITNESSED_WEIGHTS = 2**24
-
-# What certificates may count: all coefficients, those since the last snapshot, or none (0).
-LAWFUL, SINCE_MARK = 1.0, 0.5
 
 SCALARS = np.dtype(
     [
@@ -160,10 +157,12 @@ class LinearSpace(NamedTuple):
         mine.mark_negative *= factor
         mine.mark_hidden_positive *= factor * factor
         mine.mark_hidden_negative *= factor * factor
+        self.geometry.fold(c, factor)
         mine.scale = 1.0
         mine.slop = 0.0
         hidden = mine.hidden_positive + mine.hidden_negative
-        mine.norm2 = self.geometry.sum_norm2(self.weights, c, 1.0, hidden)
+        known = mine.norm2 if factor != 0.0 else 0.0
+        mine.norm2 = self.geometry.sum_norm2(self.weights, c, 1.0, hidden, known)
 
     def tend(self, c, rr, offset):
         """Fold the scale where it is about to run out; take a snapshot when one is due."""
@@ -184,62 +183,11 @@ class LinearSpace(NamedTuple):
 
         ``rr`` is the largest ``x.x`` of the rows, which includes ``offset`` squared.
         """
-        mine = self.scalars[c]
-        if mine.lawful == 0.0:
-            return np.inf
-        radius = np.sqrt(rr)
-        if self.geometry.p == 2.0:  # the offset is orthogonal to the features
-            radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
-        masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
-        hidden = (
-            mine.hidden_positive - mine.mark_hidden_positive,
-            mine.hidden_negative - mine.mark_hidden_negative,
-        )
-        lowest = self.hull_bound(c, 1.0, masses, hidden, radius)
-        if mine.lawful == LAWFUL:
-            masses = mine.positive, mine.negative
-            hidden = mine.hidden_positive, mine.hidden_negative
-            lowest = min(lowest, self.hull_bound(c, 0.0, masses, hidden, radius))
-            if self.witness.split:
-                lowest = min(lowest, self.imbalance_bound(c, radius))
-        return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * radius)
-
-    def hull_bound(self, c, since, masses, hidden, radius):
-        """The witness's bound, rounded up by all that the sums behind it can have lost.
-
-        Each update may have rounded a sum by a fraction of all that it holds, also of what it held
-        before the mark; so small differences to the mark mean little.
-        """
-        mine = self.scalars[c]
-        positive, negative = masses
-        lowest = self.witness.norm_over_mass(
-            self.geometry, self.weights, self.width, c, since, masses, hidden
-        )
-        if lowest == np.inf:
-            return lowest
-        updates = mine.updates + 1.0 - since * (mine.next_mark // 2)
-        lost = 8.0 * ROUNDING * updates * (mine.positive + mine.negative)
-        if self.witness.split:
-            return lowest + radius * (lost / positive + lost / negative)
-        return lowest + radius * lost / (positive + negative)
-
-    def imbalance_bound(self, c, radius):
-        """The bound that needs no second vector; all rows have norm at most ``radius``."""
-        mine = self.scalars[c]
-        mass = abs(mine.scale) * (mine.positive + mine.negative)
-        excess = abs(mine.scale) * abs(mine.positive - mine.negative)
-        if mine.positive <= 0.0 or mine.negative <= 0.0:
-            return np.inf
-        total = mine.hidden_positive + mine.hidden_negative
-        for j in range(self.weights.shape[1]):
-            if j != self.width:  # the intercept is free
-                total += self.geometry.term(self.weights[c, j])
-        norm = abs(mine.scale) * self.geometry.root(total)
-        return (norm + radius * excess) / (mass + excess)
+        return self.witness.upper_bound(self, c, rr, offset)
 
 
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "scale_vectors")
-bridge("tend", "bound", "hull_bound", "imbalance_bound", inline=False)
+bridge("tend", "bound", inline=False)
 
 
 def new_linear_space(

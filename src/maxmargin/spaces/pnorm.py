@@ -142,7 +142,7 @@ class PNorm(NamedTuple):
             self.sum_powers(weights, c)
         return self.current_norm2(c, scale), 0.0
 
-    def sum_norm2(self, weights, c, scale, hidden):
+    def sum_norm2(self, weights, c, scale, hidden, known):
         self.sum_powers(weights, c)
         return self.current_norm2(c, scale)
 
@@ -166,6 +166,9 @@ class PNorm(NamedTuple):
             self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
         self.lows[c] = 0.0
         self.slops[c] = 0.0
+
+    def fold(self, c, factor):
+        pass  # the powers are computed anew by `sum_norm2`
 
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
         """Gather half the difference on its support, beside theta; its squared norm."""

@@ -23,6 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import bridge
+from maxmargin.spaces.euclid import ROUNDING
+
+# What certificates may count: all coefficients, those since the last snapshot, or none (0).
+LAWFUL, SINCE_MARK = 1.0, 0.5
 
 # Bounds are rounded up by more than the rounding errors in the sums behind them.
 RELATIVE_SLACK = 1e-9
@@ -74,6 +78,61 @@ class Witness(NamedTuple):
             for j in range(self.mark.shape[1]):
                 self.mark[c, j] = weights[c, j]
 
+    def upper_bound(self, space, c, rr, offset):
+        """See `LinearSpace.bound`."""
+        mine = space.scalars[c]
+        if mine.lawful == 0.0:
+            return np.inf
+        radius = np.sqrt(rr)
+        if space.geometry.p == 2.0:  # the offset is orthogonal to the features
+            radius = np.sqrt(max(rr * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0))
+        masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
+        hidden = (
+            mine.hidden_positive - mine.mark_hidden_positive,
+            mine.hidden_negative - mine.mark_hidden_negative,
+        )
+        lowest = self.hull_bound(space, c, 1.0, masses, hidden, radius)
+        if mine.lawful == LAWFUL:
+            masses = mine.positive, mine.negative
+            hidden = mine.hidden_positive, mine.hidden_negative
+            lowest = min(lowest, self.hull_bound(space, c, 0.0, masses, hidden, radius))
+            if self.split:
+                lowest = min(lowest, self.imbalance_bound(space, c, radius))
+        return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * radius)
+
+    def hull_bound(self, space, c, since, masses, hidden, radius):
+        """`norm_over_mass`, rounded up by all that the sums behind it can have lost.
+
+        Each update may have rounded a sum by a fraction of all that it holds, also of what it held
+        before the mark; so small differences to the mark mean little.
+        """
+        mine = space.scalars[c]
+        positive, negative = masses
+        lowest = self.norm_over_mass(
+            space.geometry, space.weights, space.width, c, since, masses, hidden
+        )
+        if lowest == np.inf:
+            return lowest
+        updates = mine.updates + 1.0 - since * (mine.next_mark // 2)
+        lost = 8.0 * ROUNDING * updates * (mine.positive + mine.negative)
+        if self.split:
+            return lowest + radius * (lost / positive + lost / negative)
+        return lowest + radius * lost / (positive + negative)
+
+    def imbalance_bound(self, space, c, radius):
+        """The bound that needs no second vector; all rows have norm at most ``radius``."""
+        mine = space.scalars[c]
+        mass = abs(mine.scale) * (mine.positive + mine.negative)
+        excess = abs(mine.scale) * abs(mine.positive - mine.negative)
+        if mine.positive <= 0.0 or mine.negative <= 0.0:
+            return np.inf
+        total = mine.hidden_positive + mine.hidden_negative
+        for j in range(space.weights.shape[1]):
+            if j != space.width:  # the intercept is free
+                total += space.geometry.term(space.weights[c, j])
+        norm = abs(mine.scale) * space.geometry.root(total)
+        return (norm + radius * excess) / (mass + excess)
+
     def norm_over_mass(self, geometry, weights, width, c, since, masses, hidden):
         """Upper bound from the coefficients gathered since the mark (``since=1``) or ever (0).
 
@@ -103,4 +162,4 @@ class Witness(NamedTuple):
 
 
 bridge("follow", "scale")
-bridge("snapshot", "norm_over_mass", inline=False)
+bridge("snapshot", "upper_bound", "hull_bound", "imbalance_bound", "norm_over_mass", inline=False)
