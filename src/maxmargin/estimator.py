@@ -17,14 +17,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
+from maxmargin.assembly import Model, assemble
 from maxmargin.certificates import Certificate
 from maxmargin.core.rows import Tail
-from maxmargin.models import LinearModel
+from maxmargin.kernelmodel import KernelModel
+from maxmargin.kernels import KERNELS
 from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
 from maxmargin.shareddocs import SHARED_PARAMETERS
@@ -53,7 +54,10 @@ class Facts(NamedTuple):
 
 
 # What the model is built from: these cannot change while it lives.
-STRUCTURAL = ("fit_intercept", "intercept_scaling", "soft_margin", "p", "intercept", "average")
+STRUCTURAL = (
+    *("fit_intercept", "intercept_scaling", "soft_margin", "p", "intercept", "average"),
+    *("kernel", "gamma", "degree", "coef0", "precision", "multiclass", "k"),
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -86,6 +90,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept: bool = True
     intercept_scaling: float | str = 1.0
     soft_margin: float = 0.0
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    cache_size: float = 200.0
+    precision: str = "auto"
     max_iter: int = 1000
     tol: float | None = None
     shuffle: bool = True
@@ -97,6 +107,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
         "soft_margin": [Interval(Real, 0, None, closed="left")],
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "precision": [StrOptions({"auto", "single", "double"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="both"), None],
         "shuffle": ["boolean"],
@@ -126,9 +142,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         p = getattr(self, "p", 2.0)
         return exponent_for(p, self.n_features_in_) if p == "log" else float(p)
 
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+    def _in_pairs(self) -> bool:
+        """Is the intercept learnt from pairs of examples?"""
+        return False
+
+    def _smallest_coefficient(self) -> float:
+        """Supports with smaller coefficients are dropped."""
+        return 0.0
+
+    def _new_model(self, X: Any, problems: int, private: int, tail: Tail) -> Model:
         """The model at w = 0 that the rule works on."""
-        return LinearModel(problems, width, private, tail, getattr(self, "p", 2.0))
+        smallest = self._smallest_coefficient()
+        return assemble(self, X, problems, private, tail, self._in_pairs(), smallest)
 
     # ------------------------------------------------------------------------------------ learning
     @keeps_state_on_error
@@ -164,13 +189,14 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         if self.intercept_scaling == "max" and (p := self._exponent()) != 2.0:
             radius = examples.largest_norm(X, p)
-        self._start(classes, X.shape[1], private, radius, keep=self.warm_start)
+        self._start(classes, X, private, radius, keep=self.warm_start)
+        rows = self._model.rows(X)
+        self._model.begin_fit(rows)
         if self.max_iter > 1:
-            # Both classes are within `radius` of the origin, so no margin is larger: something to
-            # say where too few updates were made to prove more.
-            self._ceiling = 1.000001 * float(np.hypot(radius, np.sqrt(self.soft_margin)))
+            # Something to say where too few updates were made to prove more.
+            self._ceiling = 1.000001 * self._model.largest_margin(radius)
         targets = examples.as_targets(examples.class_numbers(y, classes), classes.size)
-        self._run_passes(self._model.rows(X), targets, X.size)
+        self._run_passes(rows, targets, X.size)
         return self
 
     @keeps_state_on_error
@@ -201,6 +227,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
                 )
+            if self.kernel != "linear" and self.gamma == "scale":
+                raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
             known = np.unique(classes)
             if known.size < 2:
                 raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
@@ -215,11 +243,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         numbers = examples.class_numbers(y, known)
         examples.check_values(X)
         if first:
-            self._start(known, X.shape[1], private=0, radius=1.0, keep=False)
+            self._start(known, X, private=0, radius=1.0, keep=False)
         model, targets = self._model, examples.as_targets(numbers, known.size)
         model.begin_stream()
         model.present(model.rows(X), targets, np.arange(X.shape[0], dtype=np.int32), self._rule())
-        self._margins = np.full(model.linear.scalars.size, np.nan)
+        self._margins = np.full(model.verdicts(), np.nan)
         return self
 
     def _check_parameters(self) -> None:
@@ -229,21 +257,21 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
             self._checked_parameters = values
 
-    def _start(
-        self, classes: np.ndarray, width: int, private: int, radius: float, keep: bool
-    ) -> None:
+    def _start(self, classes: np.ndarray, X: Any, private: int, radius: float, keep: bool) -> None:
         """Set the state to w = 0, or keep the one there is."""
         if keep and self._is_fitted():
             self._check_structure()
             old = self._model
-            before = self.classes_.tolist(), old.linear.width, old.private_coordinates()
-            if before != (now := (classes.tolist(), width, private)):
+            before = self.classes_.tolist(), old.width(), old.private_coordinates()
+            if self.kernel != "linear":
+                private = 0  # the soft margin is part of the kernel
+            if before != (now := (classes.tolist(), X.shape[1], private)):
                 raise ValueError(
                     "warm_start needs the classes, the number of features and, with a soft margin, "
                     f"the number of rows of the last fit: {before}, got {now}."
                 )
             # A copy: the old one stays whole if something fails.
-            self._model: LinearModel = copy.deepcopy(self._fitted_model())
+            self._model: Model = copy.deepcopy(self._fitted_model())
             self._model.begin_again()
             return
         offset = 0.0
@@ -255,7 +283,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self.classes_: np.ndarray = classes
         self.n_iter_ = 0
         self.converged_ = False
-        self._model = self._new_model(problems, width, private, tail)
+        self._model = self._new_model(X, problems, private, tail)
         self._structure = self._present_structure()
         self._ceiling = np.inf
 
@@ -328,6 +356,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             yield
         finally:
             self._measure(rows, targets)
+            self._model.end()
 
     def _measure(self, rows: Any, targets: Any) -> None:
         self._margins = self._model.margins(rows, targets)
@@ -362,7 +391,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        scores = self._fitted_model().outputs(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -381,6 +410,24 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         return self._fitted_model().intercepts()
 
     @property
+    def support_(self) -> np.ndarray:
+        return self._kernel_model().numbers
+
+    @property
+    def support_vectors_(self) -> Any:
+        return self._kernel_model().support_rows()
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        return self._kernel_model().weights()
+
+    def _kernel_model(self) -> KernelModel:
+        model = self._fitted_model()
+        if not isinstance(model, KernelModel):
+            raise AttributeError("There are supports only with a kernel; see coef_.")
+        return model
+
+    @property
     def n_updates_(self) -> int:
         return self._fitted_model().updates()
 
@@ -393,7 +440,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         bounds = self._fitted_model().bounds()
         return Certificate.weakest(self._margins, np.where(bounds < np.inf, bounds, self._ceiling))
 
-    def _fitted_model(self) -> LinearModel:
+    def _fitted_model(self) -> Model:
         if not self._is_fitted():
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
         return self.__dict__["_model"]
@@ -406,5 +453,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags

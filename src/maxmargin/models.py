@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin import examples
 from maxmargin.certificates import geometric_margins
-from maxmargin.core.loop import NO_ROWS, lowest_outputs, new_tally, present
+from maxmargin.core.loop import (
+    NO_ROWS,
+    learn_jointly,
+    lowest_lead,
+    lowest_outputs,
+    new_tally,
+    present,
+)
 from maxmargin.core.rows import Tail
+from maxmargin.spaces.gram import Averages
+from maxmargin.spaces.joint import joint_bound, new_joint_space, without_private_blocks
 from maxmargin.spaces.linear import (
     bounds,
     forget_bounds,
@@ -62,8 +72,26 @@ class LinearModel:
         """The rows of ``X``, as the space sees them."""
         return examples.as_rows(X, self.tail)
 
+    def problems(self) -> int:
+        return self.linear.weights.shape[0]
+
+    def verdicts(self) -> int:
+        """Number of margins and bounds."""
+        return self.problems()
+
+    def width(self) -> int:
+        """Number of features."""
+        return self.linear.width
+
     def begin(self) -> None:
         """Rows are numbered anew from here on."""
+
+    def begin_fit(self, rows: Any) -> None:
+        """From here on all rows are among these."""
+
+    def largest_margin(self, radius: float) -> float:
+        """No margin can be larger, if both classes have rows within ``radius`` of the origin."""
+        return float(np.hypot(radius, self.tail.private))
 
     def begin_again(self) -> None:
         """Go on with other rows, for which bounds from earlier ones mean nothing."""
@@ -94,6 +122,9 @@ class LinearModel:
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
         present(rows, targets, order, rule, self.space, self.tally, touched, stamp)
+
+    def end(self) -> None:
+        """The passes of a fit are over: let go of all that only they needed."""
 
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:
@@ -126,6 +157,10 @@ class LinearModel:
         lowest = np.empty(self.linear.scalars.size)
         bounds(self.space, self.tally.rr[0], self.tail.offset, lowest)
         return lowest
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """``w.x + b`` for each row and problem."""
+        return safe_sparse_dot(X, self.coefficients().T, dense_output=True) + self.intercepts()
 
     def updates(self) -> int:
         return int(self.linear.scalars.updates.sum())
@@ -163,3 +198,82 @@ class PairModel(LinearModel):
 
     def free_intercepts(self) -> np.ndarray:
         return self.pair.bias
+
+
+class JointModel(LinearModel):
+    """Weights of several classes that are learnt together.
+
+    Parameters
+    ----------
+    most : int or None
+        How many rivals of a row's own class a step takes into account; None if the rule itself
+        steps along the highest one.
+    """
+
+    def __init__(
+        self,
+        problems: int,
+        width: int,
+        private: int,
+        tail: Tail,
+        most: int | None,
+        average: bool = False,
+    ) -> None:
+        super().__init__(problems, width, private, tail, average=average)
+        self.linear = self.linear._replace(witness=Averages(self.linear.witness.average))
+        self.joint = new_joint_space(self.linear, most)
+
+    @property
+    def space(self) -> Any:
+        return self.joint
+
+    def present(
+        self,
+        rows: Any,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        touched: np.ndarray = NO_ROWS,
+        stamp: int = 0,
+    ) -> None:
+        present(rows, targets, order, rule, self.space, self.tally, touched, stamp, learn_jointly)
+
+    def verdicts(self) -> int:
+        return 1
+
+    def largest_margin(self, radius: float) -> float:
+        return np.sqrt(2.0) * super().largest_margin(radius)
+
+    def begin_again(self) -> None:
+        self.linear.scalars.lawful[0] = 0.0  # old coefficients are here to stay
+        self.begin()
+
+    def _drop_private_coordinates(self) -> None:
+        self.linear = without_private_blocks(self.linear)
+        self.joint = self.joint._replace(linear=self.linear)
+
+    def weights(self) -> np.ndarray:
+        weights = self.linear.weights * self.linear.scalars.scale[0]
+        if self.average and self.tally.trials[0]:
+            weights -= self.linear.witness.average / self.tally.trials[0]
+        return weights
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """The lead of each row's own class over its rivals, at least, over the length of W."""
+        weights = self.weights()
+        length = np.linalg.norm(np.delete(weights, self.width(), axis=1))
+        lead = lowest_lead(rows, targets, weights)
+        return np.array([lead / length if length > 0.0 else 0.0])
+
+    def bounds(self) -> np.ndarray:
+        mine, width, offset = self.linear.scalars[0], self.width(), self.tail.offset
+        if mine.lawful == 0.0:
+            return np.array([np.inf])
+        features = np.delete(self.linear.weights, width, axis=1)
+        imbalance = self.linear.weights[:, width] / offset if offset > 0.0 else np.zeros(1)
+        radius = np.sqrt(max(self.tally.rr[0] - offset**2, 0.0))
+        squares = (features**2).sum() + mine.hidden_positive
+        return np.array([joint_bound(squares, imbalance, mine.positive, radius, offset > 0.0)])
+
+    def updates(self) -> int:
+        return int(self.linear.scalars.updates[0])

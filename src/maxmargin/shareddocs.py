@@ -15,6 +15,21 @@ fit_intercept : bool, default=True
         its own, sqrt(lambda), which makes any data separable; margins and certificates are about
         the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
         takes each row for a new one.
+    kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default="linear"
+        As in `sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
+        "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
+        with all training rows. A callable gets two arrays of rows.
+    gamma : {{"scale", "auto"}} or float, default="scale"
+        For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
+        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only.
+    degree : int, default=3
+    coef0 : float, default=0.0
+    cache_size : float, default=200.0
+        Largest Gram matrix that `fit` may keep, in MB.
+    precision : {{"auto", "single", "double"}}, default="auto"
+        In which precision kernel values are computed; coefficients and outputs are float64. "auto"
+        is single for float32 rows and from 5000 training rows on. Single precision rounds kernel
+        values by some 1e-7 of the largest, so an update that is nearly due may come or not.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
     tol : float, default=None
@@ -32,7 +47,10 @@ fit_intercept : bool, default=True
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, one row per class (one-vs-rest) for more.
+        Weights; one row for two classes, one row per class for more. Only with the linear kernel.
+    support_, support_vectors_, dual_coef_
+        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
+        one line for each problem.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)

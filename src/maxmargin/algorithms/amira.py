@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
-from maxmargin.models import LinearModel, PairModel
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
@@ -38,13 +36,18 @@ class AMIRA(OnlineClassifier):
         if y (w.x) <= 1 - epsilon:  w <- w + (1 - y (w.x)) / |x|**2 * y * x
 
     ``epsilon=1`` learns from mistakes only (MIRA), ``epsilon=0`` is passive-aggressive learning.
-    More than two classes are learnt one-vs-rest.
 
     Parameters
     ----------
     epsilon : float, default=0.1
         How far below 1 a margin may stay uncorrected, between 0 and 1. Smaller values give larger
         margins and more updates.
+    multiclass : {"k-best", "1-best", "ovr"}, default="k-best"
+        With more than two classes: one weight vector per class, all learnt together, where a step
+        lifts the margin over the `k` highest rivals of a row's class to 1 (or over the highest one
+        alone), or one independent problem per class against the rest.
+    k : int, default=None
+        For "k-best"; all classes by default.
     intercept : {"coordinate", "pair"}, default="coordinate"
         How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates.
@@ -56,12 +59,13 @@ class AMIRA(OnlineClassifier):
     all times, and on return at least the fraction `margin_fraction` of the best margin gamma. In
     practice the margin is often much better, but AMIRA need not approach the best one; `ROMMA`
     does. With pairs the same holds for ``epsilon / 2``, half differences of examples, and the
-    geometric margin.
+    geometric margin. With several classes it holds for the joint margin, the least lead of a row's
+    class over a rival divided by the length of all weights, and the radius ``sqrt(2) max |x|``.
 
     References
     ----------
     K. Zhao and L. Huang, "Simple online learning with approximate max margin and fast convergence",
-    Algorithm 1 and Theorems 1 to 3.
+    Algorithms 1 to 3 and Theorems 1 to 3.
 
     Examples
     --------
@@ -74,6 +78,8 @@ class AMIRA(OnlineClassifier):
     """
 
     epsilon: float = 0.1
+    multiclass: str = "k-best"
+    k: int | None = None
     intercept: str = "coordinate"
 
     facts = Facts(
@@ -85,15 +91,16 @@ class AMIRA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
+        "multiclass": [StrOptions({"k-best", "1-best", "ovr"})],
+        "k": [Interval(Integral, 1, None, closed="left"), None],
         "intercept": [StrOptions({"coordinate", "pair"})],
     }
 
     def _rule(self) -> AMIRARule:
         return AMIRARule(float(self.epsilon))
 
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        in_pairs = self.fit_intercept and self.intercept == "pair"
-        return (PairModel if in_pairs else LinearModel)(problems, width, private, tail)
+    def _in_pairs(self) -> bool:
+        return self.fit_intercept and self.intercept == "pair"
 
     @staticmethod
     def max_updates(epsilon: float, radius: float, margin: float) -> float:

@@ -111,14 +111,14 @@ class BisectionPerceptron(OnlineClassifier):
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        problems, template = self._model.linear.scalars.size, self._model
+        problems, template = self._model.problems(), self._model
         labels = targets.labels
         searches = []
         with bar(type(self).__name__, math.inf, "passes", enabled=bool(self.verbose)) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
-                model = self._new_model(
-                    1, template.linear.width, template.private_coordinates(), template.tail
+                model = LinearModel(
+                    1, template.width(), template.private_coordinates(), template.tail
                 )
                 searches.append(Search(self, model, rows, Binary(mine), random, advance).run())
         self._model = _joined(template, [search.best for search in searches])

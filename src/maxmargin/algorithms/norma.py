@@ -51,6 +51,10 @@ class NORMA(OnlineClassifier):
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
+    truncation : float, default=1e-6
+        With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
+        that is ever dropped changes the output by at most ``truncation / decay * max K(x, x)``,
+        the sum of a geometric series.
     <shared>
 
     Notes
@@ -61,7 +65,8 @@ class NORMA(OnlineClassifier):
     References
     ----------
     J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002,
-    Theorems 3 and 4 (in Theorem 4 the rate is alpha' / (1 + alpha' lambda)).
+    Theorems 3 and 4 (in Theorem 4 the rate is alpha' / (1 + alpha' lambda)). Truncation: the same,
+    "Online learning with kernels", IEEE Transactions on Signal Processing 52, 2004, section III.
 
     Examples
     --------
@@ -75,6 +80,7 @@ class NORMA(OnlineClassifier):
     decay: float = 0.001
     margin: float = 1.0
     p: float | str = 2.0
+    truncation: float = 1e-6
     max_iter: int = 20
 
     facts = Facts(
@@ -89,8 +95,12 @@ class NORMA(OnlineClassifier):
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
+        "truncation": [Interval(Real, 0, 1, closed="left")],
     }
     _settles: ClassVar[bool] = False
+
+    def _smallest_coefficient(self) -> float:
+        return self.truncation * self.rate if self.decay > 0.0 else 0.0
 
     def _rule(self) -> NORMARule:
         if not self.rate * self.decay < 1.0:

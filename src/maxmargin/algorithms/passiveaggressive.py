@@ -47,6 +47,10 @@ class PassiveAggressive(OnlineClassifier):
         Limit on the aggressiveness; smaller values suit noisier labels. None means no limit.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         How C limits the step: PA-I or PA-II.
+    multiclass : {"ovr", "1-best"}, default="ovr"
+        With more than two classes: one independent problem per class against the rest, or one
+        weight vector per class, all learnt together from the lead of a row's class over its highest
+        rival.
     <shared>
 
     Notes
@@ -69,6 +73,7 @@ class PassiveAggressive(OnlineClassifier):
 
     C: float | None = None
     loss: str = "hinge"
+    multiclass: str = "ovr"
 
     facts = Facts(
         guarantee="bounded losses",
@@ -80,6 +85,7 @@ class PassiveAggressive(OnlineClassifier):
         **OnlineClassifier._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
     def _rule(self) -> PassiveAggressiveRule:

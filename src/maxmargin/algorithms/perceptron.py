@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.assembly import Model
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
-from maxmargin.models import LinearModel
 
 
 @rule
@@ -48,6 +48,10 @@ class Perceptron(OnlineClassifier):
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
+    multiclass : {"ovr", "1-best"}, default="ovr"
+        With more than two classes: one independent problem per class against the rest, or one
+        weight vector per class, all learnt together from the lead of a row's class over its highest
+        rival.
     <shared>
 
     Notes
@@ -74,6 +78,7 @@ class Perceptron(OnlineClassifier):
     rate: float = 1.0
     p: float | str = 2.0
     average: bool = False
+    multiclass: str = "ovr"
 
     facts = Facts(
         guarantee="any direction that separates; up to 1/2 of the margin with `margin`",
@@ -87,15 +92,16 @@ class Perceptron(OnlineClassifier):
         "margin": [Interval(Real, 0, None, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "average": ["boolean"],
+        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
     def _rule(self) -> PerceptronRule:
         return PerceptronRule(float(self.margin), float(self.rate))
 
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
+    def _new_model(self, X: Any, problems: int, private: int, tail: Tail) -> Model:
         if self.average and self.p != 2.0:
             raise ValueError("The 'average' parameter of Perceptron needs p=2, where w is linear.")
-        return LinearModel(problems, width, private, tail, self.p, bool(self.average))
+        return super()._new_model(X, problems, private, tail)
 
     @staticmethod
     def max_updates(

@@ -11,10 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.core.bridge import bridge
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
-from maxmargin.models import LinearModel, PairModel
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -173,12 +171,10 @@ class PUMMA(OnlineClassifier):
         kind = ROMMARule if self._exponent() == 2.0 else PUMMARule
         return kind(float(self.delta))
 
-    def _new_model(self, problems: int, width: int, private: int, tail: Tail) -> LinearModel:
-        if self.fit_intercept:
-            return PairModel(problems, width, private, tail, self.p)
-        if self.p != 2.0:
+    def _in_pairs(self) -> bool:
+        if not self.fit_intercept and self.p != 2.0:
             raise ValueError("The 'p' parameter of PUMMA must be 2 without an intercept.")
-        return LinearModel(problems, width, private, tail)
+        return self.fit_intercept
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

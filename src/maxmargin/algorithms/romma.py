@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
 from maxmargin.estimator import Facts, OnlineClassifier
@@ -55,6 +55,10 @@ class ROMMA(OnlineClassifier):
     ----------
     delta : float, default=1.0
         How far below 1 a margin may stay uncorrected, between 0 and 1.
+    multiclass : {"ovr", "1-best"}, default="ovr"
+        With more than two classes: one independent problem per class against the rest, or one
+        weight vector per class, all learnt together from the lead of a row's class over its highest
+        rival.
     <shared>
 
     Notes
@@ -76,6 +80,7 @@ class ROMMA(OnlineClassifier):
     """
 
     delta: float = 1.0
+    multiclass: str = "ovr"
 
     facts = Facts(
         guarantee="1−δ of the margin",
@@ -86,6 +91,7 @@ class ROMMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],
+        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
     def _rule(self) -> ROMMARule:

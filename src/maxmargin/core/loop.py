@@ -77,6 +77,37 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
 
 
 @Compiled
+def learn_jointly(rows, targets, order, start, rule, space, tally, touched, stamp):  # type: ignore[no-untyped-def]
+    """`learn` for a `JointSpace`: the margin of a row is that over its highest rival."""
+    trials, mistakes, rr = tally[0].trials, tally[0].mistakes, tally[0].rr
+    n, due = start, False
+    while n < order.size and not due:
+        i = order[n]
+        rows.prefetch(order, n)
+        n += 1
+        trials += 1
+        xx = space.square_of(rows, i)
+        rr = max(rr, xx)
+        y = targets.class_of(i)
+        size = space.meet(rows, i, y)
+        margin = space.violations.outputs[y] - space.violations.outputs[space.violations.heap[0]]
+        if margin <= 0.0:
+            mistakes += 1
+        seen = Seen(margin, space.norm2(0), 2.0 * xx, 2.0 * rr, trials, space.updates(0))
+        if xx > 0.0 and rule.active(seen):
+            due |= space.policy.correct(space, rows, i, y, rule, seen, size, xx)
+            shrink = rule.project(space.norm2(0))
+            if i < touched.size:
+                touched[i] = stamp
+        else:
+            shrink = rule.rest(seen)
+        if shrink != 1.0:
+            due |= space.rescale(0, shrink)
+    tally[0].trials, tally[0].mistakes, tally[0].rr = trials, mistakes, rr
+    return n, due
+
+
+@Compiled
 def tend(space, rr, offset):  # type: ignore[no-untyped-def]
     """Do for each problem what is too rare and too bulky to be part of the loop."""
     for c in range(space.problems()):
@@ -111,6 +142,20 @@ def lowest_outputs(rows, targets, weights, bias, lowest):  # type: ignore[no-unt
         for c in range(targets.problems()):
             f = rows.dot(i, weights, c) + bias[c]
             lowest[c] = min(lowest[c], targets.sign(i, c) * f)
+
+
+@Compiled
+def lowest_lead(rows, targets, weights):  # type: ignore[no-untyped-def]
+    """The smallest lead of a row's own class over its highest rival."""
+    lowest = np.inf
+    for i in range(rows.size()):
+        y = targets.class_of(i)
+        own, rival = rows.dot(i, weights, y), -np.inf
+        for c in range(weights.shape[0]):
+            if c != y:
+                rival = max(rival, rows.dot(i, weights, c))
+        lowest = min(lowest, own - rival)
+    return lowest
 
 
 @Compiled

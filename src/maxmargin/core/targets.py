@@ -33,5 +33,8 @@ class OneVsRest(NamedTuple):
     def sign(self, i, c):
         return 1.0 if self.labels[i] == c else -1.0
 
+    def class_of(self, i):
+        return self.labels[i]
 
-bridge("problems", "sign")
+
+bridge("problems", "sign", "class_of")

@@ -60,6 +60,13 @@ class Euclid(NamedTuple):
         """``|w|**2``, summed up where that can be done; ``known`` is the value so far."""
         return scale * scale * (lanes.dense_square(weights, c) + hidden)
 
+    def sum_all(self, weights, scale, hidden, known):
+        """The same for all weight vectors together."""
+        total = hidden
+        for c in range(weights.shape[0]):
+            total += lanes.dense_square(weights, c)
+        return scale * scale * total
+
     def fold(self, c, factor):
         """The weights have been multiplied by ``factor``."""
 
@@ -86,6 +93,6 @@ class Euclid(NamedTuple):
         return np.sqrt(total)
 
 
-bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2", "fold")
+bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2", "sum_all", "fold")
 bridge("half_distance2", "decide")
 bridge("push_vector", "term", "root", inline=False)

@@ -205,11 +205,7 @@ def new_linear_space(
     def vectors(kept: bool) -> np.ndarray:
         return _aligned_zeros(problems if kept else 0, size)
 
-    scalars = np.zeros(problems, SCALARS).view(np.recarray)
-    scalars.scale = 1.0
-    scalars.lawful = LAWFUL
-    scalars.bound = np.inf
-    scalars.next_mark = 1
+    scalars = new_scalars(problems)
     witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
     witness = Witness(
         share=vectors(witnessed and split),
@@ -220,6 +216,16 @@ def new_linear_space(
     )
     geometry = Euclid(2.0) if p == 2.0 else new_pnorm(p, problems, size)
     return LinearSpace(geometry, width, vectors(True), scalars, witness)
+
+
+def new_scalars(problems: int) -> np.recarray:
+    """Scalars at w = 0."""
+    scalars = np.zeros(problems, SCALARS).view(np.recarray)
+    scalars.scale = 1.0
+    scalars.lawful = LAWFUL
+    scalars.bound = np.inf
+    scalars.next_mark = 1
+    return scalars
 
 
 def _aligned_zeros(rows: int, columns: int) -> np.ndarray:

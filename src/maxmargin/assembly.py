@@ -1,0 +1,72 @@
+"""Which model a learner works on, by its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.core.rows import Tail
+from maxmargin.kernelmodel import JointKernelModel, KernelModel, PairKernelModel
+from maxmargin.kernels import Kernel, Precomputed
+from maxmargin.models import JointModel, LinearModel, PairModel
+
+# From so many training rows on, kernel values are computed in float32 unless asked otherwise.
+MANY_ROWS = 5000
+
+Model = LinearModel | KernelModel
+
+
+def assemble(
+    clf: Any, X: Any, problems: int, private: int, tail: Tail, in_pairs: bool, smallest: float
+) -> Model:
+    """The model at w = 0 for the parameters of ``clf`` and the rows ``X``."""
+    width = X.shape[1]
+    joint = problems > 1 and getattr(clf, "multiclass", "ovr") != "ovr"
+    most = None
+    if joint and clf.multiclass == "k-best":
+        most = clf.k or problems - 1
+    if joint and in_pairs:
+        raise ValueError("The 'intercept' parameter must be 'coordinate', unless multiclass='ovr'.")
+    average = bool(getattr(clf, "average", False))
+    p = getattr(clf, "p", 2.0)
+    if clf.kernel == "linear":
+        if joint:
+            return JointModel(problems, width, private, tail, most, average)
+        if in_pairs:
+            return PairModel(problems, width, private, tail, p)
+        return LinearModel(problems, width, private, tail, p, average)
+    if p != 2.0:
+        raise ValueError(f"The 'p' parameter must be 2 with a kernel, got {p!r}.")
+    kernel = kernel_for(clf, X)
+    if joint:
+        return JointKernelModel(
+            problems, width, tail, kernel, clf.cache_size, average, smallest, most=most
+        )
+    kind = PairKernelModel if in_pairs else KernelModel
+    return kind(problems, width, tail, kernel, clf.cache_size, average, smallest)
+
+
+def kernel_for(clf: Any, X: Any) -> Kernel | Precomputed:
+    """The kernel that ``clf`` asks for."""
+    if clf.kernel == "precomputed":
+        return Precomputed()
+    gamma = clf.gamma
+    if gamma == "auto":
+        gamma = 1.0 / X.shape[1]
+    elif gamma == "scale":
+        spread = variance(X)
+        gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
+    single = X.dtype == np.float32 or X.shape[0] >= MANY_ROWS
+    if clf.precision != "auto":
+        single = clf.precision == "single"
+    dtype = np.float32 if single else np.float64
+    return Kernel(clf.kernel, float(gamma), float(clf.degree), float(clf.coef0), dtype)
+
+
+def variance(X: Any) -> float:
+    """Of all entries, as in `sklearn.svm.SVC`."""
+    if sparse.issparse(X):
+        return float(X.multiply(X).mean() - X.mean() ** 2)
+    return float(X.var())

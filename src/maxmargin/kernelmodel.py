@@ -1,0 +1,424 @@
+"""A model in a kernel's space: supporting rows, and their coefficients.
+
+Rows are learnt from in blocks. What the weights say about a block's rows is computed by one matrix
+product; then the compiled loop runs through the block strictly in order, and after each step
+corrects the outputs of the block's other rows by its own Gram matrix. So the result is that of one
+row at a time, at the speed of matrix products.
+
+In `fit` the outputs for all training rows are kept (`kerneltraining`): only rows that changed
+anything are multiplied with all others, so passes without updates cost next to nothing. Rows that
+are presented again and again form a block of their own as long as its Gram matrix fits into the
+cache; if that of all rows fits, they all do.
+
+Memory: the supporting rows; in `fit` two numbers per row and problem; and the Gram matrix of a
+block, of at most `cache_size`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.core.loop import NO_ROWS, learn, learn_jointly, new_tally
+from maxmargin.core.rows import Tail
+from maxmargin.kernelblock import Block
+from maxmargin.kernels import Kernel, Points, Precomputed
+from maxmargin.kerneltraining import BLOCK, CHUNK, Training
+from maxmargin.spaces.joint import joint_bound, new_joint_space
+from maxmargin.spaces.linear import LinearSpace, new_scalars
+from maxmargin.spaces.pair import NOBODY, PairSpace
+from maxmargin.spaces.witness import RELATIVE_SLACK
+
+
+class KernelModel:
+    """Weight vectors ``w = sum_k a_k phi(x_k)`` of one or more problems.
+
+    Parameters
+    ----------
+    problems, width : int
+        Number of weight vectors and of features.
+    tail : Tail
+        The square of its offset is added to all kernel values, and that of its private coordinate
+        to those of a row with itself.
+    kernel : Kernel or Precomputed
+    cache_size : float
+        Largest Gram matrix to keep, in MB.
+    average : bool
+        Predict by the mean of the weights over all trials?
+    smallest : float
+        Supports whose coefficients are all smaller are dropped.
+    """
+
+    p = 2.0
+    loop = staticmethod(learn)
+
+    def __init__(
+        self,
+        problems: int,
+        width: int,
+        tail: Tail,
+        kernel: Kernel | Precomputed,
+        cache_size: float,
+        average: bool = False,
+        smallest: float = 0.0,
+    ) -> None:
+        self.tail, self.kernel, self.average, self.smallest = tail, kernel, average, smallest
+        self.shift, self.ridge = tail.offset**2, tail.private**2
+        self.cache_bytes = 1e6 * cache_size
+        self._width = width
+        self.tally = new_tally()
+        self.scalars = new_scalars(problems)
+        self.scalars.next_mark = np.iinfo(np.int64).max  # no snapshots: coefficients tell all
+        # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
+        self.members = np.empty((0, 2), dtype=np.int64)
+        self.supports: Points | None = None
+        self.numbers = np.empty(0, dtype=np.int64)
+        self.diagonal = np.empty(0)
+        self.coefs = np.empty((problems, 0))
+        self.averages = np.empty((problems if average else 0, 0))
+        self.training: Training | None = None
+        self._bounds: np.ndarray | None = None
+
+    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> Any:
+        """The space that the loop runs on, given the places of the members."""
+        return linear
+
+    # ------------------------------------------------------------------------------------ learning
+    def problems(self) -> int:
+        return self.scalars.size
+
+    def verdicts(self) -> int:
+        """Number of margins and bounds."""
+        return self.problems()
+
+    def width(self) -> int:
+        return self._width
+
+    def rows(self, X: Any) -> Points:
+        return self.kernel.points(X)
+
+    def begin_fit(self, rows: Points) -> None:
+        """From here on all rows are among these; those that are supports already stay so."""
+        self.training = Training(self, rows)
+        if self.numbers.size:
+            self._resume(self.training)
+
+    def _resume(self, training: Training) -> None:
+        assert self.supports is not None
+        known = self.numbers[-1] < training.points.size()
+        if not known or not training.points.take(self.numbers).same_as(self.supports):
+            raise ValueError("warm_start with a kernel needs the rows of the last fit.")
+        training.coefs[:, self.numbers] = self.coefs
+        training.averages[:, self.numbers] = self.averages
+        training.waiting, training.gains = self.numbers, self.coefs
+        kept = self.members >= 0
+        self.members[kept] = self.numbers[self.members[kept]]
+        training.settle()
+
+    def largest_margin(self, radius: float) -> float:
+        """No margin can be larger."""
+        assert self.training is not None
+        return float(np.sqrt(max(self.training.diagonal.max() - self.shift, 0.0)))
+
+    def end(self) -> None:
+        """Keep the supporting rows, and let go of the others."""
+        if self.training is None:
+            return
+        self.training.leave()
+        if isinstance(self.kernel, Precomputed):
+            self.bounds()  # as long as the matrix is there
+        training, self.training = self.training, None
+        self.kernel.forget()
+        used = training.coefs.any(axis=0) | training.averages.any(axis=0)
+        used[self.members[self.members >= 0]] = True
+        self.numbers = np.flatnonzero(used)
+        kept = self.members >= 0
+        self.members[kept] = np.searchsorted(self.numbers, self.members[kept])
+        self.supports = training.points.take(self.numbers)
+        self.diagonal = training.diagonal[self.numbers]
+        self.coefs = training.coefs[:, self.numbers]
+        self.averages = training.averages[:, self.numbers]
+        self._drop_small()
+
+    def begin_again(self) -> None:
+        """Go on with a fit; what was proved about other rows means nothing."""
+        self.scalars.bound = np.inf
+
+    def begin_stream(self) -> None:
+        """All rows from here on are new ones."""
+        if isinstance(self.kernel, Precomputed):
+            raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+
+    def present(
+        self,
+        rows: Points,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        touched: np.ndarray = NO_ROWS,
+        stamp: int = 0,
+    ) -> None:
+        """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
+        self._bounds = None
+        if self.training is not None:
+            self.training.present(targets, order, rule, touched, stamp)
+            return
+        for start in range(0, order.size, BLOCK):
+            part = order[start : start + BLOCK]
+            labels = targets.labels[part]
+            self._present_new(rows.take(part), targets, labels, rule)
+
+    def _present_new(self, new: Points, targets: Any, labels: np.ndarray, rule: Any) -> None:
+        """Learn from rows that have not been seen before, and keep those that brought an update."""
+        supports = self.supports if self.supports is not None else new.take(slice(0))
+        slots = np.unique(self.members[self.members >= 0])
+        points = supports.take(slots).followed_by(new)
+        squares = self.kernel.diagonal(points) + self.shift
+        outputs = self._sums(self.coefs, supports, points)
+        own = self.diagonal[slots] - squares[: slots.size]  # the soft margin
+        outputs[:, : slots.size] += self.coefs[:, slots] * own
+        weights = np.zeros((self.problems(), points.size()))
+        weights[:, : slots.size] = self.coefs[:, slots]
+        first = self.numbers.size  # the slot of the first new row, if it is kept
+        ids = np.concatenate([slots, first + np.arange(new.size())])
+        products = self.kernel.between(points, points)
+        block = Block(self, ids, products, squares + self.ridge, outputs, weights)
+        trials = int(self.tally.trials[0])
+        labels = np.concatenate([np.zeros(slots.size, labels.dtype), labels])
+        labels.flags.writeable = False
+        order = np.arange(slots.size, ids.size)
+        block.learn(targets._replace(labels=labels), order, rule)
+
+        self.coefs *= block.folded()
+        self.coefs[:, slots] = weights[:, : slots.size]
+        self.averages[:, slots] += block.average[:, : slots.size]
+        used = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
+        used = slots.size + np.flatnonzero(used[slots.size :])
+        later = self.members >= first
+        self.members[later] = first + np.searchsorted(ids[used], self.members[later])
+        self.numbers = np.append(self.numbers, trials + used - slots.size)
+        self.supports = supports.followed_by(points.take(used))
+        self.diagonal = np.append(self.diagonal, block.geometry.diagonal[used])
+        self.coefs = np.concatenate([self.coefs, weights[:, used]], axis=1)
+        self.averages = np.concatenate([self.averages, block.average[:, used]], axis=1)
+        self._drop_small()
+
+    def _drop_small(self) -> None:
+        """Forget supports that hardly count any more."""
+        if self.smallest <= 0.0 or self.supports is None:
+            return
+        kept = (np.abs(self.coefs * self.scales()) >= self.smallest).any(axis=0)
+        if kept.all():
+            return
+        self.numbers, self.diagonal = self.numbers[kept], self.diagonal[kept]
+        self.supports = self.supports.take(np.flatnonzero(kept))
+        self.coefs = self.coefs[:, kept]
+
+    def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
+        """Compute the squared norms anew, given the outputs of all supports."""
+        self.scalars.norm2 = self.scalars.scale**2 * (coefs * outputs).sum(axis=1)
+        self.scalars.slop = 0.0
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def scales(self) -> np.ndarray:
+        return self.scalars.scale[:, None]
+
+    def weights(self) -> np.ndarray:
+        """Coefficients to predict by, of the supports."""
+        return self._averaged(self.coefs, self.averages)
+
+    def _averaged(self, coefs: np.ndarray, averages: np.ndarray) -> np.ndarray:
+        weights = coefs * self.scales()
+        if self.average and self.tally.trials[0]:
+            weights -= averages / self.tally.trials[0]
+        return weights
+
+    def intercepts(self) -> np.ndarray:
+        return self.shift * self.weights().sum(axis=1) + self.free_intercepts()
+
+    def free_intercepts(self) -> np.ndarray:
+        """Intercepts that are not part of the kernel."""
+        return np.zeros(self.problems())
+
+    def support_rows(self) -> Any:
+        """The supporting rows; none with a precomputed kernel."""
+        if self.supports is None or isinstance(self.kernel, Precomputed):
+            return np.empty((0, 0))
+        return self.supports.X
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """``w.phi(x) + b`` for each row and problem."""
+        assert self.supports is not None
+        weights, sums = self.weights(), np.empty((X.shape[0], self.problems()))
+        for start in range(0, X.shape[0], CHUNK):
+            part = slice(start, start + CHUNK)
+            sums[part] = self.kernel.between_new(X[part], self.supports) @ weights.T
+        return sums + self.intercepts()
+
+    def _sums(self, weights: np.ndarray, supports: Points, points: Points) -> np.ndarray:
+        """``sum_k weights_k (K(x_k, x) + shift)`` for each problem and each point."""
+        sums = self.shift * weights.sum(axis=1)[:, None] + np.zeros(points.size())
+        for start in range(0, supports.size(), CHUNK):
+            part = slice(start, start + CHUNK)
+            sums += weights[:, part] @ self.kernel.between(supports.take(part), points)
+        return sums
+
+    def margins(self, rows: Points, targets: Any) -> np.ndarray:
+        """The geometric margin on the training rows, for each problem."""
+        weights, outputs = self._over_training_rows()
+        lengths = np.sqrt(self._squared_lengths(weights, outputs))
+        leads = self._leads(outputs + self.free_intercepts()[:, None], targets.labels)
+        return np.divide(leads, lengths, out=np.zeros_like(leads), where=lengths > 0.0)
+
+    def _over_training_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and outputs to predict by, of all training rows."""
+        training = self.training
+        assert training is not None
+        training.finish()
+        if not self.average:
+            return training.coefs * self.scales(), training.outputs * self.scales()
+        weights = self._averaged(training.coefs, training.averages)
+        used = np.flatnonzero(weights.any(axis=0))
+        outputs = self._sums(weights[:, used], training.points.take(used), training.points)
+        return weights, outputs + self.ridge * weights
+
+    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """Without the coordinate of the intercept."""
+        squares = (weights * outputs).sum(axis=1) - self.shift * weights.sum(axis=1) ** 2
+        return np.maximum(squares, 0.0)
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The smallest margin of a row, for each problem."""
+        classes = np.arange(self.problems()) if self.problems() > 1 else np.ones(1)
+        return np.where(labels == classes[:, None], outputs, -outputs).min(axis=1)
+
+    def bounds(self) -> np.ndarray:
+        """Upper bounds on the best margin of the rows seen, for each problem."""
+        if self._bounds is None:
+            proved = self._proved_bounds()
+            self._bounds = np.minimum(self.scalars.bound[: proved.size], proved)
+        return self._bounds
+
+    def _proved_bounds(self) -> np.ndarray:
+        """See `spaces.witness`: the split bound with an intercept, the plain one without."""
+        coefs, points, diagonal = self._used()
+        positive, negative = np.maximum(coefs, 0.0), np.maximum(-coefs, 0.0)
+        masses = positive.sum(axis=1), negative.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self._has_intercept():
+                proved = np.minimum(*masses) > 0.0
+                mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])
+            else:
+                proved = masses[0] + masses[1] > 0.0
+                mixture = coefs / (masses[0] + masses[1])[:, None]
+        proved &= self.scalars.lawful > 0.0
+        mixture[~proved] = 0.0
+        squares = self._quadratic(mixture, points, diagonal)
+        return np.where(proved, np.sqrt(squares) * (1.0 + RELATIVE_SLACK), np.inf)
+
+    def _has_intercept(self) -> bool:
+        return self.shift > 0.0
+
+    def _used(self) -> tuple[np.ndarray, Points, np.ndarray]:
+        """Coefficients, rows and squared norms of the supports, also in the midst of a fit."""
+        if self.training is None:
+            assert self.supports is not None
+            return self.coefs, self.supports, self.diagonal - self.shift
+        self.training.leave()
+        used = np.flatnonzero(self.training.coefs.any(axis=0))
+        diagonal = self.training.diagonal[used] - self.shift
+        return self.training.coefs[:, used], self.training.points.take(used), diagonal
+
+    def _quadratic(self, weights: np.ndarray, points: Points, diagonal: np.ndarray) -> np.ndarray:
+        """At least ``|sum_k weights_k phi(x_k)|**2``, without intercept, for each problem."""
+        squares = self.ridge * (weights**2).sum(axis=1)
+        for start in range(0, points.size(), CHUNK):
+            part = slice(start, start + CHUNK)
+            products = weights @ self.kernel.between(points, points.take(part))
+            squares += (products * weights[:, part]).sum(axis=1)
+        largest = diagonal.max(initial=0.0) * np.abs(weights).sum(axis=1) ** 2
+        return np.maximum(squares, 0.0) + 8.0 * self.kernel.rounding() * largest
+
+    def coefficients(self) -> np.ndarray:
+        raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
+
+    def updates(self) -> int:
+        return int(self.scalars.updates.sum())
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.scalars.norm2).all())
+
+    def private_coordinates(self) -> int:
+        return 0
+
+
+class PairKernelModel(KernelModel):
+    """Weights with a free intercept, learnt from pairs of examples; see `PairSpace`."""
+
+    def __init__(self, problems: int, width: int, tail: Tail, *args: Any, **kwargs: Any) -> None:
+        super().__init__(problems, width, tail._replace(offset=0.0), *args, **kwargs)
+        self.bias = np.zeros(problems)
+        self.members = np.full((problems, 2), NOBODY)
+
+    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> PairSpace:
+        problems, size = linear.weights.shape
+        members = np.zeros((2 * problems, size))
+        squares = np.zeros((problems, 2))
+        for c, side in np.argwhere(numbers >= 0):
+            members[2 * c + side, numbers[c, side]] = 1.0
+            squares[c, side] = linear.geometry.diagonal[numbers[c, side]]
+        return PairSpace(linear, self.bias, members, numbers, squares, np.zeros((problems, 2)))
+
+    def free_intercepts(self) -> np.ndarray:
+        return self.bias.copy()
+
+    def _has_intercept(self) -> bool:
+        return True
+
+
+class JointKernelModel(KernelModel):
+    """Weights of several classes that are learnt together; see `JointSpace`."""
+
+    loop = staticmethod(learn_jointly)
+
+    def __init__(self, *args: Any, most: int | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.most = most
+
+    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> Any:
+        return new_joint_space(linear, self.most)
+
+    def verdicts(self) -> int:
+        return 1
+
+    def scales(self) -> np.ndarray:
+        return self.scalars.scale[:1, None]
+
+    def largest_margin(self, radius: float) -> float:
+        return float(np.sqrt(2.0)) * super().largest_margin(radius)
+
+    def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
+        self.scalars.norm2[0] = self.scalars.scale[0] ** 2 * (coefs * outputs).sum()
+        self.scalars.slop[0] = 0.0
+
+    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        return super()._squared_lengths(weights, outputs).sum(keepdims=True)
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        rows = np.arange(labels.size)
+        own = outputs[labels, rows]
+        rivals = outputs.copy()
+        rivals[labels, rows] = -np.inf
+        return (own - rivals.max(axis=0)).min(keepdims=True)
+
+    def _proved_bounds(self) -> np.ndarray:
+        mine = self.scalars[0]
+        if mine.lawful == 0.0:
+            return np.array([np.inf])
+        coefs, points, diagonal = self._used()
+        squares = self._quadratic(coefs, points, diagonal).sum()
+        radius = np.sqrt(max(self.tally.rr[0] - self.shift, 0.0))
+        imbalance = coefs.sum(axis=1)
+        bound = joint_bound(squares, imbalance, mine.positive, radius, self.shift > 0.0)
+        return np.array([bound])

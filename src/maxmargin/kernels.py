@@ -1,0 +1,217 @@
+"""Kernel functions, and kernel values between many rows at the speed of matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+KERNELS = ("linear", "poly", "rbf", "precomputed")
+
+# Rows of a sparse matrix are made dense so many numbers at a time, never more.
+MOST_DENSE_VALUES = 2**22
+# Functions are applied to pieces of a matrix that stay in the cache.
+VALUES_PER_PIECE = 2**16
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with its parameters, as in `sklearn.svm.SVC`.
+
+    Parameters
+    ----------
+    name : {"linear", "poly", "rbf", "precomputed"} or callable
+    gamma, degree, coef0 : float
+    dtype : data type in which products are computed
+    """
+
+    name: str | Callable[..., Any]
+    gamma: float
+    degree: float
+    coef0: float
+    dtype: Any
+
+    def points(self, X: Any) -> Points:
+        """``X`` with what the kernel needs to know of each row."""
+        return Points(X, squared_norms(X) if self.name == "rbf" else None)
+
+    def most_rows(self, cache_bytes: float) -> int:
+        """How many rows may have a Gram matrix of that size."""
+        return int(np.sqrt(cache_bytes / np.dtype(self._value_type()).itemsize))
+
+    def rounding(self) -> float:
+        """How exact kernel values are, relative to the largest."""
+        return float(np.finfo(self._value_type()).eps)
+
+    def _value_type(self) -> Any:
+        return np.float64 if callable(self.name) else self.dtype
+
+    def between_new(self, X: Any, supports: Points) -> np.ndarray:
+        """Kernel values between new rows and supports."""
+        return self.between(self.points(X), supports)
+
+    def forget(self) -> None:
+        """Let go of the training rows."""
+
+    def between(self, some: Points, others: Points) -> np.ndarray:
+        """The matrix of kernel values, one row for each of ``some``."""
+        if callable(self.name):
+            return self._called(some.X, others.X)
+        values = products(some.X, others.X, self.dtype)
+        if self.name == "rbf":
+            assert some.squares is not None
+            assert others.squares is not None
+            left, right = self.gamma * some.squares, self.gamma * others.squares
+            for piece, rows in _pieces(values):
+                piece *= 2.0 * self.gamma
+                piece -= left[rows, None].astype(self.dtype)
+                piece -= right.astype(self.dtype)
+                np.minimum(piece, 0.0, out=piece)  # rounding, for equal rows
+                np.exp(piece, out=piece)
+        elif self.name == "poly":
+            for piece, _ in _pieces(values):
+                piece *= self.gamma
+                piece += self.coef0
+                _raise_in_place(piece, self.degree)
+        return values
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        """``K(x, x)`` for each row, in float64."""
+        if self.name == "rbf":
+            return np.ones(points.size())
+        if callable(self.name):
+            ones = [self._called(row, row)[0, 0] for row in points.single_rows()]
+            return np.array(ones, dtype=np.float64)
+        squares = squared_norms(points.X)
+        if self.name == "poly":
+            squares = squares * self.gamma + self.coef0
+            _raise_in_place(squares, self.degree)
+        return squares
+
+    def _called(self, some: Any, others: Any) -> np.ndarray:
+        values = np.asarray(self.name(some, others), dtype=np.float64)  # type: ignore[operator]
+        expected = some.shape[0], others.shape[0]
+        if values.shape != expected:
+            raise ValueError(
+                f"The kernel returned an array of shape {values.shape} for {expected[0]} and "
+                f"{expected[1]} rows; it must be {expected}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("The kernel returned NaN or infinity.")
+        return values
+
+
+class Precomputed:
+    """Kernel values that the user has computed: points are numbers of training rows."""
+
+    def __init__(self) -> None:
+        self._matrix: Any = None
+
+    def points(self, X: Any) -> Points:
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values, got {X.shape}."
+            )
+        self._matrix = X
+        return Points(np.arange(X.shape[0]))
+
+    def forget(self) -> None:
+        self._matrix = None
+
+    def most_rows(self, cache_bytes: float) -> int:
+        return self._matrix.shape[0]  # it is there already
+
+    def rounding(self) -> float:
+        return float(np.finfo(self._matrix.dtype).eps)
+
+    def between(self, some: Points, others: Points) -> np.ndarray:
+        if some.size() == others.size() == self._matrix.shape[0]:
+            return np.ascontiguousarray(self._matrix)
+        return self._matrix[np.ix_(some.X, others.X)]
+
+    def between_new(self, X: Any, supports: Points) -> np.ndarray:
+        return X[:, supports.X]
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        return np.diagonal(self._matrix)[points.X].astype(np.float64)
+
+
+class Points:
+    """Rows, and their squared norms where the kernel needs them."""
+
+    def __init__(self, X: Any, squares: np.ndarray | None = None) -> None:
+        self.X = X
+        self.squares = squares
+
+    def size(self) -> int:
+        return self.X.shape[0]
+
+    def take(self, which: Any) -> Points:
+        """Some of the rows, by numbers or a slice."""
+        return Points(self.X[which], None if self.squares is None else self.squares[which])
+
+    def single_rows(self) -> list[Any]:
+        return [self.X[i : i + 1] for i in range(self.size())]
+
+    def same_as(self, others: Points) -> bool:
+        if sparse.issparse(self.X):
+            return self.X.shape == others.X.shape and (self.X != others.X).nnz == 0
+        return np.array_equal(self.X, others.X)
+
+    def followed_by(self, others: Points) -> Points:
+        if self.size() == 0:
+            return others
+        stack = sparse.vstack if sparse.issparse(self.X) else np.concatenate
+        X = stack([self.X, others.X])
+        X = X.tocsr() if sparse.issparse(X) else X
+        if self.squares is None or others.squares is None:
+            return Points(X)
+        return Points(X, np.concatenate([self.squares, others.squares]))
+
+
+def products(some: Any, others: Any, dtype: Any) -> np.ndarray:
+    """``some @ others.T`` as a dense array of ``dtype``."""
+    if not sparse.issparse(some):
+        if sparse.issparse(others):
+            return np.ascontiguousarray(products(others, some, dtype).T)
+        return as_type(some, dtype) @ as_type(others, dtype).T
+    result = np.empty((some.shape[0], others.shape[0]), dtype)
+    step = max(1, MOST_DENSE_VALUES // max(1, some.shape[1]))
+    for start in range(0, some.shape[0], step):
+        few = some[start : start + step].toarray().astype(dtype, copy=False)
+        result[start : start + step] = (others @ few.T).T
+    return result
+
+
+def as_type(X: np.ndarray, dtype: Any) -> np.ndarray:
+    return np.ascontiguousarray(X, dtype=dtype)
+
+
+def squared_norms(X: Any) -> np.ndarray:
+    """``x.x`` of each row, summed in float64."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def _pieces(values: np.ndarray) -> Any:
+    """Groups of whole rows, each with the slice that it is."""
+    step = max(1, VALUES_PER_PIECE // max(1, values.shape[1]))
+    for start in range(0, values.shape[0], step):
+        rows = slice(start, start + step)
+        yield values[rows], rows
+
+
+def _raise_in_place(values: np.ndarray, degree: float) -> None:
+    """``values **= degree``, by multiplications where the degree is a whole number."""
+    if degree != int(degree) or degree < 1:
+        np.power(values, degree, out=values)
+        return
+    base = values.copy()
+    for bit in bin(int(degree))[3:]:
+        np.square(values, out=values)
+        if bit == "1":
+            values *= base

@@ -1,0 +1,133 @@
+"""Many passes over the same rows in a kernel's space.
+
+The outputs ``w.phi(x)`` of all training rows are kept. After a block, the rows whose coefficients
+have changed wait until there are some hundred of them, and are then multiplied with all rows at
+once. Until then, a block that is entered asks for its own products with those that wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.kernelblock import Block
+from maxmargin.kernels import Points
+
+# Rows that are learnt from in one go where the Gram matrix of all that are due is too large.
+BLOCK = 512
+# Changed rows are multiplied with all training rows when there are so many of them.
+MOST_WAITING = 512
+# Training rows that are multiplied in one go.
+CHUNK = 4096
+
+
+class Training:
+    """The rows of a fit, with their coefficients and outputs.
+
+    Attributes
+    ----------
+    coefs, averages, outputs : arrays of shape (problems, rows), over the scale but for the averages
+    """
+
+    def __init__(self, model: Any, points: Points) -> None:
+        self.model, self.points = model, points
+        size, problems = points.size(), model.problems()
+        self.diagonal = model.kernel.diagonal(points) + model.shift + model.ridge
+        if not np.isfinite(self.diagonal).all():
+            i = int(np.flatnonzero(~np.isfinite(self.diagonal))[0])
+            raise ValueError(f"The kernel of row {i} with itself is not finite.")
+        self.coefs = np.zeros((problems, size))
+        self.averages = np.zeros((problems if model.average else 0, size))
+        self.outputs = np.zeros((problems, size))
+        self.waiting = np.empty(0, dtype=np.int64)
+        self.gains = np.empty((problems, 0))
+        self.largest_block = model.kernel.most_rows(model.cache_bytes)
+        self.block: Block | None = None
+
+    def present(
+        self, targets: Any, order: np.ndarray, rule: Any, touched: np.ndarray, stamp: int
+    ) -> None:
+        size = self.points.size()
+        due = np.arange(size) if size <= self.largest_block else np.unique(order)
+        if size <= self.largest_block or due.size <= min(self.largest_block, size // 2):
+            if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
+                self.leave()
+                self.block = self.enter(due)
+            self._learn(self.block, targets, order, rule, touched, stamp)
+            return
+        self.leave()
+        for start in range(0, order.size, BLOCK):
+            part = order[start : start + BLOCK]
+            self.block = self.enter(np.unique(part))
+            self._learn(self.block, targets, part, rule, touched, stamp)
+            self.leave()
+
+    def _learn(
+        self, block: Block, targets: Any, order: np.ndarray, rule: Any, touched: Any, stamp: int
+    ) -> None:
+        labels = targets.labels[block.ids]
+        labels.flags.writeable = False
+        here = np.searchsorted(block.ids, order)
+        touched[block.learn(targets._replace(labels=labels), here, rule, stamp)] = stamp
+
+    def enter(self, ids: np.ndarray) -> Block:
+        """The block of the rows ``ids``, and of those that the model needs beside them."""
+        members = self.model.members
+        ids = np.union1d(ids, members[members >= 0])
+        kernel, rows = self.model.kernel, self.points.take(ids)
+        outputs = self.outputs[:, ids]
+        if self.waiting.size:
+            values = kernel.between(self.points.take(self.waiting), rows)
+            outputs += self._effect(values, ids)
+        products = kernel.between(rows, rows)
+        return Block(
+            self.model, ids, products, self.diagonal[ids], outputs, self.coefs[:, ids].copy()
+        )
+
+    def leave(self) -> None:
+        """Take over what has been learnt in the block, if there is one."""
+        block, self.block = self.block, None
+        if block is None:
+            return
+        for array in (self.coefs, self.outputs, self.gains):
+            array *= block.folded()
+        self.coefs[:, block.ids] = block.weights
+        self.averages[:, block.ids] += block.average
+        if block.ids.size == self.points.size():
+            self.outputs = block.outputs()
+            return
+        gains = block.gains()
+        changed = gains.any(axis=0)
+        self.waiting = np.append(self.waiting, block.ids[changed])
+        self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
+        if self.waiting.size >= MOST_WAITING:
+            self.settle()
+
+    def settle(self) -> None:
+        """Let the changed rows act on all others."""
+        if self.waiting.size == 0:
+            return
+        changed, size = self.points.take(self.waiting), self.points.size()
+        for start in range(0, size, CHUNK):
+            part = np.arange(start, min(start + CHUNK, size))
+            values = self.model.kernel.between(
+                changed, self.points.take(slice(start, part[-1] + 1))
+            )
+            self.outputs[:, part] += self._effect(values, part)
+        self.waiting, self.gains = self.waiting[:0], self.gains[:, :0]
+
+    def _effect(self, values: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """What the waiting rows add to the outputs of ``ids``, given their kernel values."""
+        effect = self.gains @ values + self.model.shift * self.gains.sum(axis=1)[:, None]
+        # With itself a row has an exact product, which includes the soft margin.
+        at, whom = np.nonzero(self.waiting[:, None] == ids)
+        own = self.diagonal[ids[whom]] - self.model.shift - values[at, whom]
+        np.add.at(effect.T, whom, (self.gains[:, at] * own).T)
+        return effect
+
+    def finish(self) -> None:
+        """Outputs and norms of all rows, as they are now."""
+        self.leave()
+        self.settle()
+        self.model.sum_up(self.coefs, self.outputs)

@@ -1,0 +1,132 @@
+"""The geometry of a kernel: rows are known by their inner products alone.
+
+A weight vector is ``w = sum_k a_k phi(x_k)`` over the rows of a block, and is kept as its
+coefficients a. So a row is a unit vector (`UnitRows`), a step changes one coefficient, and the
+outputs ``w.phi(x_k)`` for all rows of the block follow each step by one row of the Gram matrix.
+Rows outside the block take part through the outputs that the block starts with.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import bridge
+from maxmargin.core.rows import Tail
+from maxmargin.spaces.euclid import ROUNDING, SAME_POINT
+
+
+class UnitRows(NamedTuple):
+    """Rows of a block as unit vectors, in the coordinates that coefficients have.
+
+    ``tail`` says which offset is part of the kernel; nothing of it is left to add.
+    """
+
+    number: int
+    tail: Tail
+
+    def size(self):
+        return self.number
+
+    def add(self, i, weights, c, amount):
+        weights[c, i] += amount
+
+    def prefetch(self, order, n):
+        pass
+
+
+class Gram(NamedTuple):
+    """The geometry for kernels; see `Euclid` for what a space asks.
+
+    Attributes
+    ----------
+    p : 2
+    products : kernel values between the rows of the block
+    diagonal : ``|phi(x)|**2`` of each row, shift and soft margin included
+    shift : added to all kernel values, the square of the intercept's coordinate
+    outputs : ``w.phi(x_k)``, over the scale, for each problem
+    folded : all factors by which the weights of a problem have been multiplied
+    """
+
+    p: float
+    products: np.ndarray
+    diagonal: np.ndarray
+    shift: float
+    outputs: np.ndarray
+    folded: np.ndarray
+
+    def product(self, rows, i, weights, c):
+        return self.outputs[c, i]
+
+    def push(self, rows, i, weights, c, amount):
+        self.move_along(i, weights, c, amount)
+
+    def push_vector(self, vectors, at, weights, c, amount):
+        for k in range(vectors.shape[1]):
+            if vectors[at, k] != 0.0:
+                self.move_along(k, weights, c, amount * vectors[at, k])
+
+    def move_along(self, i, weights, c, amount):
+        """``w += amount * phi(x_i)``, and all outputs with it."""
+        weights[c, i] += amount
+        mine = self.outputs[c, i] + amount * self.diagonal[i]
+        for k in range(self.outputs.shape[1]):
+            self.outputs[c, k] += amount * (float(self.products[i, k]) + self.shift)
+        self.outputs[c, i] = mine
+
+    def square_of(self, rows, i):
+        return self.diagonal[i]
+
+    def square_bound(self, rows, i):
+        return self.diagonal[i]
+
+    def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
+        return max(0.0, norm2 + cross + square), slop + ROUNDING * (norm2 + abs(cross) + square)
+
+    def sum_norm2(self, weights, c, scale, hidden, known):
+        return known  # the sum goes over rows that are not here
+
+    def sum_all(self, weights, scale, hidden, known):
+        return known
+
+    def fold(self, c, factor):
+        for k in range(self.outputs.shape[1]):
+            self.outputs[c, k] *= factor
+        self.folded[c] *= factor
+
+    def half_distance2(self, pair, rows, i, c, other, xx, weights):
+        number = pair.numbers[c, other]
+        total = xx + pair.squares[c, other]
+        apart = total - 2.0 * (float(self.products[i, number]) + self.shift)
+        return 0.25 * apart if apart > SAME_POINT * total else 0.0
+
+    def decide(self, rule, seen, c):
+        return rule.step(seen)
+
+
+class Averages(NamedTuple):
+    """The witness of a kernel space: averages alone, as coefficients tell the rest themselves.
+
+    Attributes
+    ----------
+    average : sum of (trial - 1) * (step along x), or an array without rows
+    """
+
+    average: np.ndarray
+
+    def follow(self, rows, i, c, y, step, scaled_step, trial):
+        if c < self.average.shape[0]:
+            rows.add(i, self.average, c, step * y * (trial - 1))
+
+    def scale(self, c, factor):
+        pass
+
+    def snapshot(self, weights, c):
+        pass
+
+    def upper_bound(self, space, c, rr, offset):
+        return space.scalars[c].bound
+
+
+bridge("move_along", inline=False)
