@@ -59,8 +59,8 @@ def kernel_for(clf: Any, X: Any) -> Kernel | Precomputed:
         spread = variance(X)
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
     single = X.dtype == np.float32 or X.shape[0] >= MANY_ROWS
-    if clf.precision != "auto":
-        single = clf.precision == "single"
+    if clf.kernel_dtype != "auto":
+        single = clf.kernel_dtype == "float32"
     dtype = np.float32 if single else np.float64
     return Kernel(clf.kernel, float(gamma), float(clf.degree), float(clf.coef0), dtype)
 

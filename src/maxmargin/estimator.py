@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -24,6 +23,7 @@ from maxmargin import examples
 from maxmargin.assembly import Model, assemble
 from maxmargin.certificates import Certificate
 from maxmargin.core.rows import Tail
+from maxmargin.guard import keeps_state_on_error
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
 from maxmargin.progress import bar
@@ -56,26 +56,8 @@ class Facts(NamedTuple):
 # What the model is built from: these cannot change while it lives.
 STRUCTURAL = (
     *("fit_intercept", "intercept_scaling", "soft_margin", "p", "intercept", "average"),
-    *("kernel", "gamma", "degree", "coef0", "precision", "multiclass", "k"),
+    *("kernel", "gamma", "degree", "coef0", "kernel_dtype", "multiclass", "k"),
 )
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def keeps_state_on_error(method: Method) -> Method:
-    """A method that fails leaves the estimator as it was."""
-
-    @functools.wraps(method)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = self.__dict__.copy()
-        try:
-            return method(self, *args, **kwargs)
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    return guarded  # type: ignore[return-value]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -95,7 +77,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     degree: int = 3
     coef0: float = 0.0
     cache_size: float = 200.0
-    precision: str = "auto"
+    kernel_dtype: str = "auto"
     max_iter: int = 1000
     tol: float | None = None
     shuffle: bool = True
@@ -112,7 +94,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "precision": [StrOptions({"auto", "single", "double"})],
+        "kernel_dtype": [StrOptions({"auto", "float32", "float64"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, 1, closed="both"), None],
         "shuffle": ["boolean"],
@@ -190,7 +172,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         if self.intercept_scaling == "max" and (p := self._exponent()) != 2.0:
             radius = examples.largest_norm(X, p)
         self._start(classes, X, private, radius, keep=self.warm_start)
-        rows = self._model.rows(X)
+        rows: Any = self._model.rows(X)
         self._model.begin_fit(rows)
         if self.max_iter > 1:
             # Something to say where too few updates were made to prove more.
@@ -246,7 +228,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             self._start(known, X, private=0, radius=1.0, keep=False)
         model, targets = self._model, examples.as_targets(numbers, known.size)
         model.begin_stream()
-        model.present(model.rows(X), targets, np.arange(X.shape[0], dtype=np.int32), self._rule())
+        rows: Any = model.rows(X)
+        model.present(rows, targets, np.arange(X.shape[0], dtype=np.int32), self._rule())
         self._margins = np.full(model.verdicts(), np.nan)
         return self
 

@@ -48,9 +48,7 @@ class Block:
         self.space = model.space_over(linear, self.numbers)
         self.rows = UnitRows(size, Tail(model.tail.offset, 0.0))
 
-    def learn(
-        self, targets: Any, order: np.ndarray, rule: Any, stamp: int = 0
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def learn(self, targets: Any, order: np.ndarray, rule: Any, stamp: int = 0) -> np.ndarray:
         """Present the rows at the places ``order``; ids of rows with updates, if stamped."""
         touched = np.zeros(self.ids.size if stamp else 0, dtype=np.int32)
         present(

@@ -131,9 +131,8 @@ class KernelModel:
         training, self.training = self.training, None
         self.kernel.forget()
         used = training.coefs.any(axis=0) | training.averages.any(axis=0)
-        used[self.members[self.members >= 0]] = True
-        self.numbers = np.flatnonzero(used)
         kept = self.members >= 0
+        self.numbers = np.union1d(np.flatnonzero(used), self.members[kept])
         self.members[kept] = np.searchsorted(self.numbers, self.members[kept])
         self.supports = training.points.take(self.numbers)
         self.diagonal = training.diagonal[self.numbers]
@@ -193,8 +192,8 @@ class KernelModel:
         self.coefs *= block.folded()
         self.coefs[:, slots] = weights[:, : slots.size]
         self.averages[:, slots] += block.average[:, : slots.size]
-        used = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
-        used = slots.size + np.flatnonzero(used[slots.size :])
+        counts = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
+        used = slots.size + np.flatnonzero(counts[slots.size :])
         later = self.members >= first
         self.members[later] = first + np.searchsorted(ids[used], self.members[later])
         self.numbers = np.append(self.numbers, trials + used - slots.size)

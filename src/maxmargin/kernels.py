@@ -164,9 +164,10 @@ class Points:
     def followed_by(self, others: Points) -> Points:
         if self.size() == 0:
             return others
-        stack = sparse.vstack if sparse.issparse(self.X) else np.concatenate
-        X = stack([self.X, others.X])
-        X = X.tocsr() if sparse.issparse(X) else X
+        if sparse.issparse(self.X):
+            X = sparse.vstack([self.X, others.X], format="csr")
+        else:
+            X = np.concatenate([self.X, others.X])
         if self.squares is None or others.squares is None:
             return Points(X)
         return Points(X, np.concatenate([self.squares, others.squares]))

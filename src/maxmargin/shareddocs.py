@@ -26,10 +26,10 @@ fit_intercept : bool, default=True
     coef0 : float, default=0.0
     cache_size : float, default=200.0
         Largest Gram matrix that `fit` may keep, in MB.
-    precision : {{"auto", "single", "double"}}, default="auto"
-        In which precision kernel values are computed; coefficients and outputs are float64. "auto"
-        is single for float32 rows and from 5000 training rows on. Single precision rounds kernel
-        values by some 1e-7 of the largest, so an update that is nearly due may come or not.
+    kernel_dtype : {{"auto", "float32", "float64"}}, default="auto"
+        How kernel values are computed; coefficients and outputs are float64. "auto" is float32 for
+        float32 rows and from 5000 training rows on. That rounds kernel values by some 1e-7 of the
+        largest, so an update that is nearly due may come or not.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
     tol : float, default=None

@@ -111,7 +111,10 @@ class BisectionPerceptron(OnlineClassifier):
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        problems, template = self._model.problems(), self._model
+        template = self._model
+        if not isinstance(template, LinearModel):
+            raise ValueError("The 'kernel' parameter of BisectionPerceptron must be 'linear'.")
+        problems = template.problems()
         labels = targets.labels
         searches = []
         with bar(type(self).__name__, math.inf, "passes", enabled=bool(self.verbose)) as advance:

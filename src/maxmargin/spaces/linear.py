@@ -49,18 +49,19 @@ class LinearSpace(NamedTuple):
 
     Attributes
     ----------
-    geometry : `Euclid` or `PNorm`; with the latter the weights are theta, and w is their dual
+    geometry : `Euclid`, `PNorm` (the weights are theta, and w is their dual) or `Gram` (the weights
+        are coefficients of rows)
     width : number of features
     weights : array of shape (problems, features + 1 + private coordinates)
     scalars : record array of shape (problems,), see `SCALARS`
-    witness : Witness
+    witness : `Witness` or `Averages`
     """
 
     geometry: Any
     width: int
     weights: np.ndarray
     scalars: np.recarray
-    witness: Witness
+    witness: Any
 
     def problems(self):
         return self.scalars.size
