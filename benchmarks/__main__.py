@@ -10,7 +10,9 @@ from pathlib import Path
 from benchmarks import (
     cold_start,
     dense_pass,
+    k_best,
     memory,
+    mnist,
     one_row,
     peers,
     pnorm_pass,
@@ -18,6 +20,7 @@ from benchmarks import (
     schedule,
     soft_margin,
     sparse_pass,
+    usps,
 )
 from benchmarks.harness import FULL, QUICK, Scale
 from benchmarks.machine import facts
@@ -36,6 +39,9 @@ BENCHMARKS = {
         schedule,
         soft_margin,
         r_of_k,
+        k_best,
+        usps,
+        mnist,
     )
 }
 

@@ -171,7 +171,7 @@ def test_guarantees_stay():
 
 def test_several_classes_converge(presented):
     X, y = three_classes(n=200)
-    clf = AMIRA(random_state=0).fit(X, y)
+    clf = AMIRA(multiclass="ovr", random_state=0).fit(X, y)
     assert clf.converged_
     assert is_full(presented[-1], 200)
     scores = clf.decision_function(X) * np.where(y[:, None] == np.arange(3), 1, -1)

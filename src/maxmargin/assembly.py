@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin import examples
 from maxmargin.core.rows import Tail
-from maxmargin.kernelmodel import JointKernelModel, KernelModel, PairKernelModel
-from maxmargin.kernels import Kernel, Precomputed
+from maxmargin.kernelkinds import JointKernelModel, PairKernelModel
+from maxmargin.kernelmodel import KernelModel
+from maxmargin.kernels import Kernel, Precomputed, finite_diagonal
 from maxmargin.models import JointModel, LinearModel, PairModel
+from maxmargin.spaces.pnorm import exponent_for
 
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
 MANY_ROWS = 5000
@@ -19,18 +22,29 @@ Model = LinearModel | KernelModel
 
 
 def assemble(
-    clf: Any, X: Any, problems: int, private: int, tail: Tail, in_pairs: bool, smallest: float
+    clf: Any,
+    X: Any,
+    problems: int,
+    private: int,
+    tail: Tail,
+    *,
+    in_pairs: bool,
+    smallest: float,
+    whole: bool,
 ) -> Model:
-    """The model at w = 0 for the parameters of ``clf`` and the rows ``X``."""
+    """The model at w = 0 for the parameters of ``clf`` and the rows ``X``.
+
+    ``whole`` says that there are no other rows.
+    """
     width = X.shape[1]
-    joint = problems > 1 and getattr(clf, "multiclass", "ovr") != "ovr"
+    joint = problems > 1 and not in_pairs and getattr(clf, "multiclass", "ovr") != "ovr"
     most = None
     if joint and clf.multiclass == "k-best":
         most = clf.k or problems - 1
-    if joint and in_pairs:
-        raise ValueError("The 'intercept' parameter must be 'coordinate', unless multiclass='ovr'.")
     average = bool(getattr(clf, "average", False))
     p = getattr(clf, "p", 2.0)
+    if joint and p != 2.0:
+        raise ValueError(f"The 'p' parameter must be 2 unless multiclass='ovr', got {p!r}.")
     if clf.kernel == "linear":
         if joint:
             return JointModel(problems, width, private, tail, most, average)
@@ -39,7 +53,7 @@ def assemble(
         return LinearModel(problems, width, private, tail, p, average)
     if p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 with a kernel, got {p!r}.")
-    kernel = kernel_for(clf, X)
+    kernel = kernel_for(clf, X, whole)
     if joint:
         return JointKernelModel(
             problems, width, tail, kernel, clf.cache_size, average, smallest, most=most
@@ -48,7 +62,7 @@ def assemble(
     return kind(problems, width, tail, kernel, clf.cache_size, average, smallest)
 
 
-def kernel_for(clf: Any, X: Any) -> Kernel | Precomputed:
+def kernel_for(clf: Any, X: Any, whole: bool) -> Kernel | Precomputed:
     """The kernel that ``clf`` asks for."""
     if clf.kernel == "precomputed":
         return Precomputed()
@@ -58,11 +72,20 @@ def kernel_for(clf: Any, X: Any) -> Kernel | Precomputed:
     elif gamma == "scale":
         spread = variance(X)
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
-    single = X.dtype == np.float32 or X.shape[0] >= MANY_ROWS
+    single = X.dtype == np.float32 or (whole and X.shape[0] >= MANY_ROWS)
     if clf.kernel_dtype != "auto":
         single = clf.kernel_dtype == "float32"
     dtype = np.float32 if single else np.float64
     return Kernel(clf.kernel, float(gamma), float(clf.degree), float(clf.coef0), dtype)
+
+
+def radius_of(clf: Any, X: Any) -> float:
+    """The largest norm of a row in the space where ``clf`` learns."""
+    p = getattr(clf, "p", 2.0)
+    if clf.kernel == "linear":
+        return examples.largest_norm(X, exponent_for(p, X.shape[1]))
+    kernel = kernel_for(clf, X, whole=True)
+    return float(np.sqrt(finite_diagonal(kernel, kernel.points(X)).max()))
 
 
 def variance(X: Any) -> float:

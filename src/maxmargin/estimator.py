@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -20,9 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
-from maxmargin.assembly import Model, assemble
+from maxmargin.assembly import Model, assemble, radius_of
 from maxmargin.certificates import Certificate
 from maxmargin.core.rows import Tail
+from maxmargin.facts import Facts
 from maxmargin.guard import keeps_state_on_error
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
@@ -34,23 +35,6 @@ from maxmargin.spaces.pnorm import exponent_for
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
 # be interrupted, long enough for the call itself not to count.
 VALUES_PER_CALL = 2**24
-
-
-class Facts(NamedTuple):
-    """What there is to know about a learner at a glance.
-
-    Attributes
-    ----------
-    guarantee : what is reached on separable data
-    updates : how many updates that takes at most
-    drift : is it made for moving targets?
-    paper : where it comes from
-    """
-
-    guarantee: str
-    updates: str
-    drift: bool
-    paper: str
 
 
 # What the model is built from: these cannot change while it lives.
@@ -132,10 +116,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """Supports with smaller coefficients are dropped."""
         return 0.0
 
-    def _new_model(self, X: Any, problems: int, private: int, tail: Tail) -> Model:
+    def _new_model(self, X: Any, problems: int, private: int, tail: Tail, whole: bool) -> Model:
         """The model at w = 0 that the rule works on."""
-        smallest = self._smallest_coefficient()
-        return assemble(self, X, problems, private, tail, self._in_pairs(), smallest)
+        return assemble(
+            self,
+            X,
+            problems,
+            private,
+            tail,
+            in_pairs=self._in_pairs(),
+            smallest=self._smallest_coefficient(),
+            whole=whole,
+        )
 
     # ------------------------------------------------------------------------------------ learning
     @keeps_state_on_error
@@ -169,8 +161,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 "least two."
             )
         private = X.shape[0] if self.soft_margin > 0.0 else 0
-        if self.intercept_scaling == "max" and (p := self._exponent()) != 2.0:
-            radius = examples.largest_norm(X, p)
+        if self.intercept_scaling == "max":
+            radius = radius_of(self, X)
         self._start(classes, X, private, radius, keep=self.warm_start)
         rows: Any = self._model.rows(X)
         self._model.begin_fit(rows)
@@ -209,7 +201,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(
                     "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
                 )
-            if self.kernel != "linear" and self.gamma == "scale":
+            if self.kernel in ("poly", "rbf") and self.gamma == "scale":
                 raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
             known = np.unique(classes)
             if known.size < 2:
@@ -225,7 +217,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         numbers = examples.class_numbers(y, known)
         examples.check_values(X)
         if first:
-            self._start(known, X, private=0, radius=1.0, keep=False)
+            self._start(known, X, private=0, radius=None, keep=False)
         model, targets = self._model, examples.as_targets(numbers, known.size)
         model.begin_stream()
         rows: Any = model.rows(X)
@@ -240,8 +232,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
             self._checked_parameters = values
 
-    def _start(self, classes: np.ndarray, X: Any, private: int, radius: float, keep: bool) -> None:
-        """Set the state to w = 0, or keep the one there is."""
+    def _start(
+        self, classes: np.ndarray, X: Any, private: int, radius: float | None, keep: bool
+    ) -> None:
+        """Set the state to w = 0, or keep the one there is; a stream has no radius."""
+        self._ceiling = np.inf
         if keep and self._is_fitted():
             self._check_structure()
             old = self._model
@@ -266,9 +261,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self.classes_: np.ndarray = classes
         self.n_iter_ = 0
         self.converged_ = False
-        self._model = self._new_model(X, problems, private, tail)
+        self._model = self._new_model(X, problems, private, tail, whole=radius is not None)
         self._structure = self._present_structure()
-        self._ceiling = np.inf
 
     def _present_structure(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}

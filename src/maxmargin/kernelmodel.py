@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.loop import NO_ROWS, learn, learn_jointly, new_tally
+from maxmargin.core.loop import NO_ROWS, learn, new_tally
 from maxmargin.core.rows import Tail
 from maxmargin.kernelblock import Block
-from maxmargin.kernels import Kernel, Points, Precomputed
+from maxmargin.kernels import Kernel, Points, Precomputed, finite_diagonal
 from maxmargin.kerneltraining import BLOCK, CHUNK, Training
-from maxmargin.spaces.joint import joint_bound, new_joint_space
+from maxmargin.spaces.gram import add_weighted
 from maxmargin.spaces.linear import LinearSpace, new_scalars
-from maxmargin.spaces.pair import NOBODY, PairSpace
 from maxmargin.spaces.witness import RELATIVE_SLACK
 
 
@@ -74,6 +73,7 @@ class KernelModel:
         self.members = np.empty((0, 2), dtype=np.int64)
         self.supports: Points | None = None
         self.numbers = np.empty(0, dtype=np.int64)
+        self.labels = np.empty(0, dtype=np.int32)
         self.diagonal = np.empty(0)
         self.coefs = np.empty((problems, 0))
         self.averages = np.empty((problems if average else 0, 0))
@@ -135,6 +135,7 @@ class KernelModel:
         self.numbers = np.union1d(np.flatnonzero(used), self.members[kept])
         self.members[kept] = np.searchsorted(self.numbers, self.members[kept])
         self.supports = training.points.take(self.numbers)
+        self.labels = training.labels[self.numbers]
         self.diagonal = training.diagonal[self.numbers]
         self.coefs = training.coefs[:, self.numbers]
         self.averages = training.averages[:, self.numbers]
@@ -163,20 +164,31 @@ class KernelModel:
         if self.training is not None:
             self.training.present(targets, order, rule, touched, stamp)
             return
-        for start in range(0, order.size, BLOCK):
-            part = order[start : start + BLOCK]
-            labels = targets.labels[part]
-            self._present_new(rows.take(part), targets, labels, rule)
+        before = self._copied_arrays() if order.size > BLOCK else {}
+        try:
+            for start in range(0, order.size, BLOCK):
+                part = order[start : start + BLOCK]
+                labels = targets.labels[part]
+                self._present_new(rows.take(part), targets, labels, rule)
+        except Exception:
+            # Within a block, everything that can fail comes before the first change.
+            vars(self).update(before)
+            raise
+
+    def _copied_arrays(self) -> dict[str, Any]:
+        """The state; supporting rows are replaced, never changed."""
+        return {
+            name: value.copy() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
 
     def _present_new(self, new: Points, targets: Any, labels: np.ndarray, rule: Any) -> None:
         """Learn from rows that have not been seen before, and keep those that brought an update."""
         supports = self.supports if self.supports is not None else new.take(slice(0))
         slots = np.unique(self.members[self.members >= 0])
         points = supports.take(slots).followed_by(new)
-        squares = self.kernel.diagonal(points) + self.shift
+        squares = finite_diagonal(self.kernel, points) + self.shift
         outputs = self._sums(self.coefs, supports, points)
-        own = self.diagonal[slots] - squares[: slots.size]  # the soft margin
-        outputs[:, : slots.size] += self.coefs[:, slots] * own
         weights = np.zeros((self.problems(), points.size()))
         weights[:, : slots.size] = self.coefs[:, slots]
         first = self.numbers.size  # the slot of the first new row, if it is kept
@@ -198,21 +210,25 @@ class KernelModel:
         self.members[later] = first + np.searchsorted(ids[used], self.members[later])
         self.numbers = np.append(self.numbers, trials + used - slots.size)
         self.supports = supports.followed_by(points.take(used))
+        self.labels = np.append(self.labels, labels[used])
         self.diagonal = np.append(self.diagonal, block.geometry.diagonal[used])
         self.coefs = np.concatenate([self.coefs, weights[:, used]], axis=1)
         self.averages = np.concatenate([self.averages, block.average[:, used]], axis=1)
         self._drop_small()
 
     def _drop_small(self) -> None:
-        """Forget supports that hardly count any more."""
-        if self.smallest <= 0.0 or self.supports is None:
-            return
-        kept = (np.abs(self.coefs * self.scales()) >= self.smallest).any(axis=0)
+        """Forget supports that count no more, or hardly."""
+        assert self.supports is not None
+        counts = (self.coefs != 0.0) & (np.abs(self.coefs * self.scales()) >= self.smallest)
+        kept = counts.any(axis=0) | self.averages.any(axis=0)
+        known = self.members >= 0
+        kept[self.members[known]] = True
         if kept.all():
             return
-        self.numbers, self.diagonal = self.numbers[kept], self.diagonal[kept]
-        self.supports = self.supports.take(np.flatnonzero(kept))
-        self.coefs = self.coefs[:, kept]
+        self.members[known] = np.searchsorted(np.flatnonzero(kept), self.members[known])
+        self.numbers, self.labels = self.numbers[kept], self.labels[kept]
+        self.diagonal, self.supports = self.diagonal[kept], self.supports.take(np.flatnonzero(kept))
+        self.coefs, self.averages = self.coefs[:, kept], self.averages[:, kept]
 
     def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
         """Compute the squared norms anew, given the outputs of all supports."""
@@ -249,18 +265,20 @@ class KernelModel:
     def outputs(self, X: Any) -> np.ndarray:
         """``w.phi(x) + b`` for each row and problem."""
         assert self.supports is not None
-        weights, sums = self.weights(), np.empty((X.shape[0], self.problems()))
+        outputs = np.empty((X.shape[0], self.problems()))
         for start in range(0, X.shape[0], CHUNK):
             part = slice(start, start + CHUNK)
-            sums[part] = self.kernel.between_new(X[part], self.supports) @ weights.T
-        return sums + self.intercepts()
+            points = self.kernel.new_points(X[part])
+            outputs[part] = self._sums(self.weights(), self.supports, points).T
+        return outputs + self.free_intercepts()
 
     def _sums(self, weights: np.ndarray, supports: Points, points: Points) -> np.ndarray:
         """``sum_k weights_k (K(x_k, x) + shift)`` for each problem and each point."""
-        sums = self.shift * weights.sum(axis=1)[:, None] + np.zeros(points.size())
+        sums = np.zeros((weights.shape[0], points.size()))
         for start in range(0, supports.size(), CHUNK):
             part = slice(start, start + CHUNK)
-            sums += weights[:, part] @ self.kernel.between(supports.take(part), points)
+            values = self.kernel.between(supports.take(part), points)
+            add_weighted(np.ascontiguousarray(weights[:, part]), values, self.shift, sums)
         return sums
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
@@ -289,8 +307,12 @@ class KernelModel:
 
     def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The smallest margin of a row, for each problem."""
+        return np.where(self._is_own(labels), outputs, -outputs).min(axis=1)
+
+    def _is_own(self, labels: np.ndarray) -> np.ndarray:
+        """Which rows are positive ones, for each problem."""
         classes = np.arange(self.problems()) if self.problems() > 1 else np.ones(1)
-        return np.where(labels == classes[:, None], outputs, -outputs).min(axis=1)
+        return labels == classes[:, None]
 
     def bounds(self) -> np.ndarray:
         """Upper bounds on the best margin of the rows seen, for each problem."""
@@ -301,8 +323,11 @@ class KernelModel:
 
     def _proved_bounds(self) -> np.ndarray:
         """See `spaces.witness`: the split bound with an intercept, the plain one without."""
-        coefs, points, diagonal = self._used()
-        positive, negative = np.maximum(coefs, 0.0), np.maximum(-coefs, 0.0)
+        coefs, points, diagonal, labels = self._used()
+        # After a warm start with other labels, old coefficients can have the wrong sign.
+        own = self._is_own(labels)
+        positive = np.where(own, np.maximum(coefs, 0.0), 0.0)
+        negative = np.where(own, 0.0, np.maximum(-coefs, 0.0))
         masses = positive.sum(axis=1), negative.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             if self._has_intercept():
@@ -310,7 +335,7 @@ class KernelModel:
                 mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])
             else:
                 proved = masses[0] + masses[1] > 0.0
-                mixture = coefs / (masses[0] + masses[1])[:, None]
+                mixture = (positive - negative) / (masses[0] + masses[1])[:, None]
         proved &= self.scalars.lawful > 0.0
         mixture[~proved] = 0.0
         squares = self._quadratic(mixture, points, diagonal)
@@ -319,22 +344,27 @@ class KernelModel:
     def _has_intercept(self) -> bool:
         return self.shift > 0.0
 
-    def _used(self) -> tuple[np.ndarray, Points, np.ndarray]:
-        """Coefficients, rows and squared norms of the supports, also in the midst of a fit."""
+    def _used(self) -> tuple[np.ndarray, Points, np.ndarray, np.ndarray]:
+        """Coefficients, rows, squared norms, labels of the supports, also in the midst of a fit."""
         if self.training is None:
             assert self.supports is not None
-            return self.coefs, self.supports, self.diagonal - self.shift
-        self.training.leave()
-        used = np.flatnonzero(self.training.coefs.any(axis=0))
-        diagonal = self.training.diagonal[used] - self.shift
-        return self.training.coefs[:, used], self.training.points.take(used), diagonal
+            return self.coefs, self.supports, self.diagonal - self.shift, self.labels
+        training = self.training
+        training.leave()
+        used = np.flatnonzero(training.coefs.any(axis=0))
+        diagonal = training.diagonal[used] - self.shift
+        return training.coefs[:, used], training.points.take(used), diagonal, training.labels[used]
 
     def _quadratic(self, weights: np.ndarray, points: Points, diagonal: np.ndarray) -> np.ndarray:
         """At least ``|sum_k weights_k phi(x_k)|**2``, without intercept, for each problem."""
         squares = self.ridge * (weights**2).sum(axis=1)
         for start in range(0, points.size(), CHUNK):
             part = slice(start, start + CHUNK)
-            products = weights @ self.kernel.between(points, points.take(part))
+            values, products = (
+                self.kernel.between(points, points.take(part)),
+                0.0 * weights[:, part],
+            )
+            add_weighted(weights, values, 0.0, products)
             squares += (products * weights[:, part]).sum(axis=1)
         largest = diagonal.max(initial=0.0) * np.abs(weights).sum(axis=1) ** 2
         return np.maximum(squares, 0.0) + 8.0 * self.kernel.rounding() * largest
@@ -350,74 +380,3 @@ class KernelModel:
 
     def private_coordinates(self) -> int:
         return 0
-
-
-class PairKernelModel(KernelModel):
-    """Weights with a free intercept, learnt from pairs of examples; see `PairSpace`."""
-
-    def __init__(self, problems: int, width: int, tail: Tail, *args: Any, **kwargs: Any) -> None:
-        super().__init__(problems, width, tail._replace(offset=0.0), *args, **kwargs)
-        self.bias = np.zeros(problems)
-        self.members = np.full((problems, 2), NOBODY)
-
-    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> PairSpace:
-        problems, size = linear.weights.shape
-        members = np.zeros((2 * problems, size))
-        squares = np.zeros((problems, 2))
-        for c, side in np.argwhere(numbers >= 0):
-            members[2 * c + side, numbers[c, side]] = 1.0
-            squares[c, side] = linear.geometry.diagonal[numbers[c, side]]
-        return PairSpace(linear, self.bias, members, numbers, squares, np.zeros((problems, 2)))
-
-    def free_intercepts(self) -> np.ndarray:
-        return self.bias.copy()
-
-    def _has_intercept(self) -> bool:
-        return True
-
-
-class JointKernelModel(KernelModel):
-    """Weights of several classes that are learnt together; see `JointSpace`."""
-
-    loop = staticmethod(learn_jointly)
-
-    def __init__(self, *args: Any, most: int | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.most = most
-
-    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> Any:
-        return new_joint_space(linear, self.most)
-
-    def verdicts(self) -> int:
-        return 1
-
-    def scales(self) -> np.ndarray:
-        return self.scalars.scale[:1, None]
-
-    def largest_margin(self, radius: float) -> float:
-        return float(np.sqrt(2.0)) * super().largest_margin(radius)
-
-    def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
-        self.scalars.norm2[0] = self.scalars.scale[0] ** 2 * (coefs * outputs).sum()
-        self.scalars.slop[0] = 0.0
-
-    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        return super()._squared_lengths(weights, outputs).sum(keepdims=True)
-
-    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        rows = np.arange(labels.size)
-        own = outputs[labels, rows]
-        rivals = outputs.copy()
-        rivals[labels, rows] = -np.inf
-        return (own - rivals.max(axis=0)).min(keepdims=True)
-
-    def _proved_bounds(self) -> np.ndarray:
-        mine = self.scalars[0]
-        if mine.lawful == 0.0:
-            return np.array([np.inf])
-        coefs, points, diagonal = self._used()
-        squares = self._quadratic(coefs, points, diagonal).sum()
-        radius = np.sqrt(max(self.tally.rr[0] - self.shift, 0.0))
-        imbalance = coefs.sum(axis=1)
-        bound = joint_bound(squares, imbalance, mine.positive, radius, self.shift > 0.0)
-        return np.array([bound])

@@ -34,6 +34,9 @@ class Kernel:
     coef0: float
     dtype: Any
 
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self  # nothing in it changes, and a callable is the user's own
+
     def points(self, X: Any) -> Points:
         """``X`` with what the kernel needs to know of each row."""
         return Points(X, squared_norms(X) if self.name == "rbf" else None)
@@ -49,9 +52,9 @@ class Kernel:
     def _value_type(self) -> Any:
         return np.float64 if callable(self.name) else self.dtype
 
-    def between_new(self, X: Any, supports: Points) -> np.ndarray:
-        """Kernel values between new rows and supports."""
-        return self.between(self.points(X), supports)
+    def new_points(self, X: Any) -> Points:
+        """The same for rows that are not learnt from."""
+        return self.points(X)
 
     def forget(self) -> None:
         """Let go of the training rows."""
@@ -92,7 +95,10 @@ class Kernel:
         return squares
 
     def _called(self, some: Any, others: Any) -> np.ndarray:
-        values = np.asarray(self.name(some, others), dtype=np.float64)  # type: ignore[operator]
+        values = self.name(some, others)  # type: ignore[operator]
+        if sparse.issparse(values):
+            values = values.toarray()
+        values = np.asarray(values, dtype=np.float64)
         expected = some.shape[0], others.shape[0]
         if values.shape != expected:
             raise ValueError(
@@ -111,11 +117,12 @@ class Precomputed:
         self._matrix: Any = None
 
     def points(self, X: Any) -> Points:
+        given = self.new_points(X).X
         if X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values, got {X.shape}."
             )
-        self._matrix = X
+        self._matrix = given
         return Points(np.arange(X.shape[0]))
 
     def forget(self) -> None:
@@ -128,12 +135,16 @@ class Precomputed:
         return float(np.finfo(self._matrix.dtype).eps)
 
     def between(self, some: Points, others: Points) -> np.ndarray:
+        if others.X.ndim == 2:  # new rows: their kernel values with all training rows
+            return np.ascontiguousarray(others.X[:, some.X].T)
         if some.size() == others.size() == self._matrix.shape[0]:
             return np.ascontiguousarray(self._matrix)
         return self._matrix[np.ix_(some.X, others.X)]
 
-    def between_new(self, X: Any, supports: Points) -> np.ndarray:
-        return X[:, supports.X]
+    def new_points(self, X: Any) -> Points:
+        if sparse.issparse(X):
+            raise ValueError("kernel='precomputed' needs a dense matrix of kernel values.")
+        return Points(X)
 
     def diagonal(self, points: Points) -> np.ndarray:
         return np.diagonal(self._matrix)[points.X].astype(np.float64)
@@ -157,20 +168,36 @@ class Points:
         return [self.X[i : i + 1] for i in range(self.size())]
 
     def same_as(self, others: Points) -> bool:
-        if sparse.issparse(self.X):
-            return self.X.shape == others.X.shape and (self.X != others.X).nnz == 0
+        if sparse.issparse(self.X) or sparse.issparse(others.X):
+            mine, their = sparse.csr_matrix(self.X), sparse.csr_matrix(others.X)
+            return mine.shape == their.shape and (mine != their).nnz == 0
         return np.array_equal(self.X, others.X)
 
     def followed_by(self, others: Points) -> Points:
         if self.size() == 0:
             return others
-        if sparse.issparse(self.X):
-            X = sparse.vstack([self.X, others.X], format="csr")
+        if sparse.issparse(self.X) or sparse.issparse(others.X):
+            X = sparse.vstack([sparse.csr_matrix(self.X), sparse.csr_matrix(others.X)], "csr")
         else:
             X = np.concatenate([self.X, others.X])
         if self.squares is None or others.squares is None:
             return Points(X)
         return Points(X, np.concatenate([self.squares, others.squares]))
+
+
+def finite_diagonal(kernel: Kernel | Precomputed, points: Points) -> np.ndarray:
+    """``K(x, x)`` for each row; one that is infinite or negative raises."""
+    with np.errstate(over="ignore"):
+        diagonal = kernel.diagonal(points)
+    if not np.isfinite(diagonal).all():
+        i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
+        raise ValueError(f"The kernel of row {i} with itself is not finite.")
+    if (diagonal < 0.0).any():
+        i = int(diagonal.argmin())
+        raise ValueError(
+            f"The kernel of row {i} with itself is {diagonal[i]:.6g}: no kernel is negative there."
+        )
+    return diagonal
 
 
 def products(some: Any, others: Any, dtype: Any) -> np.ndarray:

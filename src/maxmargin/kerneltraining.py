@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.kernelblock import Block
-from maxmargin.kernels import Points
+from maxmargin.kernels import Points, finite_diagonal
+from maxmargin.spaces.gram import add_weighted
 
 # Rows that are learnt from in one go where the Gram matrix of all that are due is too large.
 BLOCK = 512
@@ -33,10 +34,8 @@ class Training:
     def __init__(self, model: Any, points: Points) -> None:
         self.model, self.points = model, points
         size, problems = points.size(), model.problems()
-        self.diagonal = model.kernel.diagonal(points) + model.shift + model.ridge
-        if not np.isfinite(self.diagonal).all():
-            i = int(np.flatnonzero(~np.isfinite(self.diagonal))[0])
-            raise ValueError(f"The kernel of row {i} with itself is not finite.")
+        self.diagonal = finite_diagonal(model.kernel, points) + model.shift + model.ridge
+        self.labels = np.zeros(size, dtype=np.int32)
         self.coefs = np.zeros((problems, size))
         self.averages = np.zeros((problems if model.average else 0, size))
         self.outputs = np.zeros((problems, size))
@@ -48,7 +47,7 @@ class Training:
     def present(
         self, targets: Any, order: np.ndarray, rule: Any, touched: np.ndarray, stamp: int
     ) -> None:
-        size = self.points.size()
+        size, self.labels = self.points.size(), targets.labels
         due = np.arange(size) if size <= self.largest_block else np.unique(order)
         if size <= self.largest_block or due.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
@@ -118,12 +117,14 @@ class Training:
         self.waiting, self.gains = self.waiting[:0], self.gains[:, :0]
 
     def _effect(self, values: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """What the waiting rows add to the outputs of ``ids``, given their kernel values."""
-        effect = self.gains @ values + self.model.shift * self.gains.sum(axis=1)[:, None]
+        """What the waiting rows add to the outputs of ``ids``, sorted, given the kernel values."""
+        effect = np.zeros((self.gains.shape[0], ids.size))
+        add_weighted(self.gains, values, self.model.shift, effect)
         # With itself a row has an exact product, which includes the soft margin.
-        at, whom = np.nonzero(self.waiting[:, None] == ids)
-        own = self.diagonal[ids[whom]] - self.model.shift - values[at, whom]
-        np.add.at(effect.T, whom, (self.gains[:, at] * own).T)
+        places = np.minimum(np.searchsorted(ids, self.waiting), ids.size - 1)
+        at = np.flatnonzero(ids[places] == self.waiting)
+        own = self.diagonal[self.waiting[at]] - self.model.shift - values[at, places[at]]
+        np.add.at(effect.T, places[at], (self.gains[:, at] * own).T)
         return effect
 
     def finish(self) -> None:

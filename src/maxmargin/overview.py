@@ -11,10 +11,20 @@ COLUMNS = (
     "learner",
     "reaches at least",
     "with at most so many updates",
+    "cost of one",
+    "certificate",
     "p-norms",
+    "kernels",
     "moving targets",
     "paper",
 )
+
+
+LEGEND = (
+    "R: largest norm, γ: best margin, D: largest distance of a pair, d: number of a row's entries "
+    "(with a kernel: of the rows)"
+)
+WIDTH_OF_TABLE = 150
 
 
 def learners() -> list[type[OnlineClassifier]]:
@@ -32,12 +42,19 @@ def rows() -> list[tuple[str, ...]]:
             cls.__name__,
             cls.facts.guarantee,
             cls.facts.updates,
-            "yes" if "p" in cls._parameter_constraints else "",
-            "yes" if cls.facts.drift else "",
+            cls.facts.cost,
+            _yes(cls.facts.certificate),
+            _yes("p" in cls._parameter_constraints),
+            _yes(cls.facts.kernel),
+            _yes(cls.facts.drift),
             cls.facts.paper,
         )
         for cls in learners()
     ]
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else ""
 
 
 def as_markdown() -> str:
@@ -47,13 +64,28 @@ def as_markdown() -> str:
 
 
 def show() -> None:
-    """The table on the terminal."""
+    """On the terminal: a table if there is room for one, else a paragraph per learner."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="R: largest norm, γ: best margin, D: largest distance of a pair")
+    console = Console()
+    if console.width < WIDTH_OF_TABLE:
+        for row in rows():
+            console.print(_paragraph(row), highlight=False)
+        console.print(LEGEND, style="dim", highlight=False)
+        return
+    table = Table(title=LEGEND)
     for column in COLUMNS:
         table.add_column(column, no_wrap=column == "learner")
     for row in rows():
         table.add_row(*row)
-    Console().print(table)
+    console.print(table)
+
+
+def _paragraph(row: tuple[str, ...]) -> str:
+    name, guarantee, updates, cost, *answers, paper = row
+    kinds = [kind for kind, answer in zip(COLUMNS[4:-1], answers, strict=True) if answer]
+    return (
+        f"[bold]{name}[/bold] ({paper})\n  reaches {guarantee}\n"
+        f"  updates: {updates}; cost of one: {cost}\n  {', '.join(kinds)}\n"
+    )

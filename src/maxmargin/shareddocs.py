@@ -23,7 +23,9 @@ fit_intercept : bool, default=True
         For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
         is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only.
     degree : int, default=3
+        For "poly".
     coef0 : float, default=0.0
+        For "poly".
     cache_size : float, default=200.0
         Largest Gram matrix that `fit` may keep, in MB.
     kernel_dtype : {{"auto", "float32", "float64"}}, default="auto"

@@ -92,6 +92,8 @@ def assert_follows(learner, run: Run, stream: Stream, predicts: Run | None = Non
     learner = clone(learner).set_params(
         fit_intercept=offset > 0, intercept_scaling=offset or 1.0, max_iter=1, shuffle=False
     )
+    if "multiclass" in learner.get_params():
+        learner.set_params(multiclass="ovr")
     rows, positive = stream.rows(), [1] if classes == 2 else range(classes)
     signs = [np.where(y == c, 1.0, -1.0) for c in positive]
     traces = [run(rows, sign) for sign in signs]

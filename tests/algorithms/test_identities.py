@@ -43,19 +43,25 @@ def assert_same(first, second, factor=1.0):
 @settings(max_examples=25, deadline=None)
 @given(stream=streams())
 def test_amira_at_zero_is_passive_aggressive(stream):
-    assert_same(history(AMIRA(epsilon=0.0), stream), history(PassiveAggressive(), stream))
+    assert_same(
+        history(AMIRA(epsilon=0.0, multiclass="ovr"), stream), history(PassiveAggressive(), stream)
+    )
 
 
 @settings(max_examples=25, deadline=None)
 @given(stream=streams(), epsilon=st.floats(0.01, 1.0))
 def test_amira_is_relaxation(stream, epsilon):
     relaxation = Relaxation(margin=1.0 - epsilon, target=1.0, rate=1.0)
-    assert_same(history(AMIRA(epsilon=epsilon), stream), history(relaxation, stream))
+    assert_same(
+        history(AMIRA(epsilon=epsilon, multiclass="ovr"), stream), history(relaxation, stream)
+    )
 
 
 @settings(max_examples=25, deadline=None)
 @given(stream=streams())
-@pytest.mark.parametrize("learner", [AMIRA(epsilon=1.0), ROMMA(delta=1.0), Perceptron()])
+@pytest.mark.parametrize(
+    "learner", [AMIRA(epsilon=1.0, multiclass="ovr"), ROMMA(delta=1.0), Perceptron()]
+)
 def test_mistake_driven_learners_update_on_mistakes_only(stream, learner):
     binary = stream._replace(y=np.minimum(stream.y, 1), classes=2)
     _, updates, mistakes = history(learner, binary)
@@ -86,7 +92,7 @@ def test_free_length_does_not_depend_on_the_rate(stream, rate, step):
 @pytest.mark.parametrize(
     ("learner", "power"),
     [
-        (AMIRA(epsilon=0.1), -1),
+        (AMIRA(epsilon=0.1, multiclass="ovr"), -1),
         (PassiveAggressive(), -1),
         (ROMMA(delta=0.1), -1),
         (Relaxation(), -1),

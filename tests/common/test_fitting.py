@@ -121,7 +121,7 @@ def test_one_pass_is_no_reason_to_warn(Estimator):
 
 def test_tol_ends_the_fit_when_it_is_certified():
     X, y = separable(gap=0.5)
-    patient = ROMMA(delta=0.1, intercept_scaling="max", random_state=0)
+    patient = ROMMA(delta=0.01, intercept_scaling="max", random_state=0)
     hasty = clone(patient).set_params(tol=0.2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

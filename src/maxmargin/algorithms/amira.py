@@ -9,7 +9,8 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
@@ -50,7 +51,8 @@ class AMIRA(OnlineClassifier):
         For "k-best"; all classes by default.
     intercept : {"coordinate", "pair"}, default="coordinate"
         How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
-        a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates.
+        a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
+        with them several classes are always learnt one-vs-rest.
     <shared>
 
     Notes

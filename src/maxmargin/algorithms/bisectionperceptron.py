@@ -18,7 +18,8 @@ from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.core.loop import lowest_outputs
 from maxmargin.core.targets import Binary
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 from maxmargin.models import LinearModel
 from maxmargin.progress import Advance, bar
 
@@ -97,6 +98,7 @@ class BisectionPerceptron(OnlineClassifier):
         updates="several rounds",
         drift=False,
         paper="Tsampouka & Shawe-Taylor, section 3",
+        kernel=False,
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,

@@ -11,7 +11,8 @@ from scipy.optimize import brentq
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 
 
 @rule

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.assembly import Model
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 
 
 @rule
@@ -98,10 +99,10 @@ class Perceptron(OnlineClassifier):
     def _rule(self) -> PerceptronRule:
         return PerceptronRule(float(self.margin), float(self.rate))
 
-    def _new_model(self, X: Any, problems: int, private: int, tail: Tail) -> Model:
+    def _new_model(self, X: Any, problems: int, private: int, tail: Tail, whole: bool) -> Model:
         if self.average and self.p != 2.0:
             raise ValueError("The 'average' parameter of Perceptron needs p=2, where w is linear.")
-        return super()._new_model(X, problems, private, tail)
+        return super()._new_model(X, problems, private, tail, whole)
 
     @staticmethod
     def max_updates(

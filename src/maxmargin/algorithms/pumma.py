@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import rule
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -159,6 +160,7 @@ class PUMMA(OnlineClassifier):
         updates="1 + (p−1)(D²/γ² − 4)/δ²",
         drift=False,
         paper="Ishibashi, Hatano & Takeda 2008",
+        cost="2d; about 10d for p > 2",
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 
 # |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for
 # all practical purposes the data are not separable, and w starts anew rather than grow for ever.

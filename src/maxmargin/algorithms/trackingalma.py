@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import Facts, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
 
 
 @rule

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.euclid import ROUNDING, SAME_POINT
 
@@ -130,3 +130,14 @@ class Averages(NamedTuple):
 
 
 bridge("move_along", inline=False)
+
+
+@Compiled
+def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
+    """``sums += weights @ (values + shift)`` in float64, without those weights that are 0."""
+    for c in range(weights.shape[0]):
+        for r in range(weights.shape[1]):
+            weight = weights[c, r]
+            if weight != 0.0:
+                for k in range(values.shape[1]):
+                    sums[c, k] += weight * (float(values[r, k]) + shift)

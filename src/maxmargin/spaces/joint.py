@@ -199,10 +199,12 @@ def joint_bound(
         gamma sum(a) <= sum of a_iz (v_y.x_i + b_y - v_z.x_i - b_z) = V.W + b.s <= |W| + b.s
 
     with the imbalance ``s_c``, the coefficients with class c as own less those with it as rival.
-    All rows have norm at most R, and each class has a row, on its own side of every rival: so no
-    two intercepts differ by more than ``sqrt(2) R``, and ``b.s <= R |s|_1 / sqrt(2)``.
+    All rows have norm at most R, and a class that has a row has it on its own side of every rival:
+    so no two intercepts differ by more than ``sqrt(2) R``, and ``b.s <= R |s|_1 / sqrt(2)``. (A
+    class without rows can keep within that distance at no cost, if two others have some.) Where all
+    coefficients are of one class, intercepts alone may separate any rows: nothing is proved.
     """
-    if mass <= 0.0:
+    if mass <= 0.0 or (intercept and imbalance.max() >= mass * (1.0 - RELATIVE_SLACK)):
         return np.inf
     excess = radius * np.abs(imbalance).sum() / np.sqrt(2.0) if intercept else 0.0
     lowest = (np.sqrt(max(squares, 0.0)) + excess) / mass

@@ -1,0 +1,88 @@
+"""Kernel models with a free intercept, and of several classes together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.core.loop import learn_jointly
+from maxmargin.core.rows import Tail
+from maxmargin.kernelmodel import KernelModel
+from maxmargin.spaces.joint import joint_bound, new_joint_space
+from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.pair import NOBODY, PairSpace
+
+
+class PairKernelModel(KernelModel):
+    """Weights with a free intercept, learnt from pairs of examples; see `PairSpace`."""
+
+    def __init__(self, problems: int, width: int, tail: Tail, *args: Any, **kwargs: Any) -> None:
+        super().__init__(problems, width, tail._replace(offset=0.0), *args, **kwargs)
+        self.bias = np.zeros(problems)
+        self.members = np.full((problems, 2), NOBODY)
+
+    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> PairSpace:
+        problems, size = linear.weights.shape
+        members = np.zeros((2 * problems, size))
+        squares = np.zeros((problems, 2))
+        for c, side in np.argwhere(numbers >= 0):
+            members[2 * c + side, numbers[c, side]] = 1.0
+            squares[c, side] = linear.geometry.diagonal[numbers[c, side]]
+        return PairSpace(linear, self.bias, members, numbers, squares, np.zeros((problems, 2)))
+
+    def free_intercepts(self) -> np.ndarray:
+        return self.bias.copy()
+
+    def _has_intercept(self) -> bool:
+        return True
+
+
+class JointKernelModel(KernelModel):
+    """Weights of several classes that are learnt together; see `JointSpace`."""
+
+    loop = staticmethod(learn_jointly)
+
+    def __init__(self, *args: Any, most: int | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.most = most
+
+    def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> Any:
+        return new_joint_space(linear, self.most)
+
+    def verdicts(self) -> int:
+        return 1
+
+    def scales(self) -> np.ndarray:
+        return self.scalars.scale[:1, None]
+
+    def largest_margin(self, radius: float) -> float:
+        return float(np.sqrt(2.0)) * super().largest_margin(radius)
+
+    def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
+        self.scalars.norm2[0] = self.scalars.scale[0] ** 2 * (coefs * outputs).sum()
+        self.scalars.slop[0] = 0.0
+
+    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        return super()._squared_lengths(weights, outputs).sum(keepdims=True)
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        rows = np.arange(labels.size)
+        own = outputs[labels, rows]
+        rivals = outputs.copy()
+        rivals[labels, rows] = -np.inf
+        return (own - rivals.max(axis=0)).min(keepdims=True)
+
+    def _proved_bounds(self) -> np.ndarray:
+        mine = self.scalars[0]
+        if mine.lawful == 0.0:
+            return np.array([np.inf])
+        coefs, points, diagonal, labels = self._used()
+        if np.any(coefs * np.where(self._is_own(labels), 1.0, -1.0) < 0.0):
+            return np.array([np.inf])  # after a warm start with other labels
+        squares = self._quadratic(coefs, points, diagonal).sum()
+        radius = np.sqrt(max(self.tally.rr[0] - self.shift, 0.0))
+        imbalance = coefs.sum(axis=1)
+        # Not the mass that steps have counted: after a warm start it may hold old labels' mass.
+        mass = coefs[labels, np.arange(labels.size)].sum()
+        return np.array([joint_bound(squares, imbalance, mass, radius, self.shift > 0.0)])
