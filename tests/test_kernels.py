@@ -130,11 +130,11 @@ def test_gamma_is_that_of_svc(kernel, gamma, layout):
     X = LAYOUTS[layout](X)
     clf = AMIRA(kernel=kernel, gamma=gamma)
     svc = SVC(kernel=kernel, gamma=gamma).fit(X, y)
-    np.testing.assert_allclose(kernel_for(clf, X).gamma, svc._gamma, rtol=1e-12)
+    np.testing.assert_allclose(kernel_for(clf, X, whole=True).gamma, svc._gamma, rtol=1e-12)
 
 
 def test_gamma_of_rows_that_do_not_vary():
-    assert kernel_for(AMIRA(kernel="rbf"), np.ones((5, 2))).gamma == 1.0
+    assert kernel_for(AMIRA(kernel="rbf"), np.ones((5, 2)), whole=True).gamma == 1.0
 
 
 @pytest.mark.parametrize("layout", ["dense", "CSR"])

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.loop import NO_ROWS, learn, new_tally
+from maxmargin.core.loop import NO_ROWS, join_tallies, learn, new_tally
 from maxmargin.core.rows import Tail
 from maxmargin.kernelblock import Block
 from maxmargin.kernels import Kernel, Points, Precomputed, finite_diagonal
@@ -283,6 +283,8 @@ class KernelModel:
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         """The geometric margin on the training rows, for each problem."""
+        assert self.training is not None
+        self.training.labels = targets.labels
         weights, outputs = self._over_training_rows()
         lengths = np.sqrt(self._squared_lengths(weights, outputs))
         leads = self._leads(outputs + self.free_intercepts()[:, None], targets.labels)
@@ -368,6 +370,44 @@ class KernelModel:
             squares += (products * weights[:, part]).sum(axis=1)
         largest = diagonal.max(initial=0.0) * np.abs(weights).sum(axis=1) ** 2
         return np.maximum(squares, 0.0) + 8.0 * self.kernel.rounding() * largest
+
+    # --------------------------------------------------------------- the margin with the intercept
+    def lengths(self) -> np.ndarray:
+        """``|w|`` for each problem, the intercept's share of the kernel included."""
+        return np.sqrt(self.scalars.norm2)
+
+    def directional_margin(self, rows: Points, targets: Any) -> float:
+        """The margin of a single problem, relative to the length of all weights."""
+        weights, outputs = self._over_training_rows()
+        length = np.sqrt((weights * outputs).sum())
+        return float(self._leads(outputs, targets.labels)[0] / length)
+
+    def directional_bound(self) -> float:
+        """``|w| / sum of the coefficients`` of a single problem."""
+        mine = self.scalars[0]
+        return float(np.sqrt(mine.norm2) / (mine.scale * (mine.positive + mine.negative)))
+
+    def single(self) -> KernelModel:
+        """A model of one problem like this one, at w = 0, for the same training rows."""
+        assert self.training is not None
+        cache_size = self.cache_bytes / 1e6
+        model = KernelModel(1, self._width, self.tail, self.kernel, cache_size)
+        model.begin_fit(self.training.points)
+        return model
+
+    def limit(self, bound: float) -> None:
+        """Take note of a proved bound on the margin of a single problem."""
+        self.scalars.bound[0] = bound
+
+    def join(self, singles: list[Any]) -> None:
+        """Become one model of all the problems of ``singles``."""
+        assert self.training is not None
+        for single in singles:
+            single.training.finish()
+        self.scalars = np.concatenate([single.scalars for single in singles]).view(np.recarray)
+        self.training.coefs = np.concatenate([single.training.coefs for single in singles])
+        self.training.outputs = np.concatenate([single.training.outputs for single in singles])
+        join_tallies(self.tally, singles)
 
     def coefficients(self) -> np.ndarray:
         raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")

@@ -7,6 +7,7 @@ once. Until then, a block that is entered asks for its own products with those t
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,15 @@ class Training:
         self.gains = np.empty((problems, 0))
         self.largest_block = model.kernel.most_rows(model.cache_bytes)
         self.block: Block | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Training:
+        """A training of its own over the same rows, which nobody changes."""
+        self.leave()
+        twin = copy.copy(self)
+        twin.model = copy.deepcopy(self.model, memo)
+        for name in ("coefs", "averages", "outputs", "waiting", "gains"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
 
     def present(
         self, targets: Any, order: np.ndarray, rule: Any, touched: np.ndarray, stamp: int

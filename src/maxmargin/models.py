@@ -11,6 +11,7 @@ from maxmargin import examples
 from maxmargin.certificates import geometric_margins
 from maxmargin.core.loop import (
     NO_ROWS,
+    join_tallies,
     learn_jointly,
     lowest_lead,
     lowest_outputs,
@@ -161,6 +162,50 @@ class LinearModel:
     def outputs(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row and problem."""
         return safe_sparse_dot(X, self.coefficients().T, dense_output=True) + self.intercepts()
+
+    # --------------------------------------------------------------- the margin with the intercept
+    def lengths(self) -> np.ndarray:
+        """``|w|`` for each problem, the coordinate of the intercept included."""
+        return np.sqrt(self.linear.scalars.norm2)
+
+    def directional_margin(self, rows: Any, targets: Any) -> float:
+        """The margin of a single problem, relative to the length of all weights."""
+        weights, lowest = self.weights(), np.empty(1)
+        lowest_outputs(rows, targets, weights, self.free_intercepts(), lowest)
+        return float(lowest[0] / np.linalg.norm(weights))
+
+    def directional_bound(self) -> float:
+        """``|w| / sum of the coefficients``: of all, and of those since the last snapshot."""
+        scalars, witness = self.linear.scalars[0], self.linear.witness
+        mass = scalars.positive + scalars.negative
+        recent = mass - scalars.mark_positive - scalars.mark_negative
+        bound = np.linalg.norm(self.linear.weights[0]) / mass
+        if recent > 0.0 and witness.mark.shape[0]:
+            bound = min(bound, np.linalg.norm(self.linear.weights[0] - witness.mark[0]) / recent)
+        return float(bound)
+
+    def single(self) -> LinearModel:
+        """A model of one problem like this one, at w = 0."""
+        return LinearModel(1, self.width(), self.private_coordinates(), self.tail)
+
+    def limit(self, bound: float) -> None:
+        """Take note of a proved bound on the margin of a single problem."""
+        self.linear.scalars.bound[0] = bound
+
+    def join(self, singles: list[Any]) -> None:
+        """Become one model of all the problems of ``singles``."""
+        parts = [single.linear for single in singles]
+        witness = self.linear.witness._replace(
+            share=np.concatenate([part.witness.share for part in parts]),
+            mark=np.concatenate([part.witness.mark for part in parts]),
+            mark_share=np.concatenate([part.witness.mark_share for part in parts]),
+        )
+        self.linear = self.linear._replace(
+            weights=np.concatenate([part.weights for part in parts]),
+            scalars=np.concatenate([part.scalars for part in parts]).view(np.recarray),
+            witness=witness,
+        )
+        join_tallies(self.tally, singles)
 
     def updates(self) -> int:
         return int(self.linear.scalars.updates.sum())

@@ -631,9 +631,17 @@ def test_other_norms(Learner, p):
         Learner(p=p, kernel="rbf").fit(X, y)
 
 
-def test_no_kernel_for_bisection():
-    with pytest.raises(ValueError, match="'kernel' parameter of BisectionPerceptron"):
-        BisectionPerceptron(kernel="rbf").fit(X, y)
+@pytest.mark.parametrize("labels", [2, 3])
+def test_bisection_with_a_linear_kernel_is_that_without(labels):
+    classes = np.digitize((X**2).sum(axis=1), [1.0, 3.0][: labels - 1])
+    settings = {"soft_margin": 0.5, "random_state": 0}
+    primal = BisectionPerceptron(**settings).fit(X, classes)
+    for kernel, rows in ((lambda a, b: a @ b.T, X), ("precomputed", X @ X.T)):
+        clf = BisectionPerceptron(kernel=kernel, **settings).fit(rows, classes)
+        assert clf.n_updates_ == primal.n_updates_
+        assert clf.certificate_.margin == pytest.approx(primal.certificate_.margin, rel=1e-9)
+        outputs = primal.decision_function(X)
+        np.testing.assert_allclose(clf.decision_function(rows), outputs, rtol=1e-9, atol=1e-9)
 
 
 def test_values_that_overflow():

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
 from maxmargin.core import loop
-from maxmargin.kernelmodel import JointKernelModel
+from maxmargin.kernelkinds import JointKernelModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

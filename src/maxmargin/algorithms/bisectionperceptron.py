@@ -16,11 +16,10 @@ from sklearn.utils._param_validation import Interval
 
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.core.loop import lowest_outputs
+from maxmargin.assembly import Model
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
-from maxmargin.models import LinearModel
 from maxmargin.progress import Advance, bar
 
 PASSES_PER_ROUND = 400
@@ -98,7 +97,6 @@ class BisectionPerceptron(OnlineClassifier):
         updates="several rounds",
         drift=False,
         paper="Tsampouka & Shawe-Taylor, section 3",
-        kernel=False,
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
@@ -114,25 +112,22 @@ class BisectionPerceptron(OnlineClassifier):
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         template = self._model
-        if not isinstance(template, LinearModel):
-            raise ValueError("The 'kernel' parameter of BisectionPerceptron must be 'linear'.")
         problems = template.problems()
         labels = targets.labels
         searches = []
         with bar(type(self).__name__, math.inf, "passes", enabled=bool(self.verbose)) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
-                model = LinearModel(
-                    1, template.width(), template.private_coordinates(), template.tail
-                )
+                model = template.single()
                 searches.append(Search(self, model, rows, Binary(mine), random, advance).run())
-        self._model = _joined(template, [search.best for search in searches])
+        template.join([search.best for search in searches])
         rounds = [search.rounds for search in searches]
         self.rounds_ = rounds[0] if problems == 1 else rounds
         checks = sum(one.checks for each in rounds for one in each)
         self.n_iter_ = -(-checks // rows.size())
         self.converged_ = all(search.low > 0.0 for search in searches)
         self._measure(rows, targets)
+        template.end()
         if not self.converged_:
             warnings.warn(
                 "BisectionPerceptron found no separating hyperplane. Increase max_checks, or the "
@@ -157,7 +152,7 @@ class Search:
     def __init__(
         self,
         settings: BisectionPerceptron,
-        model: LinearModel,
+        model: Model,
         rows: Any,
         targets: Binary,
         random: np.random.Generator,
@@ -178,7 +173,7 @@ class Search:
         while True:
             self.ask(beta)
             if self.low <= 0.0 or self.low >= (1.0 - self.settings.precision) * self.high:
-                self.best.linear.scalars.bound[0] = self.bound
+                self.best.limit(self.bound)
                 return self
             beta = 0.5 * (self.low + self.high)
 
@@ -188,13 +183,17 @@ class Search:
         rule: Any = DirectionalRule(beta, 1.0, 0.0, 0.0)
         passes, bound, outcome = self.learn(model, rule, beta)
         if outcome == "given up" and self.settings.two_stage and beta > 0.0:
-            length = math.sqrt(model.linear.scalars.norm2[0])
+            length = model.lengths()[0]
             rule = PerceptronRule(beta * length, 1.0)
             more, later, second = self.learn(model, rule, 0.0)
             passes, bound = passes + more, min(bound, later)
             if second == "reached":
                 outcome = "second stage"
-        found = self.margin(model) if outcome in ("reached", "second stage") else math.nan
+        found = (
+            model.directional_margin(self.rows, self.targets)
+            if outcome in ("reached", "second stage")
+            else math.nan
+        )
         self.rounds.append(Round(beta, found, passes * self.rows.size(), outcome))
         self.high = min(self.high, bound)
         if outcome != "reached":
@@ -204,7 +203,7 @@ class Search:
             self.best, self.low = model, max(self.low, found if outcome == "reached" else 0.0)
             self.high = max(self.high, self.low)
 
-    def learn(self, model: LinearModel, rule: Any, beta: float) -> tuple[int, float, str]:
+    def learn(self, model: Model, rule: Any, beta: float) -> tuple[int, float, str]:
         """Passes made, the smallest upper bound seen, and how it ended."""
         bound = math.inf
         for done in range(1, self.passes_per_stage + 1):
@@ -215,44 +214,7 @@ class Search:
             self.advance(1, note=f"asking for {beta:.4g}")
             if model.updates() == before:
                 return done, bound, "reached"
-            bound = min(bound, directional_bound(model))
+            bound = min(bound, model.directional_bound())
             if bound <= beta:
                 return done, bound, "hopeless"
         return self.passes_per_stage, bound, "given up"
-
-    def margin(self, model: LinearModel) -> float:
-        """The directional margin of the weights."""
-        weights, lowest = model.weights(), np.empty(1)
-        lowest_outputs(self.rows, self.targets, weights, model.free_intercepts(), lowest)
-        return float(lowest[0] / np.linalg.norm(weights))
-
-
-def directional_bound(model: LinearModel) -> float:
-    """``|w| / sum of the coefficients``, of all of them and of those since the last snapshot."""
-    space, scalars = model.linear, model.linear.scalars[0]
-    mass = scalars.positive + scalars.negative
-    recent = mass - scalars.mark_positive - scalars.mark_negative
-    bound = np.linalg.norm(space.weights[0]) / mass
-    if recent > 0.0 and space.witness.mark.shape[0]:
-        bound = min(bound, np.linalg.norm(space.weights[0] - space.witness.mark[0]) / recent)
-    return float(bound)
-
-
-def _joined(template: LinearModel, singles: list[LinearModel]) -> LinearModel:
-    """One model of several problems, from models of one problem each."""
-    parts = [single.linear for single in singles]
-    joined = copy.copy(template)
-    witness = template.linear.witness._replace(
-        share=np.concatenate([part.witness.share for part in parts]),
-        mark=np.concatenate([part.witness.mark for part in parts]),
-        mark_share=np.concatenate([part.witness.mark_share for part in parts]),
-    )
-    joined.linear = template.linear._replace(
-        weights=np.concatenate([part.weights for part in parts]),
-        scalars=np.concatenate([part.scalars for part in parts]).view(np.recarray),
-        witness=witness,
-    )
-    joined.tally.trials[0] = sum(single.tally.trials[0] for single in singles)
-    joined.tally.mistakes[0] = sum(single.tally.mistakes[0] for single in singles)
-    joined.tally.rr[0] = max(single.tally.rr[0] for single in singles)
-    return joined

@@ -26,6 +26,13 @@ def new_tally() -> np.recarray:
     return np.zeros(1, TALLY).view(np.recarray)
 
 
+def join_tallies(tally: np.recarray, singles: list[Any]) -> None:
+    """The counts of several learners together, into ``tally``."""
+    tally.trials[0] = sum(single.tally.trials[0] for single in singles)
+    tally.mistakes[0] = sum(single.tally.mistakes[0] for single in singles)
+    tally.rr[0] = max(single.tally.rr[0] for single in singles)
+
+
 @Compiled
 def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # type: ignore[no-untyped-def]
     """Present the rows ``order[start:]``, in that order, until the space asks to be tended.
