@@ -21,7 +21,7 @@ def many_updates(violations, outputs, count):  # type: ignore[no-untyped-def]
     for n in range(outputs.shape[0]):
         for c in range(count):
             violations.outputs[c] = outputs[n, c]
-        size, taken = violations.gather(0), 0
+        size, taken = violations.heapify(0), 0
         while size > 0:
             rival = violations.heap[0]
             violations.rivals[taken] = rival

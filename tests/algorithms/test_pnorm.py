@@ -96,7 +96,7 @@ def test_the_geometry_at_p_2_is_the_plain_one(name):
         kind(fit_intercept=False, **settings_).partial_fit(X, y, classes=[-1, 1]) for _ in range(2)
     )
     # Start over from zero, with the other geometry.
-    model = raised._new_model(1, X.shape[1], 0, raised._model.tail)
+    model = raised._new_model(X, 1, 0, raised._model.tail, whole=True)
     model.linear = model.linear._replace(geometry=new_pnorm(2.0, 1, X.shape[1] + 1))
     raised._model = model
     raised.partial_fit(X, y)

@@ -1,5 +1,8 @@
 """The bridge: what runs compiled, from where, and without counting references."""
 
+import importlib
+import inspect
+import pkgutil
 import sys
 from typing import NamedTuple
 
@@ -10,13 +13,16 @@ import reference
 from problems import separable, three_classes
 from scipy import sparse
 
+import maxmargin.algorithms
+import maxmargin.spaces
 from maxmargin import Perceptron
 from maxmargin.core import cache
-from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.bridge import BRIDGED, OPTIONS
 from maxmargin.core.loop import NO_ROWS, learn, new_tally, present, tend
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.examples import as_rows, as_targets
+from maxmargin.facts import Facts
 from maxmargin.spaces.linear import bounds, new_linear_space
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
@@ -95,3 +101,21 @@ def test_a_rule_from_elsewhere_runs_uncached():
     trace = reference.perceptron(np.column_stack([X, np.ones(len(X))]), y, rate=0.5)
     np.testing.assert_allclose(space.weights[0] * space.scalars.scale[0], trace.w, rtol=1e-12)
     assert space.scalars.updates[0] == trace.updated.sum()
+
+
+def test_no_field_has_the_name_of_a_bridged_method():
+    """In compiled code the method would hide the field."""
+    modules = [
+        importlib.import_module(found.name)
+        for package in (maxmargin.core, maxmargin.spaces, maxmargin.algorithms)
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+    ]
+    tuples = {
+        each
+        for module in modules
+        for each in vars(module).values()
+        if inspect.isclass(each) and issubclass(each, tuple) and hasattr(each, "_fields")
+    }
+    assert len(tuples) > 20
+    for each in tuples - {Facts}:  # which compiled code never sees
+        assert not BRIDGED & set(each._fields), each

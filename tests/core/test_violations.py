@@ -88,7 +88,7 @@ def test_compiled_steps_have_the_bits_of_their_meaning(gaps, xx):
 
 def drain(violations, own, drained):
     """Write the rivals of class ``own`` down, the highest first; their number."""
-    size, count = violations.gather(own), 0
+    size, count = violations.heapify(own), 0
     while size > 0:
         drained[count] = violations.heap[0]
         count += 1

@@ -28,11 +28,18 @@ from maxmargin.core import cache
 OPTIONS = {"error_model": "numpy", "_nrt": False}
 
 
+# The names that are taken: no NamedTuple that compiled code sees may have a field called so.
+BRIDGED: set[str] = set()
+
+
 def bridge(*names: str, inline: bool = True) -> None:
     """Make the methods called ``names`` of every NamedTuple callable from compiled code.
 
     ``inline`` copies the method into the loop; rarely called methods compile faster without.
     """
+    if twice := BRIDGED & set(names):
+        raise ValueError(f"bridged before: {sorted(twice)}")
+    BRIDGED.update(names)
     for name in names:
         _bridge_one(name, OPTIONS | {"forceinline": inline})
 

@@ -43,7 +43,7 @@ class Violations(NamedTuple):
         mine, theirs = self.outputs[one], self.outputs[other]
         return mine > theirs or (mine == theirs and one < other)
 
-    def gather(self, own):
+    def heapify(self, own):
         """Make a heap of all classes but ``own``; its size."""
         size = 0
         for c in range(self.outputs.size):
@@ -86,7 +86,7 @@ class Violations(NamedTuple):
 
 
 bridge("is_above", "pop")
-bridge("gather", "sink", "solve", inline=False)
+bridge("heapify", "sink", "solve", inline=False)
 
 
 def new_violations(classes: int) -> Violations:

@@ -95,7 +95,7 @@ class JointSpace(NamedTuple):
         for c in range(self.violations.outputs.size):
             output = scale * linear.geometry.product(rows, i, linear.weights, c)
             self.violations.outputs[c] = output
-        return self.violations.gather(y)
+        return self.violations.heapify(y)
 
     def step_all(self, rows, i, y, count, total, trial):
         """``w_y += total * x``, and ``w_z -= step * x`` for the first ``count`` rivals."""
