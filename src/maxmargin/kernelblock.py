@@ -69,13 +69,16 @@ class Block:
     def outputs(self) -> np.ndarray:
         return self.geometry.outputs
 
-    def folded(self) -> np.ndarray:
-        """Factors by which all coefficients have been multiplied, also those outside the block."""
-        return self.geometry.folded[:, None]
+    def take_folded(self) -> np.ndarray:
+        """Factors by which coefficients outside the block must be multiplied; asked for once."""
+        factors = self.geometry.folded[:, None].copy()
+        self.entered_with *= factors
+        self.geometry.folded[:] = 1.0
+        return factors
 
     def gains(self) -> np.ndarray:
         """What has been added to the coefficients since the block was entered."""
-        return self.weights - self.entered_with * self.folded()
+        return self.weights - self.entered_with
 
 
 def places(members: np.ndarray, ids: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from maxmargin.core.loop import learn_jointly
 from maxmargin.core.rows import Tail
 from maxmargin.kernelmodel import KernelModel
+from maxmargin.kernels import Points
 from maxmargin.spaces.joint import joint_bound, new_joint_space
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY, PairSpace
@@ -73,16 +74,17 @@ class JointKernelModel(KernelModel):
         rivals[labels, rows] = -np.inf
         return (own - rivals.max(axis=0)).min(keepdims=True)
 
-    def _proved_bounds(self) -> np.ndarray:
-        mine = self.scalars[0]
-        if mine.lawful == 0.0:
-            return np.array([np.inf])
-        coefs, points, diagonal, labels = self._used()
-        if np.any(coefs * np.where(self._is_own(labels), 1.0, -1.0) < 0.0):
-            return np.array([np.inf])  # after a warm start with other labels
-        squares = self._quadratic(coefs, points, diagonal).sum()
+    def _bounds_from(
+        self, coefs: np.ndarray, points: Points, diagonal: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        """Coefficients of rivals count where they are negative, those of own classes follow."""
+        rows = np.arange(labels.size)
+        mixture = np.minimum(coefs, 0.0)
+        mixture[labels, rows] = 0.0
+        lifts = -mixture.sum(axis=0)
+        mixture[labels, rows] = lifts
+        squares = self._quadratic(mixture, points, diagonal).sum()
         radius = np.sqrt(max(self.tally.rr[0] - self.shift, 0.0))
-        imbalance = coefs.sum(axis=1)
-        # Not the mass that steps have counted: after a warm start it may hold old labels' mass.
-        mass = coefs[labels, np.arange(labels.size)].sum()
-        return np.array([joint_bound(squares, imbalance, mass, radius, self.shift > 0.0)])
+        imbalance = mixture.sum(axis=1)
+        bound = joint_bound(squares, imbalance, lifts.sum(), radius, self.shift > 0.0)
+        return np.array([bound])

@@ -76,7 +76,9 @@ class KernelModel:
         self.labels = np.empty(0, dtype=np.int32)
         self.diagonal = np.empty(0)
         self.coefs = np.empty((problems, 0))
+        self.marks = np.empty((2, problems, 0))  # coefficients at the last two snapshots
         self.averages = np.empty((problems if average else 0, 0))
+        self.next_mark = 1
         self.training: Training | None = None
         self._bounds: np.ndarray | None = None
 
@@ -110,6 +112,7 @@ class KernelModel:
         if not known or not training.points.take(self.numbers).same_as(self.supports):
             raise ValueError("warm_start with a kernel needs the rows of the last fit.")
         training.coefs[:, self.numbers] = self.coefs
+        training.marks[:, :, self.numbers] = self.marks
         training.averages[:, self.numbers] = self.averages
         training.waiting, training.gains = self.numbers, self.coefs
         kept = self.members >= 0
@@ -138,6 +141,7 @@ class KernelModel:
         self.labels = training.labels[self.numbers]
         self.diagonal = training.diagonal[self.numbers]
         self.coefs = training.coefs[:, self.numbers]
+        self.marks = training.marks[:, :, self.numbers]
         self.averages = training.averages[:, self.numbers]
         self._drop_small()
 
@@ -163,6 +167,8 @@ class KernelModel:
         self._bounds = None
         if self.training is not None:
             self.training.present(targets, order, rule, touched, stamp)
+            if self._snapshot_is_due():
+                self.training.take_snapshot()
             return
         before = self._copied_arrays() if order.size > BLOCK else {}
         try:
@@ -174,6 +180,15 @@ class KernelModel:
             # Within a block, everything that can fail comes before the first change.
             vars(self).update(before)
             raise
+        if self._snapshot_is_due():
+            self.marks = np.stack([self.marks[1], self.coefs])
+
+    def _snapshot_is_due(self) -> bool:
+        """Whenever the number of updates has doubled, as in `spaces.linear`."""
+        if self.updates() < self.next_mark:
+            return False
+        self.next_mark = 2 * self.updates()
+        return True
 
     def _copied_arrays(self) -> dict[str, Any]:
         """The state; supporting rows are replaced, never changed."""
@@ -201,7 +216,9 @@ class KernelModel:
         order = np.arange(slots.size, ids.size)
         block.learn(targets._replace(labels=labels), order, rule)
 
-        self.coefs *= block.folded()
+        factors = block.take_folded()
+        self.coefs *= factors
+        self.marks *= factors
         self.coefs[:, slots] = weights[:, : slots.size]
         self.averages[:, slots] += block.average[:, : slots.size]
         counts = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
@@ -213,6 +230,7 @@ class KernelModel:
         self.labels = np.append(self.labels, labels[used])
         self.diagonal = np.append(self.diagonal, block.geometry.diagonal[used])
         self.coefs = np.concatenate([self.coefs, weights[:, used]], axis=1)
+        self.marks = np.pad(self.marks, ((0, 0), (0, 0), (0, used.size)))
         self.averages = np.concatenate([self.averages, block.average[:, used]], axis=1)
         self._drop_small()
 
@@ -228,7 +246,8 @@ class KernelModel:
         self.members[known] = np.searchsorted(np.flatnonzero(kept), self.members[known])
         self.numbers, self.labels = self.numbers[kept], self.labels[kept]
         self.diagonal, self.supports = self.diagonal[kept], self.supports.take(np.flatnonzero(kept))
-        self.coefs, self.averages = self.coefs[:, kept], self.averages[:, kept]
+        self.coefs, self.marks = self.coefs[:, kept], self.marks[:, :, kept]
+        self.averages = self.averages[:, kept]
 
     def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
         """Compute the squared norms anew, given the outputs of all supports."""
@@ -324,9 +343,20 @@ class KernelModel:
         return self._bounds
 
     def _proved_bounds(self) -> np.ndarray:
-        """See `spaces.witness`: the split bound with an intercept, the plain one without."""
-        coefs, points, diagonal, labels = self._used()
-        # After a warm start with other labels, old coefficients can have the wrong sign.
+        """Bounds from all coefficients, and from those of at least the last half of the updates."""
+        coefs, marks, points, diagonal, labels = self._used()
+        return np.minimum(
+            self._bounds_from(coefs, points, diagonal, labels),
+            self._bounds_from(coefs - marks, points, diagonal, labels),
+        )
+
+    def _bounds_from(
+        self, coefs: np.ndarray, points: Points, diagonal: np.ndarray, labels: np.ndarray
+    ) -> np.ndarray:
+        """See `spaces.witness`: the split bound with an intercept, the plain one without.
+
+        Only coefficients with the sign of their rows count, so they may come from anywhere.
+        """
         own = self._is_own(labels)
         positive = np.where(own, np.maximum(coefs, 0.0), 0.0)
         negative = np.where(own, 0.0, np.maximum(-coefs, 0.0))
@@ -338,7 +368,6 @@ class KernelModel:
             else:
                 proved = masses[0] + masses[1] > 0.0
                 mixture = (positive - negative) / (masses[0] + masses[1])[:, None]
-        proved &= self.scalars.lawful > 0.0
         mixture[~proved] = 0.0
         squares = self._quadratic(mixture, points, diagonal)
         return np.where(proved, np.sqrt(squares) * (1.0 + RELATIVE_SLACK), np.inf)
@@ -346,16 +375,22 @@ class KernelModel:
     def _has_intercept(self) -> bool:
         return self.shift > 0.0
 
-    def _used(self) -> tuple[np.ndarray, Points, np.ndarray, np.ndarray]:
-        """Coefficients, rows, squared norms, labels of the supports, also in the midst of a fit."""
+    def _used(self) -> tuple[np.ndarray, np.ndarray, Points, np.ndarray, np.ndarray]:
+        """Coefficients now and at a snapshot, rows, squared norms and labels of the supports."""
         if self.training is None:
             assert self.supports is not None
-            return self.coefs, self.supports, self.diagonal - self.shift, self.labels
+            squares = self.diagonal - self.shift
+            return self.coefs, self.marks[0], self.supports, squares, self.labels
         training = self.training
-        training.leave()
+        training.take_over_coefficients()
         used = np.flatnonzero(training.coefs.any(axis=0))
-        diagonal = training.diagonal[used] - self.shift
-        return training.coefs[:, used], training.points.take(used), diagonal, training.labels[used]
+        return (
+            training.coefs[:, used],
+            training.marks[0][:, used],
+            training.points.take(used),
+            training.diagonal[used] - self.shift,
+            training.labels[used],
+        )
 
     def _quadratic(self, weights: np.ndarray, points: Points, diagonal: np.ndarray) -> np.ndarray:
         """At least ``|sum_k weights_k phi(x_k)|**2``, without intercept, for each problem."""

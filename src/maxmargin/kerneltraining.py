@@ -29,7 +29,10 @@ class Training:
 
     Attributes
     ----------
-    coefs, averages, outputs : arrays of shape (problems, rows), over the scale but for the averages
+    coefs, averages, outputs : arrays of shape (problems, rows)
+        Coefficients, sums behind the averages, and outputs; all but the averages over the scale.
+    marks : array of shape (2, problems, rows)
+        The coefficients at the last two snapshots.
     """
 
     def __init__(self, model: Any, points: Points) -> None:
@@ -38,6 +41,7 @@ class Training:
         self.diagonal = finite_diagonal(model.kernel, points) + model.shift + model.ridge
         self.labels = np.zeros(size, dtype=np.int32)
         self.coefs = np.zeros((problems, size))
+        self.marks = np.zeros((2, problems, size))
         self.averages = np.zeros((problems if model.average else 0, size))
         self.outputs = np.zeros((problems, size))
         self.waiting = np.empty(0, dtype=np.int64)
@@ -50,7 +54,7 @@ class Training:
         self.leave()
         twin = copy.copy(self)
         twin.model = copy.deepcopy(self.model, memo)
-        for name in ("coefs", "averages", "outputs", "waiting", "gains"):
+        for name in ("coefs", "marks", "averages", "outputs", "waiting", "gains"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
@@ -94,14 +98,24 @@ class Training:
             self.model, ids, products, self.diagonal[ids], outputs, self.coefs[:, ids].copy()
         )
 
+    def take_over_coefficients(self) -> None:
+        """Bring the coefficients up to date, without leaving the block."""
+        if self.block is not None:
+            factors = self.block.take_folded()
+            for array in (self.coefs, self.marks, self.outputs, self.gains):
+                array *= factors
+            self.coefs[:, self.block.ids] = self.block.weights
+
+    def take_snapshot(self) -> None:
+        self.take_over_coefficients()
+        self.marks = np.stack([self.marks[1], self.coefs])
+
     def leave(self) -> None:
         """Take over what has been learnt in the block, if there is one."""
+        self.take_over_coefficients()
         block, self.block = self.block, None
         if block is None:
             return
-        for array in (self.coefs, self.outputs, self.gains):
-            array *= block.folded()
-        self.coefs[:, block.ids] = block.weights
         self.averages[:, block.ids] += block.average
         if block.ids.size == self.points.size():
             self.outputs = block.outputs()

@@ -19,8 +19,13 @@ from maxmargin.core.loop import (
     present,
 )
 from maxmargin.core.rows import Tail
-from maxmargin.spaces.gram import Averages
-from maxmargin.spaces.joint import joint_bound, new_joint_space, without_private_blocks
+from maxmargin.spaces.euclid import ROUNDING
+from maxmargin.spaces.joint import (
+    JointWitness,
+    joint_bound,
+    new_joint_space,
+    without_private_blocks,
+)
 from maxmargin.spaces.linear import (
     bounds,
     forget_bounds,
@@ -265,7 +270,8 @@ class JointModel(LinearModel):
         average: bool = False,
     ) -> None:
         super().__init__(problems, width, private, tail, average=average)
-        self.linear = self.linear._replace(witness=Averages(self.linear.witness.average))
+        mark = np.zeros_like(self.linear.weights)
+        self.linear = self.linear._replace(witness=JointWitness(self.linear.witness.average, mark))
         self.joint = new_joint_space(self.linear, most)
 
     @property
@@ -311,14 +317,28 @@ class JointModel(LinearModel):
         return np.array([lead / length if length > 0.0 else 0.0])
 
     def bounds(self) -> np.ndarray:
-        mine, width, offset = self.linear.scalars[0], self.width(), self.tail.offset
+        mine = self.linear.scalars[0]
         if mine.lawful == 0.0:
             return np.array([np.inf])
-        features = np.delete(self.linear.weights, width, axis=1)
-        imbalance = self.linear.weights[:, width] / offset if offset > 0.0 else np.zeros(1)
+        weights, hidden = self.linear.weights, mine.hidden_positive
+        ever = self._bound_from(weights, hidden, mine.positive)
+        since = self._bound_from(
+            weights - self.linear.witness.mark,
+            hidden - mine.mark_hidden_positive,
+            mine.positive - mine.mark_positive,
+        )
+        return np.array([min(ever, since)])
+
+    def _bound_from(self, weights: np.ndarray, hidden: float, mass: float) -> float:
+        width, offset = self.width(), self.tail.offset
+        squares = (np.delete(weights, width, axis=1) ** 2).sum() + hidden
+        imbalance = weights[:, width] / offset if offset > 0.0 else np.zeros(1)
         radius = np.sqrt(max(self.tally.rr[0] - offset**2, 0.0))
-        squares = (features**2).sum() + mine.hidden_positive
-        return np.array([joint_bound(squares, imbalance, mine.positive, radius, offset > 0.0)])
+        bound = joint_bound(squares, imbalance, mass, radius, offset > 0.0)
+        # Each update may have rounded the sums by a fraction of all that they hold.
+        mine = self.linear.scalars[0]
+        lost = 16.0 * ROUNDING * (mine.updates + 1.0) * mine.positive
+        return bound + radius * lost / mass if mass > 0.0 else bound
 
     def updates(self) -> int:
         return int(self.linear.scalars.updates[0])

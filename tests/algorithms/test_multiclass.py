@@ -792,3 +792,27 @@ def test_more_rivals_than_there_are_changes_nothing():
 )
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_snapshots_lift_the_certificate(kernel):
+    """Early coefficients never shrink, and without snapshots they spoil the bound."""
+    random = np.random.default_rng(3)
+    X = random.normal(size=(150, 3))
+    y = np.argmax(X @ random.normal(size=(3, 3)), axis=1)
+    outputs = np.sort(X @ np.eye(3), axis=1)
+    clear = outputs[:, 2] - outputs[:, 1] > 0.05
+    X, y = X[clear], np.argmax(X[clear], axis=1)
+    clf = AMIRA(epsilon=0.05, kernel=kernel, gamma=0.2, fit_intercept=False)
+    clf.set_params(max_iter=5000, random_state=0).fit(X, y)
+    model = clf._model
+    lifted = model.bounds()[0]
+    if kernel == "linear":
+        model.linear.witness.mark[:] = 0.0
+        model.linear.scalars.mark_positive = 0.0
+        plain = model.bounds()[0]
+    else:
+        model.marks[:] = 0.0
+        plain = model._proved_bounds()[0]
+    assert lifted < 0.95 * plain
+    assert lifted >= clf.certificate_.margin

@@ -62,6 +62,25 @@ class KBest(NamedTuple):
         return space.keep_books(rows, i, total, cross, squares * xx, xx)
 
 
+class JointWitness(NamedTuple):
+    """Averages, and the weights at the last snapshot; see `Witness`."""
+
+    average: np.ndarray
+    mark: np.ndarray
+
+    def follow(self, rows, i, c, y, step, scaled_step, trial):
+        if c < self.average.shape[0]:
+            rows.add(i, self.average, c, step * y * (trial - 1))
+
+    def scale(self, c, factor):
+        for j in range(self.mark.shape[1]):
+            self.mark[c, j] *= factor
+
+    def snapshot(self, weights, c):
+        for j in range(self.mark.shape[1]):
+            self.mark[c, j] = weights[c, j]
+
+
 class JointSpace(NamedTuple):
     """Weight vectors of several classes that are one; ``linear.scalars[0]`` is about all.
 
@@ -127,7 +146,7 @@ class JointSpace(NamedTuple):
         if mine.slop > DRIFT_TOLERANCE * mine.norm2:
             self.sum_up()
         mine.updates += 1
-        return False
+        return mine.updates == mine.next_mark
 
     def sum_up(self):
         """Compute ``W.W`` anew, where that can be done."""
@@ -158,17 +177,26 @@ class JointSpace(NamedTuple):
             for j in range(linear.weights.shape[1]):
                 linear.weights[c, j] *= factor
             linear.geometry.fold(c, factor)
+            linear.witness.scale(c, factor)
         mine.positive *= factor
         mine.hidden_positive *= factor * factor
+        mine.mark_positive *= factor
+        mine.mark_hidden_positive *= factor * factor
         mine.scale = 1.0
         if factor == 0.0:
             mine.norm2 = 0.0
         self.sum_up()
 
     def tend(self, c, rr, offset):
-        scale = self.linear.scalars[0].scale
-        if not SMALLEST_SCALE <= abs(scale) <= LARGEST_SCALE:
-            self.scale_all(scale)
+        mine = self.linear.scalars[0]
+        if not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
+            self.scale_all(mine.scale)
+        if mine.updates >= mine.next_mark:
+            for each in range(self.linear.weights.shape[0]):
+                self.linear.witness.snapshot(self.linear.weights, each)
+            mine.mark_positive = mine.positive
+            mine.mark_hidden_positive = mine.hidden_positive
+            mine.next_mark = 2 * mine.updates
 
 
 def new_joint_space(linear: LinearSpace, most: int | None) -> JointSpace:
@@ -182,11 +210,12 @@ def without_private_blocks(linear: LinearSpace) -> LinearSpace:
     """The same weights, ready for rows that are all new: what was private is summed up."""
     kept = slice(0, linear.width + 1)
     linear.scalars.hidden_positive[0] += (linear.weights[:, linear.width + 1 :] ** 2).sum()
+    weights = np.ascontiguousarray(linear.weights[:, kept])
+    # A sum of squares cannot be split at the last snapshot any more: take a new one.
+    linear.scalars.mark_positive[0] = linear.scalars.positive[0]
+    linear.scalars.mark_hidden_positive[0] = linear.scalars.hidden_positive[0]
     average = np.ascontiguousarray(linear.witness.average[:, kept])
-    return linear._replace(
-        weights=np.ascontiguousarray(linear.weights[:, kept]),
-        witness=linear.witness._replace(average=average),
-    )
+    return linear._replace(weights=weights, witness=JointWitness(average, weights.copy()))
 
 
 def joint_bound(
