@@ -29,7 +29,7 @@ from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
 from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
-from maxmargin.shareddocs import SHARED_PARAMETERS
+from maxmargin.shareddocs import MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
@@ -50,7 +50,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
     ``_parameter_constraints``. In its docstring, ``<shared>`` stands for the parameters below and
-    the attributes.
+    the attributes, ``<multiclass>`` for the parameter of that name where it can be "1-best".
     """
 
     fit_intercept: bool = True
@@ -96,6 +96,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             shared = SHARED_PARAMETERS.format(max_iter=cls.max_iter)
             if "intercept_scaling" not in cls._parameter_constraints:
                 shared = re.sub(r"    intercept_scaling : (.*\n)+?(?=    \w+ : )", "", shared)
+            cls.__doc__ = cls.__doc__.replace("<multiclass>", MULTICLASS)
             cls.__doc__ = cls.__doc__.replace("<shared>", shared)
 
     # ------------------------------------------------------------------------ for the subclasses

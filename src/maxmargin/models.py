@@ -12,6 +12,7 @@ from maxmargin.certificates import geometric_margins
 from maxmargin.core.loop import (
     NO_ROWS,
     join_tallies,
+    learn,
     learn_jointly,
     lowest_lead,
     lowest_outputs,
@@ -52,6 +53,8 @@ class LinearModel:
     average : bool
         Keep the mean of the weights over all trials, and predict by it?
     """
+
+    loop = staticmethod(learn)
 
     def __init__(
         self,
@@ -127,7 +130,7 @@ class LinearModel:
         stamp: int = 0,
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
-        present(rows, targets, order, rule, self.space, self.tally, touched, stamp)
+        present(rows, targets, order, rule, self.space, self.tally, touched, stamp, self.loop)
 
     def end(self) -> None:
         """The passes of a fit are over: let go of all that only they needed."""
@@ -260,6 +263,8 @@ class JointModel(LinearModel):
         steps along the highest one.
     """
 
+    loop = staticmethod(learn_jointly)
+
     def __init__(
         self,
         problems: int,
@@ -277,17 +282,6 @@ class JointModel(LinearModel):
     @property
     def space(self) -> Any:
         return self.joint
-
-    def present(
-        self,
-        rows: Any,
-        targets: Any,
-        order: np.ndarray,
-        rule: Any,
-        touched: np.ndarray = NO_ROWS,
-        stamp: int = 0,
-    ) -> None:
-        present(rows, targets, order, rule, self.space, self.tally, touched, stamp, learn_jointly)
 
     def verdicts(self) -> int:
         return 1

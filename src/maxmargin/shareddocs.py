@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+MULTICLASS = """\
+multiclass : {"ovr", "1-best"}, default="ovr"
+        With more than two classes: one independent problem per class against the rest, or one
+        weight vector per class, all learnt together from the lead of a row's class over its highest
+        rival."""
+
 SHARED_PARAMETERS = """\
 fit_intercept : bool, default=True
         Learn an intercept, unless said otherwise as the weight of one more coordinate that every

@@ -710,8 +710,9 @@ def test_folding_the_scale_changes_nothing(monkeypatch, kernel):
     expected = clone(clf).fit(X, y)
     expected_stream = clone(clf).partial_fit(X, y, classes=range(4))
     run_plainly(monkeypatch)
-    monkeypatch.setattr("maxmargin.spaces.joint.SMALLEST_SCALE", 0.97)
-    monkeypatch.setattr("maxmargin.spaces.joint.LARGEST_SCALE", 1.03)
+    for module in ("joint", "linear"):
+        monkeypatch.setattr(f"maxmargin.spaces.{module}.SMALLEST_SCALE", 0.97)
+        monkeypatch.setattr(f"maxmargin.spaces.{module}.LARGEST_SCALE", 1.03)
     folded = []
     plain = loop.tend
     monkeypatch.setattr(loop, "tend", lambda *args: folded.append(plain(*args)))

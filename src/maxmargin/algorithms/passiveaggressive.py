@@ -48,10 +48,7 @@ class PassiveAggressive(OnlineClassifier):
         Limit on the aggressiveness; smaller values suit noisier labels. None means no limit.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         How C limits the step: PA-I or PA-II.
-    multiclass : {"ovr", "1-best"}, default="ovr"
-        With more than two classes: one independent problem per class against the rest, or one
-        weight vector per class, all learnt together from the lead of a row's class over its highest
-        rival.
+    <multiclass>
     <shared>
 
     Notes

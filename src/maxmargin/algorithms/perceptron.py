@@ -49,10 +49,7 @@ class Perceptron(OnlineClassifier):
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
-    multiclass : {"ovr", "1-best"}, default="ovr"
-        With more than two classes: one independent problem per class against the rest, or one
-        weight vector per class, all learnt together from the lead of a row's class over its highest
-        rival.
+    <multiclass>
     <shared>
 
     Notes

@@ -56,10 +56,7 @@ class ROMMA(OnlineClassifier):
     ----------
     delta : float, default=1.0
         How far below 1 a margin may stay uncorrected, between 0 and 1.
-    multiclass : {"ovr", "1-best"}, default="ovr"
-        With more than two classes: one independent problem per class against the rest, or one
-        weight vector per class, all learnt together from the lead of a row's class over its highest
-        rival.
+    <multiclass>
     <shared>
 
     Notes

@@ -158,16 +158,10 @@ class JointSpace(NamedTuple):
         mine.slop = 0.0
 
     def rescale(self, c, factor):
-        mine = self.linear.scalars[0]
         if factor == 0.0:
             self.scale_all(0.0)
             return False
-        if factor < 0.0:
-            mine.lawful = 0.0
-        mine.scale *= factor
-        mine.norm2 *= factor * factor
-        mine.slop *= factor * factor
-        return not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE
+        return self.linear.rescale(0, factor)
 
     def scale_all(self, factor):
         """Set the lazy scale to 1 and multiply all vectors by ``factor`` (0 forgets everything)."""
