@@ -5,6 +5,7 @@ from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron
 from maxmargin.algorithms.directionalperceptron import DirectionalPerceptron
 from maxmargin.algorithms.micra import MICRA
+from maxmargin.algorithms.noca import NOCA
 from maxmargin.algorithms.norma import NORMA
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.pegasos import Pegasos
@@ -22,6 +23,7 @@ __all__ = [
     "ALMA",
     "AMIRA",
     "MICRA",
+    "NOCA",
     "NORMA",
     "PUMMA",
     "ROMMA",

@@ -196,25 +196,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         X = examples.check_X(self, X, reset=first)
         y = examples.check_y(y, X.shape[0])
         if first:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
             if self.fit_intercept and self.intercept_scaling == "max":
                 raise ValueError(
                     "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
                 )
             if self.kernel in ("poly", "rbf") and self.gamma == "scale":
                 raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
-            known = np.unique(classes)
-            if known.size < 2:
-                raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
         else:
             self._check_structure()
-            known = self.classes_
-            if classes is not None and not np.array_equal(known, np.unique(classes)):
-                raise ValueError(
-                    f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
-                    f"partial_fit, {known.tolist()}."
-                )
+        known = examples.known_classes(classes, None if first else self.classes_)
         numbers = examples.class_numbers(y, known)
         examples.check_values(X)
         if first:

@@ -118,6 +118,23 @@ def _what_is_wrong(X: Any, i: int) -> str:
     )
 
 
+def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
+    """The labels of a stream, given those named in this call and those known before."""
+    if before is not None:
+        if classes is not None and not np.array_equal(before, np.unique(classes)):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
+                f"partial_fit, {before.tolist()}."
+            )
+        return before
+    if classes is None:
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    known = np.unique(classes)
+    if known.size < 2:
+        raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
+    return known
+
+
 def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The position of each label in ``classes``, which are sorted; an unknown label raises."""
     numbers = np.searchsorted(classes, y)

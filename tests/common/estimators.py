@@ -1,15 +1,15 @@
-"""Every public estimator, found by itself."""
+"""Every public learner of weights, found by itself."""
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 import maxmargin
+from maxmargin.estimator import OnlineClassifier
 
 ALL_ESTIMATORS = [
     public
     for public in (getattr(maxmargin, name) for name in maxmargin.__all__)
-    if isinstance(public, type) and issubclass(public, BaseEstimator)
+    if isinstance(public, type) and issubclass(public, OnlineClassifier)
 ]
 # Those that learn from streams.
 ESTIMATORS = [each for each in ALL_ESTIMATORS if hasattr(each(), "partial_fit")]

@@ -1,0 +1,321 @@
+"""NOCA: a mixture of Gaussians with a probability margin, in fixed memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxmargin import examples
+from maxmargin.facts import Facts
+from maxmargin.guard import keeps_state_on_error
+from maxmargin.progress import bar
+from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
+
+# One call of the compiled loop looks at about so many numbers, and can then be interrupted.
+VALUES_PER_CALL = 2**24
+
+
+class NOCARule(NamedTuple):
+    tau: float
+    epsilon: float
+    width: float
+    least: float
+    by_size: bool
+    normalised: bool
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NOCA(ClassifierMixin, BaseEstimator):
+    """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
+
+    ::
+
+        f = (P(own class) - max P(other class)) / 2        by the densities of all components
+        if f < rho:                          rho <- tau * rho,  a new component at x
+        elif the nearest component of x's class is farther than epsilon:  a new component at x
+        else:                                that component takes x into its mean and its variance
+
+    Not a linear learner: no margin in a fixed space, hence no certificate. Memory and the time for a
+    row are bounded by `max_components`; when that is reached, x joins the nearest component of its
+    class in any case.
+
+    Parameters
+    ----------
+    rho : float, default=0.1
+        Margin at first: half the difference of two probabilities, between 0 and 1/2.
+    tau : float, default=0.9
+        Factor by which each margin error lowers it, between 0 and 1.
+    epsilon : float, default=1.0
+        Distance within which a row joins a component. It is about the scale of the data: scale the
+        features first.
+    width : float, default=None
+        Standard deviation of a new component; half of `epsilon` by default.
+    floor : float, default=0.7
+        Standard deviations never fall below this part of `width`.
+    weighting : {"count", "equal"}, default="count"
+        Weight of a component: its number of rows, or one for all (as printed in the paper).
+    output : {"probability", "density"}, default="probability"
+        What margins are made of: probabilities, or the densities themselves (as printed in the
+        paper), which depend on the scale of the data.
+    max_components : int, default=100
+        Components kept at most.
+    max_iter : int, default=1
+        Passes over the data that `fit` makes.
+    shuffle : bool, default=True
+        Present the rows in a new random order in each pass of `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Determines the orders.
+    verbose : int, default=0
+        Show a progress bar during `fit`, if on a terminal.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels; for two classes the second is the positive one.
+    components_ : ndarray of shape (n_components,)
+        The label of each component.
+    means_, variances_ : ndarray of shape (n_components, n_features)
+        Their means, and their variances by feature.
+    weights_ : ndarray of shape (n_components,)
+        Their weights, which add up to 1.
+    rho_ : float
+        The margin now.
+    n_mistakes_, n_margin_errors_ : int
+        Mistakes and margin errors made while learning.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Guarantee: at most ``ln(r / rho) / ln(tau)`` margin errors before `rho_` falls below r. (The
+    mistake bounds of the paper hold only for densities that are small everywhere.) The last
+    hypothesis swings more from order to order than the mistakes made on the way.
+
+    The variance of a component is that about its mean, where the paper prints the mean square, and
+    the nearest component is sought in the class of the row.
+
+    References
+    ----------
+    H. Chi, H. He and Y. Zhang, "Nonlinear online classification algorithm with probability margin".
+
+    Examples
+    --------
+    >>> from maxmargin import NOCA
+    >>> X, y = [[0.0, 0.0], [3.0, 0.0], [0.1, 0.0], [3.1, 0.0]], ["left", "right"] * 2
+    >>> clf = NOCA(shuffle=False).fit(X, y)
+    >>> clf.predict([[0.5, 0.0]]).tolist(), clf.components_.tolist()
+    (['left'], ['left', 'right'])
+    >>> clf.predict_proba([[1.55, 0.0]]).round(2).tolist()
+    [[0.5, 0.5]]
+    """
+
+    rho: float = 0.1
+    tau: float = 0.9
+    epsilon: float = 1.0
+    width: float | None = None
+    floor: float = 0.7
+    weighting: str = "count"
+    output: str = "probability"
+    max_components: int = 100
+    max_iter: int = 1
+    shuffle: bool = True
+    random_state: Any = None
+    verbose: int = 0
+
+    facts: ClassVar[Facts] = Facts(
+        guarantee="few margin errors before ρ is small",
+        updates="-",
+        drift=False,
+        paper="Chi, He & Zhang",
+        cost="K·d for K components",
+        kernel=False,
+        certificate=False,
+    )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "rho": [Interval(Real, 0, 0.5, closed="both")],
+        "tau": [Interval(Real, 0, 1, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "width": [Interval(Real, 0, None, closed="neither"), None],
+        "floor": [Interval(Real, 0, None, closed="neither")],
+        "weighting": [StrOptions({"count", "equal"})],
+        "output": [StrOptions({"probability", "density"})],
+        "max_components": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    # ------------------------------------------------------------------------------------ learning
+    @keeps_state_on_error
+    def fit(self, X: Any, y: Any) -> NOCA:
+        """Learn from ``X``, ``y`` in `max_iter` passes.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X = examples.check_X(self, X, reset=True)
+        y = examples.check_y(y, X.shape[0])
+        check_classification_targets(y)
+        examples.check_values(X)
+        classes = np.unique(y)
+        if classes.size < 2:
+            raise ValueError(
+                f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
+                "least two."
+            )
+        self._start(classes, X.shape[1])
+        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        order = np.arange(X.shape[0], dtype=np.int64)
+        numbers = examples.class_numbers(y, classes)
+        with bar("NOCA", self.max_iter, "passes", enabled=bool(self.verbose)) as advance:
+            for _ in range(self.max_iter):
+                if self.shuffle:
+                    random.shuffle(order)
+                self._learn(X, numbers, order, advance)
+        return self
+
+    @keeps_state_on_error
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> NOCA:
+        """Learn from each row of ``X``, ``y`` once, in the order given.
+
+        Any way of cutting a stream into calls gives the same components, to the bit.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,), default=None
+            All labels that can occur; needed in the first call.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        first = "_mixture" not in vars(self)
+        X = examples.check_X(self, X, reset=first)
+        y = examples.check_y(y, X.shape[0])
+        known = examples.known_classes(classes, None if first else self.classes_)
+        numbers = examples.class_numbers(y, known)
+        examples.check_values(X)
+        if first:
+            self._start(known, X.shape[1])
+        elif self._mixture.owners.size != self.max_components:
+            raise ValueError(
+                "The 'max_components' parameter of NOCA cannot change on a fitted model."
+            )
+        self._learn(X, numbers, np.arange(X.shape[0], dtype=np.int64), lambda *_, **__: None)
+        return self
+
+    def _start(self, classes: np.ndarray, width: int) -> None:
+        self.classes_ = classes
+        self.n_mistakes_ = 0
+        self._mixture: Mixture = new_mixture(
+            classes.size, width, int(self.max_components), float(self.rho)
+        )
+
+    def _learn(self, X: Any, numbers: np.ndarray, order: np.ndarray, advance: Any) -> None:
+        rows, rule = examples.as_rows(X, examples.NO_TAIL), self._rule()
+        step = max(1, VALUES_PER_CALL // (X.shape[1] * int(self.max_components)))
+        for start in range(0, order.size, step):
+            part = order[start : start + step]
+            self.n_mistakes_ += int(learn_mixture(rows, numbers, part, rule, self._mixture))
+            advance(part.size / order.size, note=f"{self._used()} components")
+
+    def _rule(self) -> NOCARule:
+        width = float(self.epsilon / 2 if self.width is None else self.width)
+        return NOCARule(
+            tau=float(self.tau),
+            epsilon=float(self.epsilon),
+            width=width,
+            least=(self.floor * width) ** 2,
+            by_size=self.weighting == "count",
+            normalised=self.output == "probability",
+        )
+
+    # --------------------------------------------------------------------------------- predicting
+    def _class_logs(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        logs = np.empty((X.shape[0], self.classes_.size))
+        rows = examples.as_rows(X, examples.NO_TAIL)
+        # Its room is the mixture's own: predictions change nothing else.
+        class_logs(rows, self.weighting == "count", self._mixture, logs)
+        return logs
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, by the densities of its components."""
+        logs = self._class_logs(X)
+        logs[~np.isfinite(logs).any(axis=1)] = 0.0  # nothing is known
+        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``f = P(positive) - 1/2`` for two classes, else the probability of each class."""
+        chances = self.predict_proba(X)
+        return chances[:, 1] - 0.5 if self.classes_.size == 2 else chances
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row; of two equally likely ones the positive."""
+        logs = self._class_logs(X)
+        if self.classes_.size == 2:
+            return self.classes_[(logs[:, 1] >= logs[:, 0]).astype(int)]
+        return self.classes_[logs.argmax(axis=1)]
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def _used(self) -> int:
+        return int(self._mixture.state.components[0])
+
+    @property
+    def components_(self) -> np.ndarray:
+        return self.classes_[self._fitted().owners[: self._used()]]
+
+    @property
+    def means_(self) -> np.ndarray:
+        return self._fitted().means[: self._used()].copy()
+
+    @property
+    def variances_(self) -> np.ndarray:
+        return self._fitted().variances[: self._used()].copy()
+
+    @property
+    def weights_(self) -> np.ndarray:
+        sizes = self._fitted().sizes[: self._used()].astype(float)
+        weights = sizes if self.weighting == "count" else np.ones_like(sizes)
+        return weights / weights.sum()
+
+    @property
+    def rho_(self) -> float:
+        return float(self._fitted().state.rho[0])
+
+    @property
+    def n_margin_errors_(self) -> int:
+        return int(self._fitted().state.errors[0])
+
+    def _fitted(self) -> Mixture:
+        check_is_fitted(self, "_mixture")
+        return self._mixture
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_mixture" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

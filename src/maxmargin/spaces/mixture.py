@@ -1,0 +1,218 @@
+"""Gaussian components with diagonal variances, each with the label of a class, in fixed memory."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import Compiled, bridge
+
+COUNTS = np.dtype(
+    [("components", "i8"), ("rows", "i8"), ("errors", "i8"), ("rho", "f8")], align=True
+)
+
+
+class Mixture(NamedTuple):
+    """The components of all classes; those in use are the first ones.
+
+    Attributes
+    ----------
+    owners : the class of each component
+    means, variances : arrays of shape (components, features)
+    sizes : number of rows in each component
+    levels : log of the density at the mean, without the weight
+    state : number of components in use and of rows in them, margin errors, and the margin rho
+    logs : room for the log-densities of a row
+    row : room for a row without gaps
+    distances : room for squared distances
+    outputs : room for the log-density of each class
+    """
+
+    owners: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+    sizes: np.ndarray
+    levels: np.ndarray
+    state: np.recarray
+    logs: np.ndarray
+    row: np.ndarray
+    distances: np.ndarray
+    outputs: np.ndarray
+
+    def read(self, rows, i):
+        """Copy a row, with its zeros."""
+        for j in range(self.row.size):
+            self.row[j] = 0.0
+        for k in range(rows.own_entries(i)):
+            j, x = rows.entry(i, k)
+            self.row[j] = x
+
+    def weigh(self, by_size):
+        """Log-densities of the row for each component and each class, and squared distances."""
+        used = self.state[0].components
+        total = math.log(max(self.state[0].rows, 1))
+        for k in range(used):
+            square, distance = 0.0, 0.0
+            for j in range(self.row.size):
+                gap = self.row[j] - self.means[k, j]
+                distance += gap * gap
+                square += gap * gap / self.variances[k, j]
+            self.distances[k] = distance
+            self.logs[k] = self.levels[k] - 0.5 * square
+            if by_size:
+                self.logs[k] += math.log(self.sizes[k]) - total
+        for c in range(self.outputs.size):
+            top = -math.inf
+            for k in range(used):
+                if self.owners[k] == c:
+                    top = max(top, self.logs[k])
+            below = 0.0
+            if top > -math.inf:
+                for k in range(used):
+                    if self.owners[k] == c:
+                        below += math.exp(self.logs[k] - top)
+                top += math.log(below)
+            self.outputs[c] = top
+
+    def lead(self, own, normalised):
+        """The margin of class ``own`` over the others, by probability or by density."""
+        top, rival = -math.inf, -math.inf
+        for c in range(self.outputs.size):
+            top = max(top, self.outputs[c])
+            if c != own:
+                rival = max(rival, self.outputs[c])
+        if top == -math.inf:
+            return 0.0
+        if not normalised:
+            return math.exp(self.outputs[own]) - math.exp(rival)
+        total = 0.0
+        for c in range(self.outputs.size):
+            total += math.exp(self.outputs[c] - top)
+        return 0.5 * (math.exp(self.outputs[own] - top) - math.exp(rival - top)) / total
+
+    def winner(self):
+        """The class with the highest density; of two equal ones the positive, else the first."""
+        best = 0
+        for c in range(1, self.outputs.size):
+            if self.outputs[c] > self.outputs[best]:
+                best = c
+        if self.outputs.size == 2 and self.outputs[1] >= self.outputs[0]:
+            return 1
+        return best
+
+    def nearest(self, own):
+        """The nearest component of class ``own``, or -1."""
+        best = -1
+        for k in range(self.state[0].components):
+            if self.owners[k] == own and (best < 0 or self.distances[k] < self.distances[best]):
+                best = k
+        return best
+
+    def free_place(self):
+        """Where a new component can go: behind the others, or in the place of one.
+
+        That is the one with the fewest rows, of a class that has others while there is such a one,
+        so that no class is lost.
+        """
+        used = self.state[0].components
+        if used < self.owners.size:
+            self.state[0].components += 1
+            return used
+        best, best_is_spare = -1, False
+        for k in range(used):
+            spare = False
+            for other in range(used):
+                spare |= other != k and self.owners[other] == self.owners[k]
+            fewer = best < 0 or self.sizes[k] < self.sizes[best]
+            if (spare and not best_is_spare) or (spare == best_is_spare and fewer):
+                best, best_is_spare = k, spare
+        self.state[0].rows -= self.sizes[best]
+        return best
+
+    def establish(self, k, own, width):
+        """A component of the row alone, at place ``k``."""
+        self.owners[k] = own
+        self.sizes[k] = 1
+        self.state[0].rows += 1
+        for j in range(self.row.size):
+            self.means[k, j] = self.row[j]
+            self.variances[k, j] = width * width
+        self.set_level(k)
+
+    def join_in(self, k, least):
+        """Let the row join component ``k``, whose variances stay above ``least``."""
+        size = self.sizes[k]
+        for j in range(self.row.size):
+            mean = self.means[k, j]
+            moved = (size * mean + self.row[j]) / (size + 1.0)
+            spread = (self.row[j] - mean) * (self.row[j] - moved)
+            self.means[k, j] = moved
+            variance = (size * self.variances[k, j] + spread) / (size + 1.0)
+            self.variances[k, j] = max(least, variance)
+        self.sizes[k] = size + 1
+        self.state[0].rows += 1
+        self.set_level(k)
+
+    def set_level(self, k):
+        total = 0.0
+        for j in range(self.row.size):
+            total += math.log(2.0 * math.pi * self.variances[k, j])
+        self.levels[k] = -0.5 * total
+
+
+bridge(
+    "read", "weigh", "lead", "winner", "nearest", "free_place", "establish", "join_in", "set_level"
+)
+
+
+def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
+    """No components yet, and room for ``most`` of them."""
+    state = np.zeros(1, COUNTS).view(np.recarray)
+    state.rho = rho
+    return Mixture(
+        owners=np.zeros(most, dtype=np.int32),
+        means=np.zeros((most, width)),
+        variances=np.zeros((most, width)),
+        sizes=np.zeros(most, dtype=np.int64),
+        levels=np.zeros(most),
+        state=state,
+        logs=np.zeros(most),
+        row=np.zeros(width),
+        distances=np.zeros(most),
+        outputs=np.zeros(classes),
+    )
+
+
+@Compiled
+def learn_mixture(rows, labels, order, rule, mixture):  # type: ignore[no-untyped-def]
+    """Present the rows ``order``, in that order; the number of mistakes."""
+    mistakes, state = 0, mixture.state
+    for n in range(order.size):
+        own = labels[order[n]]
+        mixture.read(rows, order[n])
+        mixture.weigh(rule.by_size)
+        mistakes += mixture.winner() != own
+        error = mixture.lead(own, rule.normalised) < state[0].rho
+        if error:
+            state[0].errors += 1
+            state[0].rho *= rule.tau
+        k = mixture.nearest(own)
+        full = state[0].components == mixture.owners.size
+        far = k >= 0 and math.sqrt(mixture.distances[k]) > rule.epsilon
+        if k < 0 or (not full and (error or far)):
+            mixture.establish(mixture.free_place(), own, rule.width)
+        else:
+            mixture.join_in(k, rule.least)
+    return mistakes
+
+
+@Compiled
+def class_logs(rows, by_size, mixture, logs):  # type: ignore[no-untyped-def]
+    """Put the log-density of each row and each class into ``logs``."""
+    for i in range(rows.size()):
+        mixture.read(rows, i)
+        mixture.weigh(by_size)
+        for c in range(mixture.outputs.size):
+            logs[i, c] = mixture.outputs[c]
