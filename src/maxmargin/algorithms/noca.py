@@ -43,9 +43,9 @@ class NOCA(ClassifierMixin, BaseEstimator):
         elif the nearest component of x's class is farther than epsilon:  a new component at x
         else:                                that component takes x into its mean and its variance
 
-    Not a linear learner: no margin in a fixed space, hence no certificate. Memory and the time for a
-    row are bounded by `max_components`; when that is reached, x joins the nearest component of its
-    class in any case.
+    Components move, so there is no margin in a fixed space, and no certificate. Memory and the time
+    for a row are bounded by `max_components`; when that is reached, x joins the nearest component
+    of its class in any case.
 
     Parameters
     ----------
