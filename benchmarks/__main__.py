@@ -13,6 +13,7 @@ from benchmarks import (
     k_best,
     memory,
     mnist,
+    noca,
     one_row,
     peers,
     pnorm_pass,
@@ -42,6 +43,7 @@ BENCHMARKS = {
         k_best,
         usps,
         mnist,
+        noca,
     )
 }
 

@@ -17,6 +17,8 @@ from maxmargin.spaces.pnorm import exponent_for
 
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
 MANY_ROWS = 5000
+# ... and unless they would be less exact than this.
+LARGEST_ROUNDING = 1e-4
 
 Model = LinearModel | KernelModel
 
@@ -72,11 +74,21 @@ def kernel_for(clf: Any, X: Any, whole: bool) -> Kernel | Precomputed:
     elif gamma == "scale":
         spread = variance(X)
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
-    single = X.dtype == np.float32 or (whole and X.shape[0] >= MANY_ROWS)
+    center = None if sparse.issparse(X) else X[0].astype(np.float64)
+
+    def kernel_in(dtype: Any) -> Kernel:
+        degree, coef0 = float(clf.degree), float(clf.coef0)
+        return Kernel(clf.kernel, float(gamma), degree, coef0, dtype, center)
+
     if clf.kernel_dtype != "auto":
-        single = clf.kernel_dtype == "float32"
-    dtype = np.float32 if single else np.float64
-    return Kernel(clf.kernel, float(gamma), float(clf.degree), float(clf.coef0), dtype)
+        return kernel_in(np.dtype(clf.kernel_dtype))
+    kernel = kernel_in(np.float32)
+    if not whole:  # the dtype of the rows alone decides, not what the first of them are like
+        return kernel if X.dtype == np.float32 else kernel_in(np.float64)
+    single = X.dtype == np.float32 or X.shape[0] >= MANY_ROWS
+    if single and kernel.rounding(kernel.points(X)) < LARGEST_ROUNDING:
+        return kernel
+    return kernel_in(np.float64)
 
 
 def radius_of(clf: Any, X: Any) -> float:

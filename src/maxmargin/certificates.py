@@ -47,7 +47,7 @@ class Certificate:
         """
         if math.isnan(self.margin):
             return math.nan
-        if self.margin <= 0.0 or math.isinf(self.bound):
+        if self.margin <= 0.0 or self.bound <= 0.0 or math.isinf(self.bound):
             return 0.0
         return self.margin / self.bound
 

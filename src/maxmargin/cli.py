@@ -67,7 +67,7 @@ def demo(
 def algorithms(
     markdown: Annotated[bool, typer.Option(help="As a table in Markdown.")] = False,
 ) -> None:
-    """List all learners: guarantee, number of updates, p-norms, moving targets, paper."""
+    """List all learners: guarantee, updates, certificate, p-norms, kernels, drift, paper."""
     from maxmargin import overview
 
     if markdown:

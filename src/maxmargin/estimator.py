@@ -164,6 +164,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         if self.intercept_scaling == "max":
             radius = radius_of(self, X)
+        self._half_done = True  # until there is a model that works
         self._start(classes, X, private, radius, keep=self.warm_start)
         rows: Any = self._model.rows(X)
         self._model.begin_fit(rows)
@@ -299,11 +300,15 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 mistakes = self.n_mistakes_
                 updates = learn(schedule.everything())
                 if not self._model.is_finite():
-                    raise ValueError(f"{self!r} diverged: its weights are not finite any more.")
+                    raise ValueError(
+                        f"{self!r} diverged: its weights are not finite any more (a rate, or a p, "
+                        "may be too large for the data)."
+                    )
                 self.converged_ = self._settles and updates == 0
                 if self.tol is not None and self.n_iter_ >= next_check:
                     self._measure(rows, targets)
-                    self.converged_ |= self.certificate_.ratio >= 1.0 - self.tol
+                    ratio = self.certificate_.ratio
+                    self.converged_ |= ratio > 0.0 and ratio >= 1.0 - self.tol
                     # Looking costs a pass: do it each time the passes have grown by an eighth.
                     next_check = self.n_iter_ + max(1, self.n_iter_ // 8)
                 if self.converged_ or self.n_iter_ >= self.max_iter:
@@ -325,6 +330,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         finally:
             self._measure(rows, targets)
             self._model.end()
+            self._half_done = self._model.tally.trials[0] == 0
 
     def _measure(self, rows: Any, targets: Any) -> None:
         self._margins = self._model.margins(rows, targets)

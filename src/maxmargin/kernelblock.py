@@ -8,6 +8,7 @@ import numpy as np
 
 from maxmargin.core.loop import NO_ROWS, present
 from maxmargin.core.rows import Tail
+from maxmargin.kernels import Points
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY
@@ -21,6 +22,8 @@ class Block:
     model : KernelModel
     ids : array of int
         Names of the rows, in any order.
+    points : Points
+        The rows.
     products, diagonal : arrays
         Kernel values between the rows, and of each row with itself as the space sees it.
     outputs, weights : arrays of shape (problems, rows)
@@ -31,6 +34,7 @@ class Block:
         self,
         model: Any,
         ids: np.ndarray,
+        points: Points,
         products: np.ndarray,
         diagonal: np.ndarray,
         outputs: np.ndarray,
@@ -42,7 +46,10 @@ class Block:
         self.average = np.zeros((problems if model.average else 0, size))
         products = products.view()
         products.flags.writeable = False
-        self.geometry = Gram(2.0, products, diagonal, model.shift, outputs, np.ones(problems))
+        rounding = model.kernel.rounding(points)
+        self.geometry = Gram(
+            2.0, products, diagonal, model.shift, rounding, outputs, np.ones(problems)
+        )
         linear = LinearSpace(self.geometry, size, weights, model.scalars, Averages(self.average))
         self.numbers = places(model.members, ids)
         self.space = model.space_over(linear, self.numbers)

@@ -25,7 +25,7 @@ class PairKernelModel(KernelModel):
 
     def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> PairSpace:
         problems, size = linear.weights.shape
-        members = np.zeros((2 * problems, size))
+        members = np.zeros((2 * problems + 1, size))
         squares = np.zeros((problems, 2))
         for c, side in np.argwhere(numbers >= 0):
             members[2 * c + side, numbers[c, side]] = 1.0

@@ -209,7 +209,7 @@ class KernelModel:
         first = self.numbers.size  # the slot of the first new row, if it is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
         products = self.kernel.between(points, points)
-        block = Block(self, ids, products, squares + self.ridge, outputs, weights)
+        block = Block(self, ids, points, products, squares + self.ridge, outputs, weights)
         trials = int(self.tally.trials[0])
         labels = np.concatenate([np.zeros(slots.size, labels.dtype), labels])
         labels.flags.writeable = False
@@ -251,7 +251,8 @@ class KernelModel:
 
     def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
         """Compute the squared norms anew, given the outputs of all supports."""
-        self.scalars.norm2 = self.scalars.scale**2 * (coefs * outputs).sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):  # of weights that diverged
+            self.scalars.norm2 = self.scalars.scale**2 * (coefs * outputs).sum(axis=1)
         self.scalars.slop = 0.0
 
     # ------------------------------------------------------------------------------ what was learnt
@@ -403,8 +404,10 @@ class KernelModel:
             )
             add_weighted(weights, values, 0.0, products)
             squares += (products * weights[:, part]).sum(axis=1)
-        largest = diagonal.max(initial=0.0) * np.abs(weights).sum(axis=1) ** 2
-        return np.maximum(squares, 0.0) + 8.0 * self.kernel.rounding() * largest
+        lost = self.kernel.rounding(points) * diagonal.max(initial=0.0)
+        lost = lost * np.abs(weights).sum(axis=1) ** 2
+        # Negative beyond rounding: this is no kernel, and nothing is proved.
+        return np.where(squares >= -lost, np.maximum(squares, 0.0) + lost, np.inf)
 
     # --------------------------------------------------------------- the margin with the intercept
     def lengths(self) -> np.ndarray:

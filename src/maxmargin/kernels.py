@@ -17,7 +17,7 @@ MOST_DENSE_VALUES = 2**22
 VALUES_PER_PIECE = 2**16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel function with its parameters, as in `sklearn.svm.SVC`.
 
@@ -26,6 +26,9 @@ class Kernel:
     name : {"linear", "poly", "rbf", "precomputed"} or callable
     gamma, degree, coef0 : float
     dtype : data type in which products are computed
+    center : array or None
+        A point that "rbf" measures dense rows from, so that what all rows have in common costs no
+        digits.
     """
 
     name: str | Callable[..., Any]
@@ -33,21 +36,36 @@ class Kernel:
     degree: float
     coef0: float
     dtype: Any
+    center: np.ndarray | None = None
 
     def __deepcopy__(self, memo: Any) -> Kernel:
         return self  # nothing in it changes, and a callable is the user's own
 
     def points(self, X: Any) -> Points:
         """``X`` with what the kernel needs to know of each row."""
-        return Points(X, squared_norms(X) if self.name == "rbf" else None)
+        if self.name != "rbf":
+            return Points(X)
+        step = max(1, MOST_DENSE_VALUES // max(1, X.shape[1]))
+        parts = [
+            squared_norms(self._from_center(X[start : start + step]))
+            for start in range(0, X.shape[0], step)
+        ]
+        return Points(X, np.concatenate([np.empty(0), *parts]))
+
+    def _from_center(self, X: Any) -> Any:
+        return X if self.center is None or sparse.issparse(X) else X - self.center.astype(X.dtype)
 
     def most_rows(self, cache_bytes: float) -> int:
         """How many rows may have a Gram matrix of that size."""
         return int(np.sqrt(cache_bytes / np.dtype(self._value_type()).itemsize))
 
-    def rounding(self) -> float:
-        """How exact kernel values are, relative to the largest."""
-        return float(np.finfo(self._value_type()).eps)
+    def rounding(self, points: Points) -> float:
+        """How exact kernel values between these rows are, relative to the largest."""
+        eps = float(np.finfo(self._value_type()).eps)
+        if self.name == "rbf":
+            assert points.squares is not None
+            return eps * (8.0 + 2.0 * self.gamma * points.squares.max(initial=0.0))
+        return eps * (8.0 + self.degree)
 
     def _value_type(self) -> Any:
         return np.float64 if callable(self.name) else self.dtype
@@ -63,8 +81,8 @@ class Kernel:
         """The matrix of kernel values, one row for each of ``some``."""
         if callable(self.name):
             return self._called(some.X, others.X)
-        values = products(some.X, others.X, self.dtype)
         if self.name == "rbf":
+            values = products(self._from_center(some.X), self._from_center(others.X), self.dtype)
             assert some.squares is not None
             assert others.squares is not None
             left, right = self.gamma * some.squares, self.gamma * others.squares
@@ -74,7 +92,9 @@ class Kernel:
                 piece -= right.astype(self.dtype)
                 np.minimum(piece, 0.0, out=piece)  # rounding, for equal rows
                 np.exp(piece, out=piece)
-        elif self.name == "poly":
+            return values
+        values = products(some.X, others.X, self.dtype)
+        if self.name == "poly":
             for piece, _ in _pieces(values):
                 piece *= self.gamma
                 piece += self.coef0
@@ -86,8 +106,8 @@ class Kernel:
         if self.name == "rbf":
             return np.ones(points.size())
         if callable(self.name):
-            ones = [self._called(row, row)[0, 0] for row in points.single_rows()]
-            return np.array(ones, dtype=np.float64)
+            parts = [np.diagonal(self._called(few, few)) for few in points.small_groups()]
+            return np.concatenate([np.empty(0), *parts])
         squares = squared_norms(points.X)
         if self.name == "poly":
             squares = squares * self.gamma + self.coef0
@@ -122,6 +142,10 @@ class Precomputed:
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values, got {X.shape}."
             )
+        some = np.random.default_rng(0).integers(0, X.shape[0], (2, 1000))
+        left, right = given[some[0], some[1]], given[some[1], some[0]]
+        if not np.allclose(left, right, rtol=1e-4, atol=1e-6 * np.abs(left).max(initial=0.0)):
+            raise ValueError("kernel='precomputed' needs a symmetric matrix of kernel values.")
         self._matrix = given
         return Points(np.arange(X.shape[0]))
 
@@ -131,8 +155,8 @@ class Precomputed:
     def most_rows(self, cache_bytes: float) -> int:
         return self._matrix.shape[0]  # it is there already
 
-    def rounding(self) -> float:
-        return float(np.finfo(self._matrix.dtype).eps)
+    def rounding(self, points: Points) -> float:
+        return 8.0 * float(np.finfo(self._matrix.dtype).eps)
 
     def between(self, some: Points, others: Points) -> np.ndarray:
         if others.X.ndim == 2:  # new rows: their kernel values with all training rows
@@ -164,8 +188,8 @@ class Points:
         """Some of the rows, by numbers or a slice."""
         return Points(self.X[which], None if self.squares is None else self.squares[which])
 
-    def single_rows(self) -> list[Any]:
-        return [self.X[i : i + 1] for i in range(self.size())]
+    def small_groups(self) -> list[Any]:
+        return [self.X[start : start + 32] for start in range(0, self.size(), 32)]
 
     def same_as(self, others: Points) -> bool:
         if sparse.issparse(self.X) or sparse.issparse(others.X):

@@ -95,7 +95,7 @@ class Training:
             outputs += self._effect(values, ids)
         products = kernel.between(rows, rows)
         return Block(
-            self.model, ids, products, self.diagonal[ids], outputs, self.coefs[:, ids].copy()
+            self.model, ids, rows, products, self.diagonal[ids], outputs, self.coefs[:, ids].copy()
         )
 
     def take_over_coefficients(self) -> None:
@@ -132,13 +132,12 @@ class Training:
         if self.waiting.size == 0:
             return
         changed, size = self.points.take(self.waiting), self.points.size()
+        outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
         for start in range(0, size, CHUNK):
             part = np.arange(start, min(start + CHUNK, size))
-            values = self.model.kernel.between(
-                changed, self.points.take(slice(start, part[-1] + 1))
-            )
-            self.outputs[:, part] += self._effect(values, part)
-        self.waiting, self.gains = self.waiting[:0], self.gains[:, :0]
+            some = self.points.take(slice(start, part[-1] + 1))
+            outputs[:, part] += self._effect(self.model.kernel.between(changed, some), part)
+        self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
 
     def _effect(self, values: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """What the waiting rows add to the outputs of ``ids``, sorted, given the kernel values."""

@@ -125,3 +125,27 @@ def test_folders_that_are_not_ours_are_left_alone(folder, tmp_path):
     photos = make_old(tmp_path / "photos")
     folder()
     assert (photos / "content").exists()
+
+
+def test_a_damaged_cache_heals(tmp_path):
+    """As after a full disk: compiled files that end too soon."""
+    fit = (
+        "from maxmargin import Perceptron\n"
+        "print(Perceptron(shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1]).coef_.tolist())"
+    )
+    environment = {**os.environ, "MAXMARGIN_CACHE_DIR": str(tmp_path)}
+
+    def run():
+        done = subprocess.run(
+            [sys.executable, "-c", fit], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    expected = run()
+    compiled = list(tmp_path.rglob("*.nbc"))
+    assert compiled
+    for file in compiled:
+        file.write_bytes(file.read_bytes()[:1000])
+    assert run() == expected
+    assert run() == expected

@@ -22,6 +22,8 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
 from maxmargin.progress import Advance, bar
 
+# How often that number is doubled where rounds were given up, unless `max_checks` is given.
+MOST_DOUBLINGS = 5
 PASSES_PER_ROUND = 400
 
 
@@ -125,13 +127,18 @@ class BisectionPerceptron(OnlineClassifier):
         self.rounds_ = rounds[0] if problems == 1 else rounds
         checks = sum(one.checks for each in rounds for one in each)
         self.n_iter_ = -(-checks // rows.size())
-        self.converged_ = all(search.low > 0.0 for search in searches)
+        self.converged_ = all(search.is_proved() for search in searches)
         self._measure(rows, targets)
         template.end()
+        self._half_done = False
+        separated = all(search.low > 0.0 for search in searches)
         if not self.converged_:
             warnings.warn(
-                "BisectionPerceptron found no separating hyperplane. Increase max_checks, or the "
-                "data are not separable.",
+                "BisectionPerceptron gave up rounds that may not have been hopeless: the margin "
+                "is not certain to be within `precision` of the best. Increase max_checks."
+                if separated
+                else "BisectionPerceptron found no separating hyperplane. Increase max_checks, or "
+                "the data are not separable.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -145,6 +152,7 @@ class Search:
     best : the model with the largest directional margin so far
     low : that margin
     high : the smallest one that seems out of reach
+    proved : the smallest one that is proved to be so
     bound : the smallest proved bound on the geometric margin
     rounds : list of Round
     """
@@ -166,16 +174,28 @@ class Search:
             passes = max(1, settings.max_checks // rows.size())
         self.passes_per_stage = max(1, passes // 2) if settings.two_stage else passes
         self.best, self.low, self.high, self.bound = model, 0.0, math.inf, math.inf
+        self.proved = math.inf
+        self.patience = MOST_DOUBLINGS if settings.max_checks is None else 0
         self.rounds: list[Round] = []
 
     def run(self) -> Search:
         beta = 0.0  # any separating vector will do at first
         while True:
             self.ask(beta)
-            if self.low <= 0.0 or self.low >= (1.0 - self.settings.precision) * self.high:
+            closed = self.low >= (1.0 - self.settings.precision) * self.high
+            if closed and not self.is_proved() and self.patience > 0:
+                # Rounds were given up: ask again for what is not proved to be out of reach.
+                self.patience -= 1
+                self.passes_per_stage *= 2
+                self.high, closed = self.proved, False
+            if closed or self.low <= 0.0:
                 self.best.limit(self.bound)
                 return self
             beta = 0.5 * (self.low + self.high)
+
+    def is_proved(self) -> bool:
+        """Has `precision` been reached for certain?"""
+        return 0.0 < (1.0 - self.settings.precision) * self.proved <= self.low
 
     def ask(self, beta: float) -> None:
         """One round."""
@@ -195,12 +215,13 @@ class Search:
             else math.nan
         )
         self.rounds.append(Round(beta, found, passes * self.rows.size(), outcome))
+        self.proved = min(self.proved, bound)
         self.high = min(self.high, bound)
-        if outcome != "reached":
+        if not found >= beta:  # out of reach, or too far for the passes of a round
             self.high = min(self.high, max(beta, self.low))
         self.bound = min(self.bound, float(model.bounds()[0]))
         if found > self.low or self.low <= 0.0:
-            self.best, self.low = model, max(self.low, found if outcome == "reached" else 0.0)
+            self.best, self.low = model, max(self.low, 0.0 if math.isnan(found) else found)
             self.high = max(self.high, self.low)
 
     def learn(self, model: Model, rule: Any, beta: float) -> tuple[int, float, str]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,6 +21,9 @@ from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mix
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24
+
+# As the norms of rows: no square over- or underflows.
+MAGNITUDES = Interval(Real, 1e-50, 1e50, closed="both")
 
 
 class NOCARule(NamedTuple):
@@ -90,6 +93,8 @@ class NOCA(ClassifierMixin, BaseEstimator):
         The margin now.
     n_mistakes_, n_margin_errors_ : int
         Mistakes and margin errors made while learning.
+    n_iter_ : int
+        Passes made by the last `fit`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -142,9 +147,9 @@ class NOCA(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rho": [Interval(Real, 0, 0.5, closed="both")],
         "tau": [Interval(Real, 0, 1, closed="neither")],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "width": [Interval(Real, 0, None, closed="neither"), None],
-        "floor": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [MAGNITUDES],
+        "width": [MAGNITUDES, None],
+        "floor": [MAGNITUDES],
         "weighting": [StrOptions({"count", "equal"})],
         "output": [StrOptions({"probability", "density"})],
         "max_components": [Interval(Integral, 1, None, closed="left")],
@@ -171,6 +176,8 @@ class NOCA(ClassifierMixin, BaseEstimator):
         self._validate_params()
         X = examples.check_X(self, X, reset=True)
         y = examples.check_y(y, X.shape[0])
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         examples.check_values(X)
         classes = np.unique(y)
@@ -188,6 +195,7 @@ class NOCA(ClassifierMixin, BaseEstimator):
                 if self.shuffle:
                     random.shuffle(order)
                 self._learn(X, numbers, order, advance)
+                self.n_iter_ += 1
         return self
 
     @keeps_state_on_error
@@ -225,6 +233,7 @@ class NOCA(ClassifierMixin, BaseEstimator):
 
     def _start(self, classes: np.ndarray, width: int) -> None:
         self.classes_ = classes
+        self.n_iter_ = 0
         self.n_mistakes_ = 0
         self._mixture: Mixture = new_mixture(
             classes.size, width, int(self.max_components), float(self.rho)
@@ -255,8 +264,9 @@ class NOCA(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         logs = np.empty((X.shape[0], self.classes_.size))
         rows = examples.as_rows(X, examples.NO_TAIL)
-        # Its room is the mixture's own: predictions change nothing else.
-        class_logs(rows, self.weighting == "count", self._mixture, logs)
+        mixture = self._mixture.with_own_room()
+        if (bad := class_logs(rows, self.weighting == "count", mixture, logs)) >= 0:
+            raise ValueError(f"Input X is not a valid CSR matrix: row {bad} lies outside it.")
         return logs
 
     def predict_proba(self, X: Any) -> np.ndarray:

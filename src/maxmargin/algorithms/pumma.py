@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.algorithms.romma import ROMMARule
+from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -40,12 +40,14 @@ class PUMMARule(NamedTuple):
         """``(a, b)`` and the number of evaluations of the plane that it took to find them."""
         demand = 1.0 / math.sqrt(seen.xx * seen.ww)
         _, _, g_t = plane.slope(1.0, 0.0)
-        if demand * g_t >= 1.0:  # the dual of z alone meets the other demand
-            return demand, 0.0, 1
+        if demand * g_t >= 1.0 or seen.xx * seen.ww > LARGEST_RATIO2:
+            return demand, 0.0, 1  # the dual of z alone meets the other demand, or w starts anew
         a, b, evaluations, solved = self.newton(seen, plane, demand)
         if solved:
             return a, b, evaluations + 1
         a, b, more = self.bisection(plane, demand)
+        if not (math.isfinite(a) and math.isfinite(b)):  # z is opposite to theta, but for rounding
+            return demand, 0.0, evaluations + more + 1
         return a, b, evaluations + more + 1
 
     def newton(self, seen, plane, demand):

@@ -9,6 +9,7 @@ found again in the cache by the next process.
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,9 @@ from maxmargin.core import cache
 # `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
 # for reference counting in the machine code, and numba's version range is pinned).
 OPTIONS = {"error_model": "numpy", "_nrt": False}
+
+# What reading a damaged file of the cache raises; compiled loops raise nothing.
+DAMAGED = (pickle.UnpicklingError, EOFError)
 
 
 # The names that are taken: no NamedTuple that compiled code sees may have a field called so.
@@ -77,7 +81,15 @@ class Compiled:
 
     def __call__(self, *args: Any) -> Any:
         ours = all(type(arg).__module__.startswith("maxmargin.") for arg in args if _is_part(arg))
-        return self.cached(*args) if ours else self._afresh(*args)
+        if not ours:
+            return self._afresh(*args)
+        try:
+            return self.cached(*args)
+        except DAMAGED:
+            # A file of the cache is not what was written, after a full disk perhaps.
+            cache.discard()
+            self.cached = self._afresh
+            return self._afresh(*args)
 
 
 def _is_part(arg: object) -> bool:

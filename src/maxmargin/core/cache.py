@@ -62,6 +62,13 @@ def folder() -> Path | None:
         return None
 
 
+def discard() -> None:
+    """Delete all compiled code of this version, to be compiled anew."""
+    if (path := folder()) is not None:
+        for file in path.rglob("*.nb[ic]"):
+            file.unlink(missing_ok=True)
+
+
 def _forget_stale(parent: Path, keep: Path) -> None:
     """Drop the folders of sources that were edited long ago."""
     for other in parent.iterdir():

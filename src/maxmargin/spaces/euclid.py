@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ ROUNDING = float(np.finfo(np.float64).eps)
 # A sum that follows by its increments is computed anew when its accumulated rounding error may have
 # passed this fraction of it.
 DRIFT_TOLERANCE = 1e-11
-# Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' is rounding error.
-SAME_POINT = 1e-15
+# Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' has lost digits.
+CANCELLED = 1e-4
 
 
 class Euclid(NamedTuple):
@@ -71,10 +72,29 @@ class Euclid(NamedTuple):
         """The weights have been multiplied by ``factor``."""
 
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
-        """The squared length of half the difference of row ``i`` and the other of its pair."""
+        """The squared length of half the difference of row ``i`` and the other of its pair.
+
+        0 if they are the same point; and a number that half their distance does not pass.
+        """
         total = xx + pair.squares[c, other]
         apart = total - 2.0 * rows.dot(i, pair.members, 2 * c + other)
-        return 0.25 * apart if apart > SAME_POINT * total else 0.0
+        if apart < CANCELLED * total:
+            apart = self.squared_distance(pair, rows, i, 2 * c + other)
+            apart += 2.0 * rows.tail.hidden_square(i, weights, pair.linear.width)
+        return 0.25 * apart, 0.5 * math.sqrt(apart)
+
+    def squared_distance(self, pair, rows, i, at):
+        """The same coordinate by coordinate, which loses nothing where both have a long way in
+        common."""
+        room = pair.members.shape[0] - 1
+        for j in range(pair.members.shape[1]):
+            pair.members[room, j] = 0.0
+        rows.add(i, pair.members, room, 1.0)
+        apart = 0.0
+        for j in range(pair.members.shape[1]):
+            gap = pair.members[room, j] - pair.members[at, j]
+            apart += gap * gap
+        return apart
 
     def decide(self, rule, seen, c):
         """The step of the rule along that vector."""
@@ -95,4 +115,4 @@ class Euclid(NamedTuple):
 
 bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2", "sum_all", "fold")
 bridge("half_distance2", "decide")
-bridge("push_vector", "term", "root", inline=False)
+bridge("push_vector", "squared_distance", "term", "root", inline=False)

@@ -8,13 +8,18 @@ Rows outside the block take part through the outputs that the block starts with.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
-from maxmargin.spaces.euclid import ROUNDING, SAME_POINT
+from maxmargin.spaces.euclid import ROUNDING
+
+# Rows nearer than this part of their squared norms are taken for the same, however inexact the
+# kernel is.
+SAME_POINT = 1e-6
 
 
 class UnitRows(NamedTuple):
@@ -45,6 +50,7 @@ class Gram(NamedTuple):
     products : kernel values between the rows of the block
     diagonal : ``|phi(x)|**2`` of each row, shift and soft margin included
     shift : added to all kernel values, the square of the intercept's coordinate
+    rounding : how exact kernel values are, relative to the largest
     outputs : ``w.phi(x_k)``, over the scale, for each problem
     folded : all factors by which the weights of a problem have been multiplied
     """
@@ -53,6 +59,7 @@ class Gram(NamedTuple):
     products: np.ndarray
     diagonal: np.ndarray
     shift: float
+    rounding: float
     outputs: np.ndarray
     folded: np.ndarray
 
@@ -99,7 +106,9 @@ class Gram(NamedTuple):
         number = pair.numbers[c, other]
         total = xx + pair.squares[c, other]
         apart = total - 2.0 * (float(self.products[i, number]) + self.shift)
-        return 0.25 * apart if apart > SAME_POINT * total else 0.0
+        limit = 0.5 * math.sqrt(max(apart, 0.0) + self.rounding * total)
+        same = apart <= min(self.rounding, SAME_POINT) * total
+        return (0.0 if same else 0.25 * apart), limit
 
     def decide(self, rule, seen, c):
         return rule.step(seen)

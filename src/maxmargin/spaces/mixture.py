@@ -9,6 +9,9 @@ import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
 
+# Densities beyond the exponential of this are infinite.
+LARGEST_LOG = 700.0
+
 COUNTS = np.dtype(
     [("components", "i8"), ("rows", "i8"), ("errors", "i8"), ("rho", "f8")], align=True
 )
@@ -41,13 +44,22 @@ class Mixture(NamedTuple):
     distances: np.ndarray
     outputs: np.ndarray
 
+    def with_own_room(self):
+        """The same components with room of its own, so that several can look at them at once."""
+        return self._replace(
+            logs=np.zeros(self.logs.size),
+            row=np.zeros(self.row.size),
+            distances=np.zeros(self.distances.size),
+            outputs=np.zeros(self.outputs.size),
+        )
+
     def read(self, rows, i):
-        """Copy a row, with its zeros."""
+        """Copy a row, with its zeros; repeated entries add up."""
         for j in range(self.row.size):
             self.row[j] = 0.0
         for k in range(rows.own_entries(i)):
             j, x = rows.entry(i, k)
-            self.row[j] = x
+            self.row[j] += x
 
     def weigh(self, by_size):
         """Log-densities of the row for each component and each class, and squared distances."""
@@ -78,15 +90,19 @@ class Mixture(NamedTuple):
 
     def lead(self, own, normalised):
         """The margin of class ``own`` over the others, by probability or by density."""
-        top, rival = -math.inf, -math.inf
+        rival = -math.inf
         for c in range(self.outputs.size):
-            top = max(top, self.outputs[c])
             if c != own:
                 rival = max(rival, self.outputs[c])
+        top = max(self.outputs[own], rival)
         if top == -math.inf:
             return 0.0
         if not normalised:
-            return math.exp(self.outputs[own]) - math.exp(rival)
+            gap = self.outputs[own] - rival
+            if gap == 0.0:
+                return 0.0
+            size = math.exp(min(LARGEST_LOG, top + math.log(-math.expm1(-abs(gap)))))
+            return size if gap > 0.0 else -size
         total = 0.0
         for c in range(self.outputs.size):
             total += math.exp(self.outputs[c] - top)
@@ -162,9 +178,8 @@ class Mixture(NamedTuple):
         self.levels[k] = -0.5 * total
 
 
-bridge(
-    "read", "weigh", "lead", "winner", "nearest", "free_place", "establish", "join_in", "set_level"
-)
+bridge("read", "weigh", "lead", "winner", "nearest")
+bridge("free_place", "establish", "join_in", "set_level", inline=False)
 
 
 def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
@@ -210,9 +225,15 @@ def learn_mixture(rows, labels, order, rule, mixture):  # type: ignore[no-untype
 
 @Compiled
 def class_logs(rows, by_size, mixture, logs):  # type: ignore[no-untyped-def]
-    """Put the log-density of each row and each class into ``logs``."""
+    """Put the log-density of each row and each class into ``logs``.
+
+    Returns the first row that points outside its arrays, where this ends, or -1.
+    """
     for i in range(rows.size()):
+        if not rows.is_well_formed(i):
+            return i
         mixture.read(rows, i)
         mixture.weigh(by_size)
         for c in range(mixture.outputs.size):
             logs[i, c] = mixture.outputs[c]
+    return -1

@@ -30,7 +30,8 @@ class PairSpace(NamedTuple):
     ----------
     linear : the weights, which know nothing of intercepts
     bias : the intercept of each problem
-    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1
+    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1, and
+        room for one more in the last row
     numbers : their row numbers, or ELSEWHERE or NOBODY
     squares : their ``x.x``
     private : the weights in their private coordinates where these are not recorded, over the scale
@@ -74,9 +75,9 @@ class PairSpace(NamedTuple):
             self.bias[c] = y
             return 1.0, 0.0
         linear = self.linear
-        along2 = linear.geometry.half_distance2(self, rows, i, c, other, xx, linear.weights)
-        if along2 <= 0.0:
-            self.linear.scalars[c].bound = 0.0  # one point with both labels: nothing separates it
+        along2, limit = linear.geometry.half_distance2(self, rows, i, c, other, xx, linear.weights)
+        if along2 <= 0.0:  # one point with both labels: no margin is larger than half a distance
+            linear.scalars[c].bound = min(linear.scalars[c].bound, limit)
             return 1.0, 0.0
         self.adopt(rows, i, c, mine, xx)
         # At w = 0 the intercept alone decided, and gave the other member its margin.
@@ -160,7 +161,7 @@ def new_pair_space(linear: LinearSpace) -> PairSpace:
     return PairSpace(
         linear=linear,
         bias=np.zeros(problems),
-        members=np.zeros((2 * problems, size)),
+        members=np.zeros((2 * problems + 1, size)),
         numbers=np.full((problems, 2), NOBODY),
         squares=np.zeros((problems, 2)),
         private=np.zeros((problems, 2)),

@@ -193,7 +193,7 @@ class PNorm(NamedTuple):
         for k in range(size):
             self.room.base[k] = abs(self.z[k])
         norm = self.root(self.sum_terms(size))
-        return norm * norm
+        return norm * norm, norm
 
     def gather(self, weights, c, j, z, size):
         """Add a coordinate to the vectors of the plane; their new size."""

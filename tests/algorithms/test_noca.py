@@ -1,0 +1,695 @@
+import pickle
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import joblib
+import numpy as np
+import pytest
+import reference_budget as reference
+from algorithms.agreement import magnitudes
+from common.test_docstrings import sections
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from problems import chunk_sizes, three_classes
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import NOCA, examples
+from maxmargin.algorithms import noca
+from maxmargin.spaces.mixture import class_logs, learn_mixture, new_mixture
+
+TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
+FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+seeds = st.integers(0, 2**32 - 1)
+
+
+# ------------------------------------------------------------------------------------ the streams
+class Stream(NamedTuple):
+    """Rows in the order in which they come, and class numbers from 0."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    classes: int
+
+
+def _stream(rows, features, classes, clouds, late, density, seed) -> Stream:
+    random = np.random.default_rng(seed)
+    centres = 2 * random.normal(size=(classes, clouds, features))
+    y = random.integers(classes, size=rows)
+    y = np.sort(y) if late else y
+    X = centres[y, random.integers(clouds, size=rows)] + random.normal(size=(rows, features))
+    X *= random.uniform(size=X.shape) < density
+    return Stream(X, y, classes)
+
+
+def streams(densities=(0.7, 1.0)) -> st.SearchStrategy[Stream]:
+    """Strategy for streams, some of them with zeros, or with classes that come one by one."""
+    return st.builds(
+        _stream,
+        rows=st.integers(2, 30),
+        features=st.integers(1, 10),
+        classes=st.integers(2, 4),
+        clouds=st.integers(1, 3),
+        late=st.booleans(),
+        density=st.sampled_from(densities),
+        seed=seeds,
+    )
+
+
+def settings_of_all_kinds(most=(1, 2, 3, 5, 8, 100)):
+    """Strategy for all parameters that change what is learnt from a stream."""
+    return st.fixed_dictionaries(
+        {
+            "rho": st.sampled_from([0.0, 0.5]) | st.floats(0.0, 0.5),
+            "tau": st.floats(0.01, 0.99),
+            "epsilon": magnitudes(0.1, 10.0),
+            "width": st.none() | magnitudes(0.1, 10.0),
+            "floor": magnitudes(1e-3, 3.0),
+            "weighting": st.sampled_from(["count", "equal"]),
+            "output": st.sampled_from(["probability", "density"]),
+            "max_components": st.sampled_from(most),
+        }
+    )
+
+
+def follow(stream, parameters) -> reference.MixtureTrace:
+    """What the reference does, with its own names for the parameters."""
+    renamed = dict(parameters)
+    renamed["weights"] = {"count": "count", "equal": "literal"}[renamed.pop("weighting")]
+    renamed["output"] = {"probability": "normalised", "density": "literal"}[renamed["output"]]
+    return reference.noca(*stream, **renamed, keep=True)
+
+
+def is_clear(trace, rho) -> bool:
+    """Is no margin, and no lead of a class over the next, in reach of rounding?"""
+    known = trace.scores.max(axis=1) > -np.inf
+    away = np.abs(trace.margins - [rho, *trace.rhos[:-1]])[known]
+    best, second = -np.sort(-trace.scores[known], axis=1)[:, :2].T
+    lead = best - second
+    return bool(np.all(away > 1e-9 * np.maximum(1, trace.rhos[known])) and np.all(lead > 1e-9))
+
+
+def sizes_of(learner):
+    """Rows in each component, where all rows count."""
+    return learner._mixture.sizes[: len(learner.components_)]
+
+
+def play(learner, stream, form=np.asarray):
+    """The learner after each row, fed one by one."""
+    for x, label in zip(stream.X, stream.y, strict=True):
+        yield learner.partial_fit(form(x[None]), [label], classes=range(stream.classes))
+
+
+def assert_same(mine, other) -> None:
+    """All that was learnt, to the bit."""
+    for name in ("components_", "means_", "variances_", "weights_"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(other, name), err_msg=name)
+    for name in ("rho_", "n_mistakes_", "n_margin_errors_"):
+        assert getattr(mine, name) == getattr(other, name), name
+
+
+def three(rows=60, features=3, seed=0):
+    return Stream(*three_classes(n=rows, d=features, spread=1.5, seed=seed), 3)
+
+
+# ------------------------------------------------------------------------ the reference, and plain
+@every_form
+@settings(max_examples=60, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds())
+def test_follows_the_reference_row_by_row(form, stream, parameters):
+    trace = follow(stream, parameters)
+    assume(is_clear(trace, parameters["rho"]))
+    mistakes, errors = np.cumsum(trace.predictions != stream.y), np.cumsum(trace.errors)
+    for i, learner in enumerate(play(NOCA(**parameters), stream, form)):
+        expected = trace.history[i]
+        np.testing.assert_array_equal(learner.components_, expected.labels)
+        np.testing.assert_array_equal(sizes_of(learner), expected.counts)
+        np.testing.assert_allclose(learner.means_, expected.means, **TOLERANCE)
+        np.testing.assert_allclose(learner.variances_, expected.variances, **TOLERANCE)
+        np.testing.assert_allclose(learner.rho_, trace.rhos[i], rtol=1e-10)
+        assert (learner.n_mistakes_, learner.n_margin_errors_) == (mistakes[i], errors[i])
+        if i + 1 < len(stream.X):
+            following = form(stream.X[i + 1 : i + 2])
+            logs, chances = learner._class_logs(following), learner.predict_proba(following)
+            scores = trace.scores[i + 1]
+            np.testing.assert_allclose(logs[0], scores, **TOLERANCE)
+            np.testing.assert_allclose(chances[0], reference.probabilities(scores), **TOLERANCE)
+            assert learner.predict(following) == trace.predictions[i + 1]
+
+
+def test_full_set_makes_room_for_a_new_class():
+    """The smallest component gives way, of those whose class has another."""
+    learner = NOCA(epsilon=1.0, rho=0.0, max_components=3, shuffle=False)
+    stream = np.array([[0.0], [0.1], [5.0], [9.0], [20.0], [20.1], [30.0]])
+    labels = [0, 0, 0, 1, 2, 2, 3]
+    learner.partial_fit(stream[:4], labels[:4], classes=range(4))
+    assert learner.components_.tolist() == [0, 0, 1]
+    assert sizes_of(learner).tolist() == [2, 1, 1]
+    learner.partial_fit(stream[4:6], labels[4:6])
+    assert learner.components_.tolist() == [0, 2, 1]
+    learner.partial_fit(stream[6:], labels[6:])
+    assert learner.components_.tolist() == [0, 2, 3]
+    assert learner.means_[:, 0] == pytest.approx([0.05, 20.05, 30.0])
+    assert learner.weights_ == pytest.approx([0.4, 0.4, 0.2])
+
+
+def test_one_component_is_that_of_the_last_class():
+    stream = three()
+    for i, learner in enumerate(play(NOCA(max_components=1), stream)):
+        assert learner.components_.tolist() == [stream.y[i]]
+
+
+def test_of_two_nearest_components_the_first_is_taken():
+    learner = NOCA(epsilon=3.0, rho=0.5, max_components=3)
+    learner.partial_fit([[0.0], [-1.0], [1.0]], ["a", "b", "b"], classes=["a", "b"])
+    learner.partial_fit([[0.0]], ["b"])
+    assert learner.means_[:, 0].tolist() == [0.0, -0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("classes", "first", "second"), [(["a", "b"], "b", "b"), (["a", "b", "c"], "a", "b")]
+)
+def test_of_equal_classes_the_positive_or_the_first_is_predicted(classes, first, second):
+    """Before anything is known, and at a point with two labels."""
+    for label in classes:
+        learner = NOCA(rho=0.0).partial_fit([[0.0]], [label], classes=classes)
+        assert learner.n_mistakes_ == (label != first)
+        assert learner.n_margin_errors_ == 0
+    learner = NOCA(rho=0.0).partial_fit([[0.0], [0.0]], classes[-2:], classes=classes)
+    assert learner.predict([[7.0]]) == [second]
+
+
+def assert_compiled_is_plain(learner, X, y, classes) -> None:
+    learner = clone(learner).partial_fit(X, y, classes=range(classes))
+    mixture = new_mixture(classes, X.shape[1], learner.max_components, learner.rho)
+    rows = examples.as_rows(X, examples.NO_TAIL)
+    labels, order = y.astype(np.int32), np.arange(y.size)
+    mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
+    assert mistakes == learner.n_mistakes_
+    for name, mine in mixture._asdict().items():
+        np.testing.assert_array_equal(mine, getattr(learner._mixture, name), err_msg=name)
+    logs = np.full((y.size, classes), np.nan)
+    class_logs.plain(rows, learner.weighting == "count", mixture, logs)
+    np.testing.assert_array_equal(learner._class_logs(X), logs)
+
+
+@every_form
+@settings(max_examples=20, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds())
+def test_compiled_is_plain_to_the_bit(form, stream, parameters):
+    assert_compiled_is_plain(NOCA(**parameters), form(stream.X), stream.y, stream.classes)
+
+
+# -------------------------------------------------------------------------------- what is promised
+@settings(max_examples=40, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds(most=[30]))
+def test_components_are_what_their_rows_are(stream, parameters):
+    parameters |= {"floor": 1e-8}
+    width = parameters["width"] or parameters["epsilon"] / 2
+    members: list[list[int]] = []
+    for i, learner in enumerate(play(NOCA(**parameters), stream)):
+        members += [[] for _ in range(len(learner.components_) - len(members))]
+        (grown,) = np.flatnonzero(sizes_of(learner) != [len(rows) for rows in members])
+        members[grown].append(i)
+    for k, rows in enumerate(members):
+        assert set(stream.y[rows]) == {learner.components_[k]}
+        mean = stream.X[rows].mean(axis=0)
+        squares = np.sum((stream.X[rows] - mean) ** 2, axis=0)
+        np.testing.assert_allclose(learner.means_[k], mean, **TOLERANCE)
+        np.testing.assert_allclose(
+            learner.variances_[k], (width**2 + squares) / len(rows), **TOLERANCE
+        )
+    expected = [len(rows) / len(stream.X) for rows in members]
+    if parameters["weighting"] == "equal":
+        expected = np.full(len(members), 1 / len(members))
+    np.testing.assert_allclose(learner.weights_, expected)
+
+
+def test_variances_stop_at_the_floor():
+    X = np.repeat([[0.0, 1.0], [9.0, 1.0]], 50, axis=0)
+    learner = NOCA(epsilon=2.0, width=0.8, floor=0.5, rho=0.0).fit(X, X[:, 0])
+    np.testing.assert_allclose(learner.variances_, 0.16)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    stream=streams(densities=[1.0]),
+    parameters=settings_of_all_kinds(),
+    scale=magnitudes(0.01, 100.0),
+    seed=seeds,
+)
+def test_shift_and_scale_of_the_data_change_nothing(stream, parameters, scale, seed):
+    if parameters["output"] == "density":
+        scale = 1.0  # densities are per unit of volume
+    trace = follow(stream, parameters)
+    assume(is_clear(trace, parameters["rho"]))
+    shift = scale * np.random.default_rng(seed).normal(scale=10.0, size=stream.X.shape[1])
+    moved = stream._replace(X=scale * stream.X + shift)
+    width = parameters["width"] and scale * parameters["width"]
+    one, other = NOCA(**parameters), NOCA(**parameters)
+    other.set_params(epsilon=scale * parameters["epsilon"], width=width)
+    for learner, (X, y, classes) in ((one, stream), (other, moved)):
+        learner.partial_fit(X, y, classes=range(classes))
+    np.testing.assert_array_equal(one.components_, other.components_)
+    np.testing.assert_allclose(scale * one.means_ + shift, other.means_, atol=1e-10 * scale)
+    np.testing.assert_allclose(scale**2 * one.variances_, other.variances_, rtol=1e-9)
+    assert (one.n_mistakes_, one.n_margin_errors_) == (other.n_mistakes_, other.n_margin_errors_)
+    assert one.rho_ == other.rho_
+    chances = one.predict_proba(stream.X), other.predict_proba(moved.X)
+    np.testing.assert_allclose(*chances, rtol=0, atol=1e-8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds(), rest=st.floats(0.01, 0.99))
+def test_margin_shrinks_with_each_error(stream, parameters, rest):
+    learner = NOCA(**parameters).partial_fit(stream.X, stream.y, classes=range(stream.classes))
+    expected = parameters["rho"] * parameters["tau"] ** learner.n_margin_errors_
+    assert learner.rho_ == pytest.approx(expected, rel=1e-12, abs=1e-300)
+    if learner.rho_ >= rest * parameters["rho"] > 0:
+        assert learner.n_margin_errors_ <= np.log(rest) / np.log(parameters["tau"]) + 1e-9
+
+
+# ------------------------------------------------------------------------------- calls and passes
+@every_form
+@settings(max_examples=25, deadline=None)
+@given(sizes=chunk_sizes(40), most=st.sampled_from([1, 4, 100]), seed=seeds)
+def test_any_chunking_is_one_pass(form, sizes, most, seed):
+    X, y, classes = three(rows=40, seed=seed)
+    expected = NOCA(max_components=most, shuffle=False, max_iter=1).fit(form(X), y)
+    learner = NOCA(max_components=most)
+    for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+        part = slice(start, start + size)
+        learner.partial_fit(form(X[part]), y[part], classes=range(classes))
+        learner = pickle.loads(pickle.dumps(learner))
+    assert_same(learner, expected)
+
+
+def test_passes_go_on_where_the_last_one_ended():
+    X, y, _ = three()
+    twice = NOCA(max_iter=2, shuffle=False).fit(X, y)
+    assert twice.n_iter_ == 2
+    assert_same(NOCA(shuffle=False).fit(X, y).partial_fit(X, y), twice)
+
+
+def test_fit_starts_anew():
+    X, y, _ = three()
+    learner = NOCA(shuffle=False).fit(-3 * X[:, :2], y > 0)
+    assert_same(learner.fit(X, y), NOCA(shuffle=False).fit(X, y))
+
+
+def test_random_state_gives_the_order():
+    X, y, _ = three()
+    one, same, other = (NOCA(random_state=seed, max_iter=3).fit(X, y) for seed in (1, 1, 2))
+    assert_same(one, same)
+    assert not np.array_equal(one.means_, other.means_)
+
+
+def test_interruptions_change_nothing(monkeypatch):
+    X, y, _ = three()
+    expected = NOCA(shuffle=False).fit(X, y)
+    monkeypatch.setattr(noca, "VALUES_PER_CALL", 7 * X.shape[1] * 100)
+    assert_same(NOCA(shuffle=False, verbose=1).fit(X, y), expected)
+
+
+# --------------------------------------------------------------------------------- forms of input
+def layouts():
+    X = three().X.astype(np.float32)  # values that both precisions have
+    wide = np.zeros((2 * X.shape[0], 2 * X.shape[1]))
+    wide[::2, ::2] = X
+    frozen = X.astype(float)
+    frozen.flags.writeable = False
+    frozen_csr = sparse.csr_matrix(frozen)
+    for array in (frozen_csr.data, frozen_csr.indices, frozen_csr.indptr):
+        array.flags.writeable = False
+    long = sparse.csr_matrix(frozen)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    return {
+        "float32": X,
+        "float32 CSR": sparse.csr_matrix(X),
+        "Fortran": np.asfortranarray(frozen),
+        "every other": wide[::2, ::2],
+        "read-only": frozen,
+        "read-only CSR": frozen_csr,
+        "64-bit CSR": long,
+        "CSC": sparse.csc_matrix(frozen),
+        "CSR array": sparse.csr_array(frozen),
+        "list": frozen.tolist(),
+    }
+
+
+@pytest.mark.parametrize("layout", layouts())
+def test_layout_makes_no_difference(layout):
+    X, y, _ = three()
+    X, given = X.astype(np.float32).astype(float), layouts()[layout]
+    expected = NOCA(shuffle=False).fit(X, y)
+    learner = NOCA(shuffle=False).fit(given, y)
+    assert_same(learner, expected)
+    assert_same(NOCA().partial_fit(given, y, classes=range(3)), expected)
+    np.testing.assert_array_equal(learner.predict_proba(given), expected.predict_proba(X))
+
+
+def repeated(X):
+    """A CSR matrix with each value in two halves, columns in reverse order."""
+    n, d = X.shape
+    values, columns = np.repeat(X[:, ::-1] / 2, 2, axis=1), np.repeat(np.arange(d)[::-1], 2)
+    parts = (values.ravel(), np.tile(columns, n), 2 * d * np.arange(n + 1))
+    return sparse.csr_matrix(parts, shape=X.shape)
+
+
+def test_repeated_entries_add_up():
+    X, y, _ = three()
+    expected = NOCA(shuffle=False).fit(X, y)
+    assert_same(NOCA(shuffle=False).fit(repeated(X), y), expected)
+    np.testing.assert_array_equal(expected.predict_proba(repeated(X)), expected.predict_proba(X))
+
+
+# ------------------------------------------------------------------------------------- predicting
+@settings(max_examples=30, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds(), far=magnitudes(1e-3, 1e6))
+def test_outputs_belong_together(stream, parameters, far):
+    labels = np.array(["a", "b", "c", "d"])[stream.y]
+    learner = NOCA(**parameters).partial_fit(
+        stream.X, labels, classes=["a", "b", "c", "d"][: stream.classes]
+    )
+    chances = learner.predict_proba(far * stream.X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
+    assert chances.min() >= 0.0
+    outputs = learner.decision_function(far * stream.X)
+    expected = chances[:, 1] - 0.5 if stream.classes == 2 else chances
+    np.testing.assert_array_equal(outputs, expected)
+    best = np.sort(chances, axis=1)
+    clear = best[:, -1] - best[:, -2] > 1e-12
+    predicted = learner.classes_[chances.argmax(axis=1)]
+    np.testing.assert_array_equal(learner.predict(far * stream.X)[clear], predicted[clear])
+
+
+@pytest.mark.parametrize("output", ["probability", "density"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_many_dimensions(output, epsilon, scale):
+    """Densities far from any number; warnings are errors here."""
+    random = np.random.default_rng(0)
+    X, y = scale * random.normal(size=(80, 784)), random.integers(3, size=80)
+    X[:, :3] += 10 * scale * np.eye(3)[y]
+    stream = Stream(X, y, 3)
+    parameters = NOCA(epsilon=epsilon, output=output, max_components=30).get_params()
+    for name in ("max_iter", "shuffle", "random_state", "verbose"):
+        del parameters[name]
+    trace = follow(stream, parameters)
+    learner = NOCA(**parameters).partial_fit(X, y, classes=range(3))
+    np.testing.assert_array_equal(learner.components_, trace.components.labels)
+    assert learner.n_margin_errors_ == trace.errors.sum()
+    assert learner.n_mistakes_ == np.sum(trace.predictions != y)
+    np.testing.assert_allclose(learner.means_, trace.components.means, rtol=1e-10)
+    np.testing.assert_allclose(learner.variances_, trace.components.variances, rtol=1e-10)
+    for far in (1.0, 1e3, 1e40, 1e200):
+        chances = learner.predict_proba(far * X)
+        assert np.isfinite(chances).all()
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
+        assert np.isfinite(learner.decision_function(far * X)).all()
+    assert np.isfinite(learner.rho_)
+
+
+def test_where_no_density_is_a_number_nothing_is_known():
+    learner = NOCA().fit([[0.0], [3.0]], [0, 1])
+    assert learner.predict_proba([[1e200]]).tolist() == [[0.5, 0.5]]
+    learner = NOCA().fit([[0.0], [3.0], [6.0]], ["a", "b", "c"])
+    np.testing.assert_allclose(learner.predict_proba([[1e200]]), 1 / 3)
+
+
+def test_infinite_densities_can_be_compared():
+    """They have more than 700 digits; once the wrong one is the larger."""
+    X = np.zeros((4, 300))
+    X[:, 0] = [0.0, 0.01, 0.0001, 0.0099]
+    learner = NOCA(output="density", rho=0.0, epsilon=2e-3, floor=1.0)
+    learner.partial_fit(X[:2], [0, 1], classes=[0, 1])
+    before = learner.n_margin_errors_
+    learner.partial_fit(X[2:3], [0])
+    assert learner.n_margin_errors_ == before
+    learner.partial_fit(X[3:4], [0])
+    assert learner.n_margin_errors_ == before + 1
+    assert_compiled_is_plain(learner, X, np.array([0, 1, 0, 0]), 2)
+
+
+def test_threads_can_predict_at_the_same_time():
+    X, y, _ = three(rows=2000, features=20)
+    learner = NOCA(epsilon=3.0).fit(X, y)
+    expected = learner.predict_proba(X)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: learner.predict_proba(X), range(12)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_predicts_from_memory_that_is_read_only(tmp_path):
+    X, y, _ = three()
+    learner = NOCA().fit(X, y)
+    joblib.dump(learner, tmp_path / "learner")
+    loaded = joblib.load(tmp_path / "learner", mmap_mode="r")
+    np.testing.assert_array_equal(loaded.predict_proba(X), learner.predict_proba(X))
+    assert_same(loaded, learner)
+
+
+def test_what_is_read_is_a_copy():
+    X, y, _ = three()
+    learner = NOCA().fit(X, y)
+    before = learner.predict_proba(X)
+    for name in ("components_", "means_", "variances_", "weights_"):
+        getattr(learner, name)[...] = 0
+    np.testing.assert_array_equal(learner.predict_proba(X), before)
+
+
+# ---------------------------------------------------------------------------------- memory, copies
+@every_form
+def test_memory_does_not_grow(form):
+    X, y, classes = three(rows=3000, features=5)
+    learner = NOCA(max_components=7).partial_fit(form(X[:1]), y[:1], classes=range(classes))
+    arrays, size = learner._mixture, len(pickle.dumps(learner))
+    for part in np.array_split(np.arange(1, 3000), 9):
+        learner.partial_fit(form(X[part]), y[part])
+    assert learner._mixture is arrays
+    assert len(learner.components_) == len(learner.means_) == 7
+    assert sum(array.nbytes for array in arrays) <= 8 * (7 * (2 * 5 + 5) + 5 + 3 + 4)
+    assert len(pickle.dumps(learner)) <= size + 16  # integers are longer when larger
+    assert sizes_of(learner).sum() == 3000
+
+
+def test_pickles_and_clones():
+    X, y, _ = three()
+    learner = NOCA(epsilon=0.7, max_components=9, random_state=3).fit(X, y)
+    copy = pickle.loads(pickle.dumps(learner))
+    assert_same(copy, learner)
+    assert_same(copy.partial_fit(X, y), learner.partial_fit(X, y))
+    fresh = clone(learner)
+    assert fresh.get_params() == learner.get_params()
+    assert not hasattr(fresh, "classes_")
+    assert_same(fresh.fit(X, y), clone(learner).fit(X, y))
+
+
+def test_parameters_can_change_on_a_stream():
+    """The margin of the start does not matter any more, the others do from now on."""
+    X, y, classes = three()
+    new = {"tau": 0.5, "epsilon": 0.4, "width": 0.3, "floor": 0.9, "weighting": "equal"}
+    learner = NOCA().partial_fit(X[:30], y[:30], classes=range(classes))
+    rho, errors = learner.rho_, learner.n_margin_errors_
+    learner.set_params(**new, rho=0.4).partial_fit(X[30:], y[30:])
+    assert learner.rho_ == pytest.approx(rho * 0.5 ** (learner.n_margin_errors_ - errors))
+    assert learner.variances_.min() >= (0.9 * 0.3) ** 2 - 1e-15
+    assert len(set(learner.weights_)) == 1
+    assert learner.get_params() == NOCA(**new, rho=0.4).get_params()
+
+
+# --------------------------------------------------------------------------------------- bad input
+GOOD = three(rows=12, features=4)
+
+
+def with_value(value):
+    bad = GOOD.X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+def corrupt(column):
+    bad = sparse.csr_matrix(GOOD.X)
+    bad.indices[3 * 4 + 1] = column
+    return bad
+
+
+@pytest.fixture
+def fitted():
+    return NOCA(max_components=8, random_state=0).fit(GOOD.X, GOOD.y)
+
+
+def assert_refused(learner, message, learn) -> None:
+    """An error that says so, for a new and for a fitted learner, and nothing else happens."""
+    new = clone(learner)
+    with pytest.raises((ValueError, TypeError), match=message):
+        learn(new)
+    assert sorted(vars(new)) == sorted(new.get_params())
+    before = pickle.loads(pickle.dumps(learner))
+    with pytest.raises((ValueError, TypeError), match=message):
+        learn(learner)
+    assert_same(learner, before)
+    assert learner.n_features_in_ == 4
+    assert learner.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (with_value(np.nan), r"contains NaN \(row 3, column 1\)"),
+        (with_value(np.inf), r"contains infinity \(row 3, column 1\)"),
+        (with_value(-np.inf), r"contains infinity \(row 3, column 1\)"),
+        (sparse.csr_matrix(with_value(np.nan)), r"contains NaN \(row 3, column 1\)"),
+        (with_value(1e200), r"too large to compute with \(row 3"),
+        (corrupt(99), r"not a valid CSR matrix: row 3 .* outside 0\.\.3"),
+        (corrupt(-1), r"not a valid CSR matrix: row 3 .* outside 0\.\.3"),
+        (GOOD.X[:, 0], "Expected 2D array"),
+        (GOOD.X * 1j, "Complex data not supported"),
+        (np.full((12, 4), "a"), "could not convert string to float"),
+    ],
+)
+def test_bad_rows(fitted, bad, message):
+    assert_refused(fitted, message, lambda learner: learner.fit(bad, GOOD.y))
+    assert_refused(
+        fitted, message, lambda learner: learner.partial_fit(bad, GOOD.y, classes=range(3))
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (GOOD.y[:-1], r"inconsistent numbers of samples: \[12, 11\]"),
+        (None, "y"),
+        (np.linspace(0.1, 0.9, 12), r"Unknown label type|not among the classes.*0\.1"),
+        (np.where(np.arange(12) == 5, np.nan, GOOD.y), r"NaN|nan.*\(row 5\)"),
+        (np.where(np.arange(12) == 5, np.inf, GOOD.y), r"infinity|inf.*\(row 5\)"),
+        (np.column_stack([GOOD.y, GOOD.y]), "y should be a 1d array"),
+    ],
+)
+def test_bad_labels(fitted, bad, message):
+    assert_refused(fitted, message, lambda learner: learner.fit(GOOD.X, bad))
+    assert_refused(
+        fitted, message, lambda learner: learner.partial_fit(GOOD.X, bad, classes=range(3))
+    )
+
+
+def test_classes(fitted):
+    ones = np.ones(12, dtype=int)
+    assert_refused(fitted, "only one class, 1;", lambda learner: learner.fit(GOOD.X, ones))
+    with pytest.raises(ValueError, match=r"at least two labels, got \[1\]"):
+        NOCA().partial_fit(GOOD.X, ones, classes=[1])
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        NOCA().partial_fit(GOOD.X, GOOD.y)
+    assert_refused(
+        fitted,
+        r"not among the classes \[0, 1, 2\]: 7 \(row 0\)",
+        lambda learner: learner.partial_fit(GOOD.X, 7 * ones, classes=range(3)),
+    )
+    before = pickle.loads(pickle.dumps(fitted))
+    with pytest.raises(ValueError, match=r"classes=\[0, 1\] is not the same"):
+        fitted.partial_fit(GOOD.X, GOOD.y, classes=[0, 1])
+    assert_same(fitted, before)
+
+
+@every_form
+def test_another_number_of_columns(fitted, form):
+    before, narrow = pickle.loads(pickle.dumps(fitted)), form(GOOD.X[:, :3])
+    message = "X has 3 features, but NOCA is expecting 4 features as input"
+    for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
+        with pytest.raises(ValueError, match=message):
+            method(narrow)
+    with pytest.raises(ValueError, match=message):
+        fitted.partial_fit(narrow, GOOD.y)
+    assert_same(fitted, before)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (with_value(np.nan), "contains NaN"),
+        (sparse.csr_matrix(with_value(np.inf)), "contains infinity"),
+        (corrupt(99), "not a valid CSR matrix: row 3"),
+        (corrupt(-1), "not a valid CSR matrix: row 3"),
+    ],
+)
+def test_bad_rows_to_predict(fitted, bad, message):
+    before = pickle.loads(pickle.dumps(fitted))
+    for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
+        with pytest.raises(ValueError, match=message):
+            method(bad)
+    assert_same(fitted, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("rho", bad) for bad in (-0.1, 0.6, np.nan, "a", None)),
+        *(("tau", bad) for bad in (0.0, 1.0, -1, np.nan, None)),
+        *(("epsilon", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, None)),
+        *(("width", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, "a")),
+        *(("floor", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, None)),
+        *(("weighting", bad) for bad in ("literal", None, 1)),
+        *(("output", bad) for bad in ("literal", None, 1)),
+        *(("max_components", bad) for bad in (0, -1, 2.5, None)),
+        *(("max_iter", bad) for bad in (0, 1.5, None)),
+        ("shuffle", "yes"),
+        ("random_state", "a"),
+        ("verbose", -1),
+    ],
+)
+def test_bad_parameters(fitted, name, value):
+    fitted.set_params(**{name: value})
+    message = f"The '{name}' parameter of NOCA must be "
+    before = pickle.loads(pickle.dumps(fitted))
+    for learn in (fitted.fit, fitted.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            learn(GOOD.X, GOOD.y)
+    before.set_params(weighting="count")
+    fitted.set_params(weighting="count")
+    assert_same(fitted, before)
+
+
+@pytest.mark.parametrize("size", [1e-49, 1e49])
+@pytest.mark.parametrize("length", [1e-50, 1e50])
+@pytest.mark.parametrize("output", ["probability", "density"])
+def test_extremes_that_are_allowed(size, length, output):
+    X = size * GOOD.X / np.linalg.norm(GOOD.X, axis=1, keepdims=True)
+    learner = NOCA(epsilon=length, width=length, floor=length, output=output).fit(X, GOOD.y)
+    assert np.isfinite(learner.predict_proba(X)).all()
+    assert np.isfinite(learner.variances_).all()
+    assert learner.variances_.min() > 0.0
+
+
+@pytest.mark.parametrize("most", [7, 9])
+def test_number_of_components_is_fixed_on_a_stream(fitted, most):
+    before = pickle.loads(pickle.dumps(fitted))
+    fitted.set_params(max_components=most)
+    with pytest.raises(ValueError, match="'max_components' parameter of NOCA cannot change"):
+        fitted.partial_fit(GOOD.X, GOOD.y)
+    assert_same(fitted, before)
+    fitted.fit(GOOD.X, GOOD.y)  # which starts anew
+    fitted.partial_fit(GOOD.X, GOOD.y)
+
+
+# ------------------------------------------------------------------------- scikit-learn, docstring
+@parametrize_with_checks([NOCA(), NOCA(max_components=5)])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_parameters_and_their_defaults_are_described():
+    text = sections(NOCA)["Parameters"]
+    entries = dict(re.findall(r"^(\w+) : .*default=(\S+)\n    \w", text, re.MULTILINE))
+    assert {name: eval(default) for name, default in entries.items()} == NOCA().get_params()
+
+
+def test_attributes_are_described():
+    learner = NOCA().fit([[0.0], [1.0]], [0, 1])
+    fitted = {name for name in dir(learner) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
+    heads = re.findall(r"^(\w[\w, ]*)(?: :.*)?$", sections(NOCA)["Attributes"], re.MULTILINE)
+    described = {name for head in heads for name in head.split(", ")}
+    assert fitted | {"feature_names_in_", "n_features_in_"} == described

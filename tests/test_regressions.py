@@ -1,0 +1,143 @@
+"""Rows far from the origin, interruptions, and searches that give up: what went wrong once."""
+
+import warnings
+
+import numpy as np
+import pytest
+from problems import separable
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from maxmargin import AMIRA, NORMA, PUMMA, BisectionPerceptron, certify
+
+RANDOM = np.random.default_rng(1)
+X = RANDOM.normal(size=(60, 4))
+y = np.where(X @ [1.0, 2.0, -1.0, 0.5] > 0.0, 1, -1)
+CURVED = np.where(X[:, 0] + X[:, 1] ** 2 > 1.0, 1, -1)
+
+
+# ------------------------------------------------------------------------- far from the origin
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("learner", [PUMMA(delta=0.05), AMIRA(intercept="pair")])
+@pytest.mark.parametrize("offset", [1e7, 1e9])
+def test_pairs_are_told_apart_wherever_they_are(form, learner, offset):
+    near = learner.set_params(random_state=0).fit(form(X), y)
+    updates, margin = near.n_updates_, near.certificate_.margin
+    far = learner.fit(form(X + offset), y)
+    assert far.n_updates_ == updates
+    assert far.certificate_.margin == pytest.approx(margin, rel=1e-3)
+    best = SVC(kernel="linear", C=1e8).fit(X, y)
+    assert far.certificate_.bound >= 0.999 / np.linalg.norm(best.coef_)
+
+
+def test_a_certificate_for_rows_far_away():
+    clf = SVC(kernel="linear", C=1e6).fit(X, y)
+    assert certify(clf, X, y).ratio > 0.98
+    shifted = SVC(kernel="linear", C=1e6).fit(X + 1e5, y)
+    assert certify(shifted, X + 1e5, y).bound >= certify(clf, X, y).margin
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("offset", [100.0, 1e5])
+def test_gaussian_kernels_do_not_see_where_the_rows_are(dtype, offset):
+    clf = PUMMA(delta=0.05, kernel="rbf", gamma=0.5, kernel_dtype=dtype, random_state=0)
+    near = clf.fit(X, CURVED).certificate_
+    far = clf.fit(X + offset, CURVED).certificate_
+    assert far.margin == pytest.approx(near.margin, rel=1e-4)
+    assert far.bound >= near.margin
+    assert far.ratio <= 1.0
+    assert clf.score(X + offset, CURVED) == 1.0
+
+
+def test_many_rows_far_away_are_computed_exactly_enough():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(5200, 2))
+    labels = (rows[:, 0] ** 2 + rows[:, 1] > 0.5).astype(int)
+    rows *= 50.0  # gamma times the squared norms is too much for float32
+    clf = AMIRA(kernel="rbf", gamma=0.5, max_iter=1).fit(rows, labels)
+    assert clf._model.kernel.dtype == np.float64
+
+
+def test_matrices_that_are_no_kernels_prove_nothing():
+    K = rbf_kernel(X) - 0.5
+    np.fill_diagonal(K, 0.6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf = AMIRA(kernel="precomputed", fit_intercept=False, max_iter=2, random_state=0)
+        clf.fit(K, y)
+    assert clf.certificate_.bound > 0.0
+    K[0] += 1.0
+    with pytest.raises(ValueError, match="symmetric"):
+        AMIRA(kernel="precomputed").fit(K, y)
+
+
+# -------------------------------------------------------------------------------- interruptions
+class Interrupting:
+    """A kernel that raises KeyboardInterrupt once, at a given call."""
+
+    def __init__(self, at):
+        self.at, self.calls = at, 0
+
+    def __call__(self, some, others):
+        self.calls += 1
+        if self.calls == self.at:
+            raise KeyboardInterrupt
+        return rbf_kernel(some, others)
+
+
+@pytest.mark.parametrize("at", [2, 5, 9])
+@pytest.mark.parametrize(
+    "learner",
+    [PUMMA(soft_margin=0.1), AMIRA(), NORMA(), BisectionPerceptron(soft_margin=0.1)],
+    ids=lambda each: type(each).__name__,
+)
+def test_ctrl_c_leaves_a_model_that_works(learner, at):
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(200, 3))
+    labels = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rows[:, 2] > 0.0, 1, -1)
+    before = learner.set_params(kernel=rbf_kernel, cache_size=0.05, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        before.set_params(max_iter=3).fit(rows, labels)
+    before.set_params(kernel=Interrupting(at), max_iter=50)
+    with pytest.raises(KeyboardInterrupt):
+        before.fit(rows, labels)
+    assert np.isfinite(before.decision_function(rows)).all()
+    assert before.certificate_.bound > 0.0
+    assert before.support_.size > 0
+
+
+# --------------------------------------------------------------------------------- giving up
+def test_bisection_finds_the_margin_or_says_that_it_did_not():
+    clf = BisectionPerceptron(precision=0.02, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clf.fit(X, y)
+    assert clf.converged_
+    hasty = BisectionPerceptron(precision=0.02, max_checks=2000, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="gave up"):
+        hasty.fit(X, y)
+    assert not hasty.converged_
+    assert clf.certificate_.margin >= hasty.certificate_.margin
+
+
+@pytest.mark.parametrize("p", [2.5, 4.0, 8.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_pumma_on_rows_that_cannot_be_separated(p, seed):
+    rows = [[0, 1], [1, 1], [1, 0], [0, 0], [0, 0], [0, 1], [1, 0]]
+    with pytest.warns(ConvergenceWarning):
+        clf = PUMMA(p=p, random_state=seed).fit(rows, [0, 0, 1, 0, 1, 1, 0])
+    assert np.isfinite(clf.coef_).all()
+    assert clf.certificate_.ratio == 0.0
+
+
+def test_a_negative_margin_never_converges():
+    rows, labels = separable(n=40, d=3)
+    labels[:10] *= -1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf = PUMMA(tol=1.0, max_iter=3, random_state=0).fit(rows, labels)
+    assert clf.certificate_.margin < 0.0
+    assert not clf.converged_
