@@ -105,7 +105,7 @@ def test_kkt_conditions_after_every_step(p, seed):
         if not updated:
             np.testing.assert_array_equal(w, before)
             continue
-        positive, negative = clf._model.pair.members[:, : X.shape[1]]
+        positive, negative = clf._model.pair.members[:2, : X.shape[1]]
         assert w @ positive + b == pytest.approx(1, abs=1e-9)
         assert w @ negative + b == pytest.approx(-1, abs=1e-9)
 
