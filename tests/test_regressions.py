@@ -141,3 +141,12 @@ def test_a_negative_margin_never_converges():
         clf = PUMMA(tol=1.0, max_iter=3, random_state=0).fit(rows, labels)
     assert clf.certificate_.margin < 0.0
     assert not clf.converged_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_predictions_do_not_follow_columns_that_are_not_there(kernel):
+    clf = AMIRA(kernel=kernel, random_state=0).fit(X, y)
+    damaged = sparse.csr_matrix(X)
+    damaged.indices[3] = 1000
+    with pytest.raises(ValueError, match=r"column outside 0\.\.3"):
+        clf.decision_function(damaged)

@@ -365,6 +365,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        examples.check_columns(X)
         scores = self._fitted_model().outputs(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 

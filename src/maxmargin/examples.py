@@ -86,6 +86,16 @@ def check_values(X: Any) -> float:
     return float(np.sqrt(largest))
 
 
+def check_columns(X: Any) -> None:
+    """Raise if a sparse matrix points outside its columns, which SciPy would follow."""
+    if not sparse.issparse(X) or X.indices.size == 0:
+        return
+    if not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(
+            f"Input X is not a valid CSR matrix: it has a column outside 0..{X.shape[1] - 1}."
+        )
+
+
 def largest_norm(X: Any, p: float) -> float:
     """The largest p-norm of a row."""
     if p == 2.0:
