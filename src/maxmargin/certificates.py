@@ -76,6 +76,29 @@ class Certificate:
         return cls(worst.margin, worst.bound, each)
 
 
+def hull_mixture(
+    coefs: np.ndarray, own: np.ndarray, intercept: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of rows whose sum is as long as the best margin at least, for each problem.
+
+    ``own`` says which rows are positive ones. Only coefficients with the sign of their rows count;
+    with an intercept both classes get mass 1/2, without one all rows together mass 1. The second
+    array says where there are such coefficients; elsewhere the first one is 0.
+    """
+    positive = np.where(own, np.maximum(coefs, 0.0), 0.0)
+    negative = np.where(own, 0.0, np.maximum(-coefs, 0.0))
+    masses = positive.sum(axis=1), negative.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if intercept:
+            proved = np.minimum(*masses) > 0.0
+            mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])
+        else:
+            proved = masses[0] + masses[1] > 0.0
+            mixture = (positive - negative) / (masses[0] + masses[1])[:, None]
+    mixture[~proved] = 0.0
+    return mixture, proved
+
+
 def geometric_margins(
     lowest: np.ndarray, weights: np.ndarray, width: int, p: float = 2.0
 ) -> np.ndarray:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.certificates import hull_mixture
 from maxmargin.core.loop import NO_ROWS, join_tallies, learn, new_tally
 from maxmargin.core.rows import Tail
 from maxmargin.kernelblock import Block
@@ -358,18 +359,7 @@ class KernelModel:
 
         Only coefficients with the sign of their rows count, so they may come from anywhere.
         """
-        own = self._is_own(labels)
-        positive = np.where(own, np.maximum(coefs, 0.0), 0.0)
-        negative = np.where(own, 0.0, np.maximum(-coefs, 0.0))
-        masses = positive.sum(axis=1), negative.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self._has_intercept():
-                proved = np.minimum(*masses) > 0.0
-                mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])
-            else:
-                proved = masses[0] + masses[1] > 0.0
-                mixture = (positive - negative) / (masses[0] + masses[1])[:, None]
-        mixture[~proved] = 0.0
+        mixture, proved = hull_mixture(coefs, self._is_own(labels), self._has_intercept())
         squares = self._quadratic(mixture, points, diagonal)
         return np.where(proved, np.sqrt(squares) * (1.0 + RELATIVE_SLACK), np.inf)
 

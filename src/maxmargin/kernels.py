@@ -53,7 +53,11 @@ class Kernel:
         return Points(X, np.concatenate([np.empty(0), *parts]))
 
     def _from_center(self, X: Any) -> Any:
-        return X if self.center is None or sparse.issparse(X) else X - self.center.astype(X.dtype)
+        if self.center is None:
+            return X
+        # Sparse rows after dense ones: a few at a time.
+        X = X.toarray() if sparse.issparse(X) else X
+        return np.subtract(X, self.center, dtype=np.promote_types(X.dtype, self.dtype))
 
     def most_rows(self, cache_bytes: float) -> int:
         """How many rows may have a Gram matrix of that size."""

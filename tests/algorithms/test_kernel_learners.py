@@ -612,7 +612,7 @@ BAD_KERNELS = {
         np.where(np.eye(ROWS) > 0, np.nan, GRAMS["rbf"]),
         r"NaN \(row 0, column 0\)",
     ),
-    "shape": (lambda a, b: (a @ b.T)[:, :1], X, r"shape \(60, 1\) .* must be \(60, 60\)"),
+    "shape": (lambda a, b: (a @ b.T)[:, :1], X, r"shape \(32, 1\) .* must be \(32, 32\)"),
     "NaN": (lambda a, b: np.where(a @ b.T > 1, np.nan, 1.0), X, "kernel returned NaN"),
     "infinity": (lambda a, b: np.where(a @ b.T > 1, np.inf, 1.0), X, "kernel returned .*infinity"),
 }
@@ -634,7 +634,7 @@ def test_other_norms(Learner, p):
 @pytest.mark.parametrize("labels", [2, 3])
 def test_bisection_with_a_linear_kernel_is_that_without(labels):
     classes = np.digitize((X**2).sum(axis=1), [1.0, 3.0][: labels - 1])
-    settings = {"soft_margin": 0.5, "random_state": 0}
+    settings = {"soft_margin": 0.5, "max_checks": 12_000, "random_state": 0}
     primal = BisectionPerceptron(**settings).fit(X, classes)
     for kernel, rows in ((lambda a, b: a @ b.T, X), ("precomputed", X @ X.T)):
         clf = BisectionPerceptron(kernel=kernel, **settings).fit(rows, classes)
@@ -678,7 +678,7 @@ def test_gamma_is_not_asked_of_kernels_without_it():
         AMIRA(kernel="precomputed").partial_fit(GRAMS["rbf"], y, classes=[-1, 1])
 
 
-@pytest.mark.parametrize("calls", [5, ROWS + 2, ROWS + 12])
+@pytest.mark.parametrize("calls", [1, 3, 8])
 @pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("learner", [AMIRA(), PUMMA()], ids=label)
 def test_a_kernel_that_fails_in_the_midst_of_a_fit(monkeypatch, learner, calls, warm_start):
@@ -696,7 +696,7 @@ def test_a_kernel_that_fails_in_the_midst_of_a_fit(monkeypatch, learner, calls, 
     assert memory(clf) == before
 
 
-@pytest.mark.parametrize("calls", [1, 10, 25, 50])
+@pytest.mark.parametrize("calls", [1, 4, 7, 10])
 @pytest.mark.parametrize(
     "learner", [AMIRA(), PUMMA(), Perceptron(average=True), NORMA()], ids=label
 )

@@ -23,7 +23,7 @@ from maxmargin.facts import Facts
 from maxmargin.progress import Advance, bar
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
-MOST_DOUBLINGS = 5
+MOST_DOUBLINGS = 3
 PASSES_PER_ROUND = 400
 
 

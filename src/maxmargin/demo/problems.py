@@ -103,8 +103,7 @@ def breast_cancer(max_iter: int = 100) -> Problem:
 def digits(max_iter: int = 100) -> Problem:
     about = (
         "Handwritten digits of 8 x 8 pixels, scaled to between 0 and 1: ten problems, one digit "
-        "against the rest. Margins are those of the weakest one; AMIRA's is that of all classes "
-        "together."
+        "against the rest. Margins are those of the weakest one."
     )
     X, X_test, y, y_test = _split(*load_digits(return_X_y=True))
     return Problem("Digits", about, X / 16.0, y, X_test / 16.0, y_test, max_iter=max_iter, ask=0.3)

@@ -22,6 +22,8 @@ from maxmargin.progress import Advance
 
 # The runs are measured each time the trials have grown by this factor.
 GROWTH = 1.2
+# How long a search for a margin may look for each of them: a demonstration should be short.
+PASSES_PER_ROUND = 200
 
 
 class Moment(NamedTuple):
@@ -110,6 +112,10 @@ def _train_one(name: str, problem: Problem) -> Outcome:
     clf = getattr(maxmargin, name)(**settings, max_iter=problem.max_iter, shuffle=False)
     if "intercept_scaling" in clf.get_params():
         clf.set_params(intercept_scaling=problem.radius)
+    if "multiclass" in clf.get_params():
+        clf.set_params(multiclass="ovr")  # margins that can be compared with those of the others
+    if "max_checks" in clf.get_params():
+        clf.set_params(max_checks=PASSES_PER_ROUND * len(problem.X))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the tables say it
         clone(clf).set_params(max_iter=1).fit(problem.X, problem.y)  # compile, or load
