@@ -1,4 +1,4 @@
-"""Rows far from the origin, interruptions, and searches that give up: what went wrong once."""
+"""Rows far from the origin, interruptions, damaged input, and searches that give up."""
 
 import warnings
 
