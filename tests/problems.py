@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import maxmargin
+from maxmargin.estimator import OnlineClassifier
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -113,9 +114,9 @@ def chunk_sizes(rows: int) -> st.SearchStrategy[list[int]]:
 
 
 def learner_classes() -> list[type]:
-    """The classes of all public learners that learn from streams."""
+    """The classes of all public learners of weights that learn from streams."""
     public = (getattr(maxmargin, name) for name in maxmargin.__all__)
-    classes = (one for one in public if isinstance(one, type) and hasattr(one, "fit"))
+    classes = (one for one in public if isinstance(one, type) and issubclass(one, OnlineClassifier))
     return [one for one in classes if hasattr(one(), "partial_fit")]
 
 

@@ -138,7 +138,7 @@ class KernelModel:
         kept = self.members >= 0
         self.numbers = np.union1d(np.flatnonzero(used), self.members[kept])
         self.members[kept] = np.searchsorted(self.numbers, self.members[kept])
-        self.supports = training.points.take(self.numbers)
+        self.supports = training.points.take(self.numbers).bare()
         self.labels = training.labels[self.numbers]
         self.diagonal = training.diagonal[self.numbers]
         self.coefs = training.coefs[:, self.numbers]

@@ -52,6 +52,22 @@ class Kernel:
         ]
         return Points(X, np.concatenate([np.empty(0), *parts]))
 
+    def kept(self, points: Points, most_bytes: float) -> Points:
+        """The same rows with what products are made of, if that is small enough to be kept."""
+        if callable(self.name) or sparse.issparse(points.X) or self._is_ready(points.X):
+            return points
+        if points.X.size * np.dtype(self.dtype).itemsize > most_bytes:
+            return points
+        return Points(points.X, points.squares, self._factors(points.X))
+
+    def _is_ready(self, X: np.ndarray) -> bool:
+        return self.name != "rbf" and X.dtype == self.dtype and X.flags.c_contiguous
+
+    def _factors(self, X: Any) -> Any:
+        """What products are made of."""
+        X = self._from_center(X) if self.name == "rbf" else X
+        return X if sparse.issparse(X) else as_type(X, self.dtype)
+
     def _from_center(self, X: Any) -> Any:
         if self.center is None:
             return X
@@ -85,20 +101,21 @@ class Kernel:
         """The matrix of kernel values, one row for each of ``some``."""
         if callable(self.name):
             return self._called(some.X, others.X)
+        left = self._factors(some.X) if some.factors is None else some.factors
+        right = self._factors(others.X) if others.factors is None else others.factors
+        values = products(left, right, self.dtype)
         if self.name == "rbf":
-            values = products(self._from_center(some.X), self._from_center(others.X), self.dtype)
             assert some.squares is not None
             assert others.squares is not None
-            left, right = self.gamma * some.squares, self.gamma * others.squares
+            own = (self.gamma * some.squares).astype(self.dtype)
+            other = (self.gamma * others.squares).astype(self.dtype)
             for piece, rows in _pieces(values):
                 piece *= 2.0 * self.gamma
-                piece -= left[rows, None].astype(self.dtype)
-                piece -= right.astype(self.dtype)
+                piece -= own[rows, None]
+                piece -= other
                 np.minimum(piece, 0.0, out=piece)  # rounding, for equal rows
                 np.exp(piece, out=piece)
-            return values
-        values = products(some.X, others.X, self.dtype)
-        if self.name == "poly":
+        elif self.name == "poly":
             for piece, _ in _pieces(values):
                 piece *= self.gamma
                 piece += self.coef0
@@ -156,6 +173,9 @@ class Precomputed:
     def forget(self) -> None:
         self._matrix = None
 
+    def kept(self, points: Points, most_bytes: float) -> Points:
+        return points
+
     def most_rows(self, cache_bytes: float) -> int:
         return self._matrix.shape[0]  # it is there already
 
@@ -179,18 +199,26 @@ class Precomputed:
 
 
 class Points:
-    """Rows, and their squared norms where the kernel needs them."""
+    """Rows, their squared norms where the kernel needs them, and perhaps factors of products."""
 
-    def __init__(self, X: Any, squares: np.ndarray | None = None) -> None:
+    def __init__(
+        self, X: Any, squares: np.ndarray | None = None, factors: np.ndarray | None = None
+    ) -> None:
         self.X = X
         self.squares = squares
+        self.factors = factors
 
     def size(self) -> int:
         return self.X.shape[0]
 
     def take(self, which: Any) -> Points:
         """Some of the rows, by numbers or a slice."""
-        return Points(self.X[which], None if self.squares is None else self.squares[which])
+        parts = (None if part is None else part[which] for part in (self.squares, self.factors))
+        return Points(self.X[which], *parts)
+
+    def bare(self) -> Points:
+        """The same without factors."""
+        return Points(self.X, self.squares)
 
     def small_groups(self) -> list[Any]:
         return [self.X[start : start + 32] for start in range(0, self.size(), 32)]

@@ -17,7 +17,7 @@ from maxmargin.kernels import Points, finite_diagonal
 from maxmargin.spaces.gram import add_weighted
 
 # Rows that are learnt from in one go where the Gram matrix of all that are due is too large.
-BLOCK = 512
+BLOCK = 256
 # Changed rows are multiplied with all training rows when there are so many of them.
 MOST_WAITING = 512
 # Training rows that are multiplied in one go.
@@ -36,7 +36,7 @@ class Training:
     """
 
     def __init__(self, model: Any, points: Points) -> None:
-        self.model, self.points = model, points
+        self.model, self.points = model, model.kernel.kept(points, model.cache_bytes)
         size, problems = points.size(), model.problems()
         self.diagonal = finite_diagonal(model.kernel, points) + model.shift + model.ridge
         self.labels = np.zeros(size, dtype=np.int32)
