@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
@@ -151,16 +150,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X = examples.check_X(self, X, reset=True)
         y = examples.check_y(y, X.shape[0])
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        examples.check_labels(y)
         radius = examples.check_values(X)
-        classes = np.unique(y)
-        if classes.size < 2:
-            raise ValueError(
-                f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
-                "least two."
-            )
+        classes = examples.classes_of(y)
         private = X.shape[0] if self.soft_margin > 0.0 else 0
         if self.intercept_scaling == "max":
             radius = radius_of(self, X)

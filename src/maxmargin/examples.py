@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX, first_unusable
@@ -126,6 +128,24 @@ def _what_is_wrong(X: Any, i: int) -> str:
         f"{size:.3g}): norms must be 0 or between {SMALLEST_XX**0.5:.0e} and "
         f"{LARGEST_XX**0.5:.0e}. Rescale the features."
     )
+
+
+def check_labels(y: np.ndarray) -> None:
+    """Raise if ``y`` are no class labels."""
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+
+
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """The labels that occur, sorted; at least two."""
+    classes = np.unique(y)
+    if classes.size < 2:
+        raise ValueError(
+            f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
+            "least two."
+        )
+    return classes
 
 
 def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
@@ -176,16 +175,9 @@ class NOCA(ClassifierMixin, BaseEstimator):
         self._validate_params()
         X = examples.check_X(self, X, reset=True)
         y = examples.check_y(y, X.shape[0])
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        examples.check_labels(y)
         examples.check_values(X)
-        classes = np.unique(y)
-        if classes.size < 2:
-            raise ValueError(
-                f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
-                "least two."
-            )
+        classes = examples.classes_of(y)
         self._start(classes, X.shape[1])
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         order = np.arange(X.shape[0], dtype=np.int64)
