@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import (
+    budgets,
     cold_start,
     dense_pass,
+    endless,
     k_best,
     memory,
     mnist,
@@ -44,6 +46,8 @@ BENCHMARKS = {
         usps,
         mnist,
         noca,
+        budgets,
+        endless,
     )
 }
 

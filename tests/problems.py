@@ -114,10 +114,10 @@ def chunk_sizes(rows: int) -> st.SearchStrategy[list[int]]:
 
 
 def learner_classes() -> list[type]:
-    """The classes of all public learners of weights that learn from streams."""
+    """The classes of all public learners of weights of features that learn from streams."""
     public = (getattr(maxmargin, name) for name in maxmargin.__all__)
     classes = (one for one in public if isinstance(one, type) and issubclass(one, OnlineClassifier))
-    return [one for one in classes if hasattr(one(), "partial_fit")]
+    return [one for one in classes if hasattr(one(), "partial_fit") and one.kernel == "linear"]
 
 
 def with_intercept(learner: Any, scaling: Any) -> Any:

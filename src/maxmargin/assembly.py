@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin import examples
+from maxmargin.budgetmodel import BudgetModel
 from maxmargin.core.rows import Tail
 from maxmargin.kernelkinds import JointKernelModel, PairKernelModel
 from maxmargin.kernelmodel import KernelModel
@@ -44,9 +45,18 @@ def assemble(
     if joint and clf.multiclass == "k-best":
         most = clf.k or problems - 1
     average = bool(getattr(clf, "average", False))
+    keeper = clf._keeper()
     p = getattr(clf, "p", 2.0)
     if joint and p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 unless multiclass='ovr', got {p!r}.")
+    if keeper is not None:
+        if in_pairs or average or p != 2.0:
+            name = "intercept" if in_pairs else "average" if average else "p"
+            raise ValueError(
+                f"The '{name}' parameter cannot be {getattr(clf, name)!r} on a budget."
+            )
+        kernel = kernel_for(clf, X, whole, keeper.exact)
+        return BudgetModel(problems, width, tail, kernel, clf.cache_size, clf.budget, keeper)
     if clf.kernel == "linear":
         if joint:
             return JointModel(problems, width, private, tail, most, average)
@@ -64,8 +74,8 @@ def assemble(
     return kind(problems, width, tail, kernel, clf.cache_size, average, smallest)
 
 
-def kernel_for(clf: Any, X: Any, whole: bool) -> Kernel | Precomputed:
-    """The kernel that ``clf`` asks for."""
+def kernel_for(clf: Any, X: Any, whole: bool, exact: bool = False) -> Kernel | Precomputed:
+    """The kernel that ``clf`` asks for; ``exact`` makes float64 of "auto"."""
     if clf.kernel == "precomputed":
         return Precomputed()
     gamma = clf.gamma
@@ -82,6 +92,8 @@ def kernel_for(clf: Any, X: Any, whole: bool) -> Kernel | Precomputed:
 
     if clf.kernel_dtype != "auto":
         return kernel_in(np.dtype(clf.kernel_dtype))
+    if exact:
+        return kernel_in(np.float64)
     kernel = kernel_in(np.float32)
     if not whole:  # the dtype of the rows alone decides, not what the first of them are like
         return kernel if X.dtype == np.float32 else kernel_in(np.float64)

@@ -24,11 +24,12 @@ from maxmargin.certificates import Certificate
 from maxmargin.core.rows import Tail
 from maxmargin.facts import Facts
 from maxmargin.guard import keeps_state_on_error
+from maxmargin.keepers import ON_FULL, Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
 from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
-from maxmargin.shareddocs import MULTICLASS, SHARED_PARAMETERS
+from maxmargin.shareddocs import BUDGET, MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
@@ -40,7 +41,15 @@ VALUES_PER_CALL = 2**24
 STRUCTURAL = (
     *("fit_intercept", "intercept_scaling", "soft_margin", "p", "intercept", "average"),
     *("kernel", "gamma", "degree", "coef0", "kernel_dtype", "multiclass", "k"),
+    *("budget", "on_full", "threshold", "plus"),
 )
+
+
+# Of learners that can work on a budget.
+BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
+    "budget": [Interval(Integral, 1, None, closed="left"), None],
+    "on_full": [StrOptions(set(ON_FULL))],
+}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,10 +101,16 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
-            shared = SHARED_PARAMETERS.format(max_iter=cls.max_iter)
+            shared = SHARED_PARAMETERS.format(
+                max_iter=cls.max_iter,
+                fit_intercept=cls.fit_intercept,
+                kernel=f'"{cls.kernel}"',
+                gamma=f'"{cls.gamma}"',
+            )
             if "intercept_scaling" not in cls._parameter_constraints:
                 shared = re.sub(r"    intercept_scaling : (.*\n)+?(?=    \w+ : )", "", shared)
             cls.__doc__ = cls.__doc__.replace("<multiclass>", MULTICLASS)
+            cls.__doc__ = cls.__doc__.replace("<budget>", BUDGET)
             cls.__doc__ = cls.__doc__.replace("<shared>", shared)
 
     # ------------------------------------------------------------------------ for the subclasses
@@ -115,6 +130,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def _smallest_coefficient(self) -> float:
         """Supports with smaller coefficients are dropped."""
         return 0.0
+
+    def _keeper(self) -> Keeper | None:
+        """What to do when all that a budget allows is stored; None for no limit."""
+        if getattr(self, "budget", None) is None:
+            return None
+        return new_keeper(self.on_full, self.random_state)
 
     def _new_model(self, X: Any, problems: int, private: int, tail: Tail, whole: bool) -> Model:
         """The model at w = 0 that the rule works on."""

@@ -72,16 +72,20 @@ class KernelModel:
         self.scalars.next_mark = np.iinfo(np.int64).max  # no snapshots: coefficients tell all
         # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
         self.members = np.empty((0, 2), dtype=np.int64)
+        self.next_mark = 1
+        self.training: Training | None = None
+        self._bounds: np.ndarray | None = None
+        self._begin_without_supports()
+
+    def _begin_without_supports(self) -> None:
+        problems = self.problems()
         self.supports: Points | None = None
         self.numbers = np.empty(0, dtype=np.int64)
         self.labels = np.empty(0, dtype=np.int32)
         self.diagonal = np.empty(0)
         self.coefs = np.empty((problems, 0))
         self.marks = np.empty((2, problems, 0))  # coefficients at the last two snapshots
-        self.averages = np.empty((problems if average else 0, 0))
-        self.next_mark = 1
-        self.training: Training | None = None
-        self._bounds: np.ndarray | None = None
+        self.averages = np.empty((problems if self.average else 0, 0))
 
     def space_over(self, linear: LinearSpace, numbers: np.ndarray) -> Any:
         """The space that the loop runs on, given the places of the members."""

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core.bridge import Compiled
+
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 
 # Rows of a sparse matrix are made dense so many numbers at a time, never more.
 MOST_DENSE_VALUES = 2**22
 # Functions are applied to pieces of a matrix that stay in the cache.
-VALUES_PER_PIECE = 2**16
+VALUES_PER_PIECE = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,17 +79,22 @@ class Kernel:
 
     def most_rows(self, cache_bytes: float) -> int:
         """How many rows may have a Gram matrix of that size."""
-        return int(np.sqrt(cache_bytes / np.dtype(self._value_type()).itemsize))
+        return int(np.sqrt(cache_bytes / np.dtype(self.value_type()).itemsize))
 
     def rounding(self, points: Points) -> float:
         """How exact kernel values between these rows are, relative to the largest."""
-        eps = float(np.finfo(self._value_type()).eps)
+        eps = float(np.finfo(self.value_type()).eps)
         if self.name == "rbf":
             assert points.squares is not None
             return eps * (8.0 + 2.0 * self.gamma * points.squares.max(initial=0.0))
         return eps * (8.0 + self.degree)
 
-    def _value_type(self) -> Any:
+    def may_fail(self) -> bool:
+        """Is it somebody else's code?"""
+        return callable(self.name)
+
+    def value_type(self) -> Any:
+        """The data type of kernel values."""
         return np.float64 if callable(self.name) else self.dtype
 
     def new_points(self, X: Any) -> Points:
@@ -97,23 +104,20 @@ class Kernel:
     def forget(self) -> None:
         """Let go of the training rows."""
 
-    def between(self, some: Points, others: Points) -> np.ndarray:
-        """The matrix of kernel values, one row for each of ``some``."""
+    def between(self, some: Points, others: Points, out: np.ndarray | None = None) -> np.ndarray:
+        """The matrix of kernel values, one row for each of ``some``; in ``out`` if possible."""
         if callable(self.name):
             return self._called(some.X, others.X)
         left = self._factors(some.X) if some.factors is None else some.factors
         right = self._factors(others.X) if others.factors is None else others.factors
-        values = products(left, right, self.dtype)
+        values = products(left, right, self.dtype, out)
         if self.name == "rbf":
             assert some.squares is not None
             assert others.squares is not None
             own = (self.gamma * some.squares).astype(self.dtype)
             other = (self.gamma * others.squares).astype(self.dtype)
             for piece, rows in _pieces(values):
-                piece *= 2.0 * self.gamma
-                piece -= own[rows, None]
-                piece -= other
-                np.minimum(piece, 0.0, out=piece)  # rounding, for equal rows
+                turn_into_exponents(piece, self.dtype(2.0 * self.gamma), own[rows], other)
                 np.exp(piece, out=piece)
         elif self.name == "poly":
             for piece, _ in _pieces(values):
@@ -179,14 +183,23 @@ class Precomputed:
     def most_rows(self, cache_bytes: float) -> int:
         return self._matrix.shape[0]  # it is there already
 
+    def may_fail(self) -> bool:
+        return False
+
+    def value_type(self) -> Any:
+        return self._matrix.dtype
+
     def rounding(self, points: Points) -> float:
         return 8.0 * float(np.finfo(self._matrix.dtype).eps)
 
-    def between(self, some: Points, others: Points) -> np.ndarray:
+    def between(self, some: Points, others: Points, out: np.ndarray | None = None) -> np.ndarray:
         if others.X.ndim == 2:  # new rows: their kernel values with all training rows
             return np.ascontiguousarray(others.X[:, some.X].T)
-        if some.size() == others.size() == self._matrix.shape[0]:
-            return np.ascontiguousarray(self._matrix)
+        everyone = np.arange(self._matrix.shape[0])
+        if np.array_equal(some.X, everyone) and np.array_equal(others.X, everyone):
+            values = np.ascontiguousarray(self._matrix).view()
+            values.flags.writeable = False  # it may be the user's own
+            return values
         return self._matrix[np.ix_(some.X, others.X)]
 
     def new_points(self, X: Any) -> Points:
@@ -229,6 +242,40 @@ class Points:
             return mine.shape == their.shape and (mine != their).nnz == 0
         return np.array_equal(self.X, others.X)
 
+    def room(self, size: int) -> Points:
+        """Room for so many rows like these."""
+        if sparse.issparse(self.X):
+            X = sparse.csr_matrix((size, self.X.shape[1]), dtype=self.X.dtype)
+        else:
+            X = np.zeros((size, *self.X.shape[1:]), self.X.dtype)
+        squares = None if self.squares is None else np.zeros(size)
+        factors = self.factors
+        if factors is not None:
+            factors = np.zeros((size, factors.shape[1]), factors.dtype)
+        return Points(X, squares, factors)
+
+    def laid_out_like(self, others: Points) -> Points:
+        """The same rows, sparse or dense as ``others`` are."""
+        if sparse.issparse(self.X) == sparse.issparse(others.X):
+            return self
+        dense = sparse.issparse(self.X)
+        return Points(self.X.toarray() if dense else sparse.csr_matrix(self.X), self.squares)
+
+    def put(self, places: np.ndarray, others: Points, which: np.ndarray) -> None:
+        """Replace the rows at ``places`` by rows of ``others``, which are laid out alike."""
+        if sparse.issparse(self.X):
+            source = np.arange(self.size())
+            source[places] = self.size() + which
+            self.X = sparse.vstack([self.X, others.X], "csr")[source]
+        else:
+            self.X = self.X.astype(np.promote_types(self.X.dtype, others.X.dtype), copy=False)
+            self.X[places] = others.X[which]
+        if self.squares is not None and others.squares is not None:
+            self.squares[places] = others.squares[which]
+        if self.factors is not None:
+            factors = others.X if others.factors is None else others.factors
+            self.factors[places] = factors[which]
+
     def followed_by(self, others: Points) -> Points:
         if self.size() == 0:
             return others
@@ -256,18 +303,27 @@ def finite_diagonal(kernel: Kernel | Precomputed, points: Points) -> np.ndarray:
     return diagonal
 
 
-def products(some: Any, others: Any, dtype: Any) -> np.ndarray:
-    """``some @ others.T`` as a dense array of ``dtype``."""
+def products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """``some @ others.T`` as a dense array of ``dtype``; of two dense arrays, in ``out``."""
     if not sparse.issparse(some):
         if sparse.issparse(others):
             return np.ascontiguousarray(products(others, some, dtype).T)
-        return as_type(some, dtype) @ as_type(others, dtype).T
+        return np.matmul(as_type(some, dtype), as_type(others, dtype).T, out=out)
     result = np.empty((some.shape[0], others.shape[0]), dtype)
     step = max(1, MOST_DENSE_VALUES // max(1, some.shape[1]))
     for start in range(0, some.shape[0], step):
         few = some[start : start + step].toarray().astype(dtype, copy=False)
         result[start : start + step] = (others @ few.T).T
     return result
+
+
+@Compiled
+def turn_into_exponents(products, factor, own, other):  # type: ignore[no-untyped-def]
+    """``factor * products - own - other``; above 0 is only rounding, of equal rows."""
+    for r in range(products.shape[0]):
+        for k in range(products.shape[1]):
+            exponent = factor * products[r, k] - own[r] - other[k]
+            products[r, k] = min(exponent, products.dtype.type(0.0))
 
 
 def as_type(X: np.ndarray, dtype: Any) -> np.ndarray:

@@ -8,8 +8,17 @@ multiclass : {"ovr", "1-best"}, default="ovr"
         weight vector per class, all learnt together from the lead of a row's class over its highest
         rival."""
 
+BUDGET = """\
+budget : int, default=None
+        With a kernel: how many rows are kept at most, for each problem. Memory is then allocated
+        once and does not grow; several classes are learnt one-vs-rest. See `docs/budgets.md`.
+    on_full : {"oldest", "random", "project"}, default="oldest"
+        What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
+        row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
+        projected onto the span of those that are kept, as in `Projectron`."""
+
 SHARED_PARAMETERS = """\
-fit_intercept : bool, default=True
+fit_intercept : bool, default={fit_intercept}
         Learn an intercept, unless said otherwise as the weight of one more coordinate that every
         example has.
     intercept_scaling : float or "max", default=1.0
@@ -21,11 +30,11 @@ fit_intercept : bool, default=True
         its own, sqrt(lambda), which makes any data separable; margins and certificates are about
         the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
         takes each row for a new one.
-    kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default="linear"
+    kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default={kernel}
         As in `sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
         "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
         with all training rows. A callable gets two arrays of rows.
-    gamma : {{"scale", "auto"}} or float, default="scale"
+    gamma : {{"scale", "auto"}} or float, default={gamma}
         For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
         is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only.
     degree : int, default=3

@@ -12,12 +12,14 @@ from common.estimators import (
     every_estimator,
     every_settling_estimator,
     memory,
+    weights_of,
 )
 from problems import overlapping, separable, three_classes
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import maxmargin
+import maxmargin.budgetmodel
 import maxmargin.estimator
 from maxmargin import ROMMA, Perceptron
 
@@ -47,7 +49,7 @@ def test_same_seed_same_model(Estimator, data):
 @every_estimator
 def test_other_seed_other_order(Estimator):
     first, second = (Estimator(max_iter=1, random_state=seed).fit(X, y) for seed in (0, 1))
-    assert not np.array_equal(first.coef_, second.coef_)
+    assert not np.array_equal(weights_of(first), weights_of(second))
 
 
 @every_estimator
@@ -94,12 +96,12 @@ def test_quiet_pass_ends_the_fit(Estimator):
     learner = Estimator(max_iter=100_000, random_state=0, warm_start=True).fit(X, y)
     assert learner.converged_ is True
     assert learner.n_iter_ < learner.max_iter
-    updates, weights = learner.n_updates_, learner.coef_
+    updates, weights = learner.n_updates_, weights_of(learner)
     learner.fit(X, y)
     assert learner.n_iter_ == 1
     assert learner.converged_ is True
     assert learner.n_updates_ == updates
-    np.testing.assert_array_equal(learner.coef_, weights)
+    np.testing.assert_array_equal(weights_of(learner), weights)
 
 
 # --------------------------------------------------------------------------------------- warnings
@@ -149,7 +151,8 @@ def test_interrupted_fit_keeps_what_was_learnt(Estimator, monkeypatch):
         present(*args)
 
     learner = Estimator(max_iter=9, shuffle=False)
-    monkeypatch.setattr(maxmargin.models, "present", interrupted_in_the_third_pass)
+    for module in (maxmargin.models, maxmargin.budgetmodel):
+        monkeypatch.setattr(module, "present", interrupted_in_the_third_pass)
     with pytest.raises(KeyboardInterrupt):
         learner.fit(X, y)
     monkeypatch.undo()

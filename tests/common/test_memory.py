@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from common.estimators import every_estimator
+from common.estimators import every_linear_estimator
 from problems import three_classes
 from scipy import sparse
 
@@ -35,7 +35,7 @@ def stored(X) -> int:
     return X.nbytes
 
 
-@every_estimator
+@every_linear_estimator
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
 def test_fit_copies_no_rows(Estimator, convert):
     X, y = three_classes(n=ROWS, d=FEATURES)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from common.estimators import every_estimator
+from common.estimators import every_estimator, every_linear_estimator
 from problems import overlapping, three_classes
 from scipy import sparse
 
@@ -11,7 +11,7 @@ def blank(Estimator, classes):
     return learner.partial_fit(np.zeros((1, 2)), classes[:1], classes=classes)
 
 
-@every_estimator
+@every_linear_estimator
 @pytest.mark.parametrize(
     ("classes", "winner"), [(["left", "right"], "right"), (["a", "b", "c"], "a")]
 )
@@ -22,14 +22,14 @@ def test_ties(Estimator, classes, winner):
     assert learner.predict([[1.0, 2.0], [-3.0, 0.0]]).tolist() == [winner] * 2
 
 
-@every_estimator
+@every_linear_estimator
 def test_zero_row_is_a_mistake_and_no_update(Estimator):
     learner = blank(Estimator, [0, 1])
     assert learner.n_mistakes_ == 1
     assert learner.n_updates_ == 0
 
 
-@every_estimator
+@every_linear_estimator
 @pytest.mark.parametrize("labels", [[5, 9], ["no", "yes"], [False, True]])
 def test_two_classes(Estimator, labels):
     X, y = overlapping(n=30)
@@ -44,7 +44,7 @@ def test_two_classes(Estimator, labels):
     assert learner.predict(X).tolist() == np.where(scores >= 0, labels[1], labels[0]).tolist()
 
 
-@every_estimator
+@every_linear_estimator
 def test_three_classes(Estimator):
     X, y = three_classes(n=30)
     names = np.array(["red", "green", "blue"])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
@@ -53,6 +53,7 @@ class AMIRA(OnlineClassifier):
         How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
         with them several classes are always learnt one-vs-rest.
+    <budget>
     <shared>
 
     Notes
@@ -83,6 +84,8 @@ class AMIRA(OnlineClassifier):
     multiclass: str = "k-best"
     k: int | None = None
     intercept: str = "coordinate"
+    budget: int | None = None
+    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="(1−ε)/(2−ε) of the margin",
@@ -92,6 +95,7 @@ class AMIRA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "multiclass": [StrOptions({"k-best", "1-best", "ovr"})],
         "k": [Interval(Integral, 1, None, closed="left"), None],

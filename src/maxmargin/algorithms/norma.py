@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
 
 
@@ -56,6 +56,7 @@ class NORMA(OnlineClassifier):
         With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
         that is ever dropped changes the output by at most ``truncation / decay * max K(x, x)``,
         the sum of a geometric series.
+    <budget>
     <shared>
 
     Notes
@@ -83,6 +84,8 @@ class NORMA(OnlineClassifier):
     p: float | str = 2.0
     truncation: float = 1e-6
     max_iter: int = 20
+    budget: int | None = None
+    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="bounded mistakes on moving targets",
@@ -92,6 +95,7 @@ class NORMA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
         "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
@@ -49,6 +49,7 @@ class PassiveAggressive(OnlineClassifier):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         How C limits the step: PA-I or PA-II.
     <multiclass>
+    <budget>
     <shared>
 
     Notes
@@ -72,6 +73,8 @@ class PassiveAggressive(OnlineClassifier):
     C: float | None = None
     loss: str = "hinge"
     multiclass: str = "ovr"
+    budget: int | None = None
+    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="bounded losses",
@@ -81,6 +84,7 @@ class PassiveAggressive(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         "multiclass": [StrOptions({"ovr", "1-best"})],

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
 
 
@@ -49,6 +49,7 @@ class Pegasos(OnlineClassifier):
         Strength of the regularisation.
     project : bool, default=False
         Project onto the ball that is known to hold the optimum.
+    <budget>
     <shared>
 
     Notes
@@ -72,6 +73,8 @@ class Pegasos(OnlineClassifier):
     lambda_: float = 1e-4
     project: bool = False
     max_iter: int = 20
+    budget: int | None = None
+    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="regret O(ln T / λT)",
@@ -81,6 +84,7 @@ class Pegasos(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
         "lambda_": [Interval(Real, 0, None, closed="neither")],
         "project": ["boolean"],
     }

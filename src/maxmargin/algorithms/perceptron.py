@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.assembly import Model
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
 
 
@@ -50,6 +50,7 @@ class Perceptron(OnlineClassifier):
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <multiclass>
+    <budget>
     <shared>
 
     Notes
@@ -77,6 +78,8 @@ class Perceptron(OnlineClassifier):
     p: float | str = 2.0
     average: bool = False
     multiclass: str = "ovr"
+    budget: int | None = None
+    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="any direction that separates; up to 1/2 of the margin with `margin`",
@@ -86,6 +89,7 @@ class Perceptron(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
         "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "margin": [Interval(Real, 0, None, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import best_gap, error_bound
 from maxmargin.core.rule import rule
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
 
 
@@ -52,6 +52,7 @@ class TrackingALMA(OnlineClassifier):
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
+    <budget>
     <shared>
 
     Notes
@@ -76,6 +77,8 @@ class TrackingALMA(OnlineClassifier):
     margin: float = 1.0
     p: float | str = 2.0
     max_iter: int = 20
+    budget: int | None = None
+    on_full: str = "oldest"
 
     facts = Facts(
         guarantee="bounded mistakes on moving targets",
@@ -85,6 +88,7 @@ class TrackingALMA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
         "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "radius": [Interval(Real, 0, None, closed="right")],

@@ -69,12 +69,13 @@ class Outcome:
 
 
 def all_learners() -> list[str]:
-    """The names of all public learners."""
+    """The names of all public learners of hyperplanes, whose margins can be compared."""
     public = ((name, getattr(maxmargin, name)) for name in maxmargin.__all__)
     return sorted(
         name
         for name, thing in public
         if inspect.isclass(thing) and issubclass(thing, OnlineClassifier)
+        if thing.kernel == "linear"
     )
 
 

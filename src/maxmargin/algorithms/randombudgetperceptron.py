@@ -1,0 +1,75 @@
+"""The random budget perceptron: a kernel perceptron that forgets any of its examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+
+from sklearn.utils._param_validation import Interval
+
+from maxmargin.algorithms.perceptron import PerceptronRule
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.facts import Facts
+from maxmargin.keepers import Keeper, new_keeper
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomBudgetPerceptron(OnlineClassifier):
+    """Kernel perceptron with at most `budget` examples: a new one replaces any of the others.
+
+    ::
+
+        if y f(x) <= 0:  f <- f + y K(x, .), in place of an example chosen at random
+
+    Parameters
+    ----------
+    budget : int, default=100
+        How many examples are kept; with more than two classes, for each of them.
+    <shared>
+
+    Notes
+    -----
+    Guarantee for kernels with ``K(x, x) <= 1``, like "rbf" without intercept: in expectation, no
+    more mistakes than a constant times the hinge losses of the best sequence of functions that are
+    not longer, nor move more, than about ``sqrt(budget)``.
+
+    `random_state` determines the choices. One number is drawn for each row, needed or not, so they
+    do not depend on how a stream is cut.
+
+    References
+    ----------
+    G. Cavallanti, N. Cesa-Bianchi and C. Gentile, "Tracking the best hyperplane with a simple
+    budget perceptron", Machine Learning 69, 2007.
+
+    Examples
+    --------
+    >>> from maxmargin import RandomBudgetPerceptron
+    >>> X, y = [[0.0], [1.0], [2.0]], ["end", "middle", "end"]
+    >>> clf = RandomBudgetPerceptron(budget=10, gamma=1.0, shuffle=False).fit(X, y)
+    >>> clf.predict([[0.9], [2.3]]).tolist()
+    ['middle', 'end']
+    """
+
+    budget: int = 100
+    fit_intercept: bool = False
+    kernel: object = "rbf"
+    gamma: float | str = "auto"
+    max_iter: int = 20
+
+    facts = Facts(
+        guarantee="few mistakes in expectation, with bounded memory",
+        updates="-",
+        drift=True,
+        paper="Cavallanti, Cesa-Bianchi & Gentile 2007",
+        cost="B",
+    )
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        "budget": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _rule(self) -> PerceptronRule:
+        return PerceptronRule(margin=0.0, rate=1.0)
+
+    def _keeper(self) -> Keeper:
+        return new_keeper("random", self.random_state, lengths=False)

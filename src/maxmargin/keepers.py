@@ -1,0 +1,140 @@
+"""What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
+
+A keeper allocates them (`make_room`), gives the policy for a block of rows (`enter`), and brings
+everything up to date after it (`leave`). Its ``slack`` says for each problem how far projections
+have moved ``w`` in all, over the scale; None where there are none, and all coefficients have the
+signs of their rows. ``exact`` says that kernel values are needed in float64.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from maxmargin.kerneltraining import BLOCK
+from maxmargin.spaces.projecting import Project
+from maxmargin.spaces.replacing import AtRandom, Oldest, Replace, renew
+from maxmargin.spaces.slots import Slots, SlotSpace
+
+ON_FULL = ("oldest", "random", "project")
+
+# A row whose squared distance from a span is below this part of its own square counts as lying in
+# it, for kernel values in float64 and in float32: were nearer rows let in, the errors of kernel
+# values (eps) would be multiplied by more than the distance itself (about eps**(2/3)).
+SMALLEST_DISTANCES = {8: 1e-8, 4: 1e-3}
+
+
+class Replacing:
+    """Chooses whose slot is given away.
+
+    With ``lengths`` it keeps the kernel values between the rows in the slots, so that the length of
+    ``w`` is known after a row has left; the Forgetron cannot do without.
+    """
+
+    exact = False
+    slack = None
+
+    def __init__(self, oldest: bool, seed: int, lengths: bool = True) -> None:
+        self.oldest, self.random, self.lengths = oldest, np.random.default_rng(seed), lengths
+
+    def make_room(self, problems: int, room: int, dtype: Any) -> None:
+        self.inner = np.zeros((problems * room if self.lengths else 0, room), dtype)
+        self.fresh = np.zeros((problems, room), dtype=np.int64)
+        self.refilled, self.stored = np.zeros((2, problems), dtype=np.int64)
+        self.gained, self.lost, self.latest = np.zeros((3, problems))
+
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, size: int) -> Replace:
+        if self.oldest:
+            choice: Any = Oldest(self.gained, self.lost, self.latest)
+        else:
+            # One number for each row and problem, used or not: so chunks do not matter.
+            choice = AtRandom(self.random.random((size, self.stored.size)))
+        return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
+
+    def leave(self, space: SlotSpace) -> None:
+        if self.lengths:
+            renew(
+                self.inner,
+                space.cross,
+                space.products,
+                space.slots,
+                self.fresh,
+                self.refilled,
+                not self.oldest,
+            )
+        self.refilled[:] = 0
+
+
+class Projecting:
+    """Keeps the inverse Cholesky factor of the rows in the slots."""
+
+    exact = True
+
+    def __init__(self, threshold: float, careful: bool) -> None:
+        self.threshold, self.careful = threshold, careful
+        self.inverse = np.zeros((0, 0))
+        self.slack: np.ndarray | None = None
+
+    def make_room(self, problems: int, room: int, dtype: Any) -> None:
+        self.rounding = SMALLEST_DISTANCES[np.dtype(dtype).itemsize]
+        before, old = self.inverse.shape[1], self.inverse
+        self.inverse = np.zeros((problems * room, room))
+        for c in range(problems if before else 0):
+            lines = slice(c * before, (c + 1) * before)
+            self.inverse[c * room : c * room + before, :before] = old[lines]
+        if self.slack is None:
+            self.slack = np.zeros(problems)
+            self.joins = np.zeros(problems, dtype=bool)
+            self.distance, self.limit = np.zeros((2, problems))
+        self.turned = np.zeros((problems, room))
+        self.coords = np.zeros(problems * BLOCK * room)
+        self.shadows = np.zeros(problems * BLOCK * BLOCK)
+
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, size: int) -> Project:
+        problems, room = slots.coefs.shape
+        coords = self.coords[: problems * size * room].reshape(-1, room)
+        shadows = self.shadows[: problems * size * size].reshape(-1, size)
+        for c, taken in enumerate(slots.taken):
+            lines = slice(c * size, (c + 1) * size)
+            mine = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
+            coords[lines, :taken] = mine
+            np.matmul(mine, mine.T, out=shadows[lines])
+        assert self.slack is not None
+        return Project(
+            self.threshold,
+            self.rounding,
+            self.careful,
+            self.inverse,
+            coords,
+            shadows,
+            self.turned,
+            self.slack,
+            self.joins,
+            self.distance,
+            self.limit,
+        )
+
+    def leave(self, space: SlotSpace) -> None:
+        for c, taken in enumerate(space.slots.taken):
+            mine = self.turned[c, :taken]
+            space.slots.coefs[c, :taken] += mine @ self._inverse(c, taken)
+            mine[:] = 0.0
+
+    def _inverse(self, c: int, taken: int) -> np.ndarray:
+        first = c * self.inverse.shape[1]
+        return self.inverse[first : first + taken, :taken]
+
+
+Keeper = Replacing | Projecting
+
+
+def new_keeper(on_full: str, random_state: Any, lengths: bool = True) -> Keeper:
+    """By name; ``random_state`` as in scikit-learn, ``lengths`` as in `Replacing`."""
+    if on_full == "project":
+        return Projecting(threshold=0.0, careful=False)
+    # A copy: the order of rows must be that of other learners with the same state.
+    state = copy.deepcopy(check_random_state(random_state))
+    return Replacing(on_full == "oldest", state.randint(2**31 - 1), lengths)
