@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.special import expit, logsumexp
+from scipy.stats import binom, multivariate_normal
+from sklearn.linear_model import LogisticRegression
 
-from maxmargin.datasets import make_r_of_k, make_separable
+from maxmargin import AMIRA, Perceptron
+from maxmargin.datasets import make_drifting, make_r_of_k, make_separable, make_switching
 
 
 @pytest.mark.parametrize(("r", "bias"), [(1, 15.0), (4, 9.0), (8, 1.0)])
@@ -108,3 +111,154 @@ def test_errors_of_r_of_k(arguments, message):
 def test_errors_of_separable(gap, message):
     with pytest.raises(ValueError, match=message):
         make_separable(gap=gap)
+
+
+# ------------------------------------------------------------------------------ moving mixtures
+
+
+def posteriors(X, y, means, period, std):
+    """The probability of each row's own class."""
+    result, gaussian = np.empty(len(X)), multivariate_normal([0.0, 0.0], std**2)
+    for i, (x, label, t) in enumerate(zip(X, y, period, strict=True)):
+        logs = gaussian.logpdf(x - means[t])
+        negative, positive = logsumexp(logs.reshape(2, -1), axis=1)
+        result[i] = expit(label * (positive - negative))
+    return result
+
+
+both_moving = pytest.mark.parametrize("make", [make_drifting, make_switching])
+
+
+@both_moving
+def test_moving_shapes(make):
+    X, y, means, period = make(47, every=10, n_components=3, random_state=0, return_target=True)
+    assert X.shape == (47, 2)
+    assert means.shape == (5, 2, 3, 2)
+    assert set(y.tolist()) == {-1, 1}
+    np.testing.assert_array_equal(period, np.arange(47) // 10)
+    for seed, same in ((0, True), (1, False)):
+        again = make(47, every=10, n_components=3, random_state=seed)
+        assert len(again) == 2
+        assert np.array_equal(again[0], X) is same
+
+
+@both_moving
+@pytest.mark.parametrize(
+    ("purity", "components", "std"), [(0.5, 2, 0.5), (0.9, 1, 0.5), (0.9, 2, 0.5), (0.99, 3, 0.8)]
+)
+def test_moving_rows_are_pure(make, purity, components, std):
+    given = {"purity": purity, "n_components": components, "std": std}
+    X, y, means, period = make(1000, every=20, **given, random_state=0, return_target=True)
+    assert np.min(posteriors(X, y, means, period, std)) >= purity - 1e-9
+
+
+@both_moving
+def test_moving_classes_are_equally_likely_and_components_are_too(make):
+    n = 10_000
+    X, y, means, period = make(n, purity=0.5, std=0.05, random_state=0, return_target=True)
+    assert abs(np.mean(y)) < 4 / np.sqrt(n)
+    # With so little spread, hardly a row is dropped and the nearest mean is the row's own.
+    own = means[period, (y + 1) // 2]
+    distances = np.linalg.norm(X[:, None] - own, axis=2)
+    assert abs(np.mean(distances.argmin(axis=1)) - 0.5) < 2.5 / np.sqrt(n)
+    assert np.mean(distances.min(axis=1) ** 2) == pytest.approx(2 * 0.05**2, rel=0.06)
+
+
+def test_drifting_means_make_small_steps_in_the_square():
+    means = make_drifting(50_000, every=10, random_state=0, return_target=True)[2]
+    assert np.abs(means).max() <= 2.0
+    steps = np.diff(means, axis=0)
+    inside = np.abs(means[:-1]) < 1.5  # five steps from the edge
+    n = inside.sum()
+    assert np.mean(steps[inside]) == pytest.approx(0.0, abs=5 * 0.1 / np.sqrt(n))
+    assert np.std(steps[inside]) == pytest.approx(0.1, rel=5 / np.sqrt(2 * n))
+    # Reflection keeps the uniform distribution of the start: the mean of |m| is 1.
+    assert np.mean(np.abs(means)) == pytest.approx(1.0, abs=0.1)
+    assert np.abs(means).max() > 1.99
+
+
+def test_reflection_at_the_edges_of_the_square():
+    given = {"every": 10, "n_components": 20, "random_state": 0, "return_target": True}
+    paths = {step: make_drifting(20, step=step, **given)[2] for step in (0.0, 1e-3, 4.0)}
+    start, stayed = paths[0.0]
+    np.testing.assert_array_equal(start, stayed)
+    direction = (paths[1e-3][1] - start) / 1e-3
+    target = start + 4.0 * direction
+    assert np.abs(target).max() > 6.0  # more than one reflection
+    for _ in range(10):
+        target = np.where(target > 2.0, 4.0 - target, target)
+        target = np.where(target < -2.0, -4.0 - target, target)
+    np.testing.assert_allclose(paths[4.0][1], target, atol=1e-9)
+
+
+def test_switching_means_are_drawn_anew():
+    means = make_switching(10_000, every=10, random_state=0, return_target=True)[2]
+    assert np.abs(means).max() <= 2.0
+    flat = means.reshape(1000, 8)
+    assert np.mean(flat**2) == pytest.approx(4 / 3, rel=0.06)
+    between = [np.corrcoef(flat[:-1, j], flat[1:, j])[0, 1] for j in range(8)]
+    assert np.max(np.abs(between)) < 5 / np.sqrt(1000)
+
+
+@pytest.mark.parametrize("seed", [3, 9, 11])
+def test_a_period_is_learnt_with_a_kernel_where_no_line_will_do(seed):
+    X, y = make_switching(1000, random_state=seed)
+    kernel = Perceptron(kernel="rbf", gamma=2.0, random_state=0).fit(X[:500], y[:500])
+    assert kernel.converged_
+    assert kernel.score(X[500:], y[500:]) > 0.99
+    for line in (AMIRA(max_iter=50, random_state=0), LogisticRegression(C=100.0)):
+        assert line.fit(X[:500], y[:500]).score(X[500:], y[500:]) < 0.95
+
+
+@both_moving
+def test_points_are_drawn_from_far_away_where_the_means_leave_nothing_pure_nearby(make):
+    X, y, means, period = make(200, every=50, std=20.0, random_state=0, return_target=True)
+    assert np.min(posteriors(X, y, means, period, 20.0)) >= 0.9 - 1e-9
+    assert np.linalg.norm(X, axis=1).min() > 5 * 20.0
+    with pytest.raises(ValueError, match="'std' parameter is too large for 'purity'"):
+        make(20, std=1e12, random_state=0)
+
+
+def test_a_class_that_cannot_be_drawn_gives_way_to_the_other():
+    """In some of many periods the Gaussians of one class hide behind those of the other."""
+    X, y, means, period = make_switching(20_000, every=50, random_state=2, return_target=True)
+    assert np.min(posteriors(X, y, means, period, 0.5)) >= 0.9 - 1e-9
+    shares = np.bincount(period, weights=y == 1) / 50
+    # All but the rare ones are within five standard deviations of a half.
+    assert np.mean(np.abs(shares - 0.5) < 2.5 / np.sqrt(50)) > 0.98
+    one_sided = np.flatnonzero((shares == 0.0) | (shares == 1.0))
+    assert one_sided.size > 0
+    random = np.random.default_rng(0)
+    for t in one_sided:
+        lost = int(shares[t] == 0.0)
+        drawn = random.normal(means[t, lost][random.integers(2, size=1000)], 0.5)
+        own = posteriors(drawn, np.full(1000, 2 * lost - 1), means, np.full(1000, t), 0.5)
+        assert np.mean(own >= 0.9) < 0.01
+
+
+@both_moving
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"n_samples": 0},
+        {"every": 0},
+        {"every": 1.5},
+        {"n_components": 0},
+        {"std": 0.0},
+        {"purity": 0.4},
+        {"purity": 1.0},
+        {"random_state": "today"},
+        {"return_target": 2},
+    ],
+    ids=str,
+)
+def test_errors_of_moving_mixtures(make, arguments):
+    (name,) = arguments
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        make(**arguments)
+
+
+@pytest.mark.parametrize("step", [-0.1, 4.1, np.nan])
+def test_errors_of_drifting(step):
+    with pytest.raises(ValueError, match="'step' parameter"):
+        make_drifting(step=step)

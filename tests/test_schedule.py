@@ -6,7 +6,7 @@ from problems import overlapping, separable, three_classes
 from reference import max_margin
 
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
-from maxmargin.core.loop import NO_ROWS
+from maxmargin.core.loop import NO_NOTES
 from maxmargin.datasets import make_separable
 from maxmargin.models import LinearModel
 from maxmargin.schedule import MEMORY, Schedule
@@ -18,11 +18,11 @@ def presented(monkeypatch):
     orders = []
     present = LinearModel.present
 
-    def spied(self, rows, targets, order, rule, touched=NO_ROWS, stamp=0):
+    def spied(self, rows, targets, order, rule, notes=NO_NOTES):
         if not is_full(order, rows.size()):
-            assert (touched[order] > 0).all()
+            assert (notes.touched[order] > 0).all()
         orders.append(order.copy())
-        present(self, rows, targets, order, rule, touched, stamp)
+        present(self, rows, targets, order, rule, notes)
 
     monkeypatch.setattr(LinearModel, "present", spied)
     return orders

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.certificates import hull_mixture
-from maxmargin.core.loop import NO_ROWS, present
+from maxmargin.core.loop import NO_NOTES, Notes, present
 from maxmargin.core.rows import Tail
 from maxmargin.keepers import Keeper
 from maxmargin.kernelmodel import KernelModel
@@ -95,46 +95,48 @@ class BudgetModel(KernelModel):
         targets: Any,
         order: np.ndarray,
         rule: Any,
-        touched: np.ndarray = NO_ROWS,
-        stamp: int = 0,
+        notes: Notes = NO_NOTES,
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
         if self.kernel.may_fail() and order.size > BLOCK:
             before = copy.deepcopy(vars(self))
             try:
-                self._present_all(rows, targets, order, rule, touched, stamp)
+                self._present_all(rows, targets, order, rule, notes)
             except Exception:
                 vars(self).update(before)
                 raise
         else:
             # Within a block, everything that can fail comes before the first change.
-            self._present_all(rows, targets, order, rule, touched, stamp)
+            self._present_all(rows, targets, order, rule, notes)
 
     def _present_all(
-        self,
-        rows: Points,
-        targets: Any,
-        order: np.ndarray,
-        rule: Any,
-        touched: np.ndarray,
-        stamp: int,
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, notes: Notes
     ) -> None:
         for start in range(0, order.size, BLOCK):
             part = order[start : start + BLOCK]
+            learning = part >= 0
+            part = np.where(learning, part, -1 - part)
             # In `fit` a row has its number among all rows, in a stream that of its trial.
-            ids = part if self.in_fit else int(self.tally.trials[0]) + np.arange(part.size)
+            ids = part if self.in_fit else int(self.tally.trials[0]) + np.cumsum(learning) - 1
             labels = targets.labels[part]
             labels.flags.writeable = False
-            changed = self._learn(
-                rows.take(part), ids, targets._replace(labels=labels), rule, stamp
-            )
-            if stamp:
-                touched[part[changed]] = stamp
+            touched = np.zeros(part.size if notes.stamp else 0, dtype=np.int32)
+            here = Notes(touched, notes.stamp, notes.journal[start : start + BLOCK])
+            places = np.arange(part.size, dtype=np.int32)
+            places = np.where(learning, places, -1 - places)
+            self._learn(rows.take(part), ids, targets._replace(labels=labels), places, rule, here)
+            notes.touched[part[np.flatnonzero(touched)]] = notes.stamp
 
     def _learn(
-        self, new: Points, ids: np.ndarray, targets: Any, rule: Any, stamp: int
-    ) -> np.ndarray:
-        """Learn from the rows of a block; which of them brought an update, if stamped."""
+        self,
+        new: Points,
+        ids: np.ndarray,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        notes: Notes,
+    ) -> None:
+        """Learn from the rows of a block."""
         size = new.size()
         if self.stores:
             new = new.laid_out_like(self.stores[0])
@@ -153,10 +155,8 @@ class BudgetModel(KernelModel):
             self.slots, self.scalars, products, cross, diagonal, self.shift, outputs, policy
         )
         weigh(space)
-        changed = np.zeros(size if stamp else 0, dtype=np.int32)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
-        order = np.arange(size, dtype=np.int32)
-        present(rows, targets, order, rule, space, self.tally, changed, stamp)
+        present(rows, targets, order, rule, space, self.tally, notes)
         self.keeper.leave(space)
         for c, store in enumerate(self.stores):
             places = np.flatnonzero(self.slots.sources[c] != FROM_BEFORE)
@@ -166,7 +166,6 @@ class BudgetModel(KernelModel):
                 self.slot_numbers[c, places] = ids[which]
                 self.slot_labels[c, places] = targets.labels[which]
                 self.slots.sources[c, places] = FROM_BEFORE
-        return np.flatnonzero(changed)
 
     def _make_room(self, new: Points) -> None:
         """Allocate memory: once if there is a budget, else whenever a block might not fit."""
@@ -298,7 +297,11 @@ class BudgetModel(KernelModel):
         """At least the squared length of a sum of the rows of a problem, without the intercept."""
         taken = int(self.slots.taken[c])
         diagonal = self.slots.squares[c, :taken] - self.shift
-        return float(self._quadratic(weights, self.stores[c].take(slice(0, taken)), diagonal)[0])
+        square = self._quadratic(weights, self.stores[c].take(slice(0, taken)), diagonal)[0]
+        # A row that has several slots is one and the same coordinate of the soft margin.
+        _, rows = np.unique(self.slot_numbers[c, :taken], return_inverse=True)
+        together = np.bincount(rows, weights[0])
+        return float(square + self.ridge * (together @ together - weights[0] @ weights[0]))
 
     def coefficients(self) -> np.ndarray:
         if isinstance(self.kernel, Kernel) and self.kernel.name == "linear":

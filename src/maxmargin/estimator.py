@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import re
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,15 +23,9 @@ from maxmargin.guard import keeps_state_on_error
 from maxmargin.keepers import ON_FULL, Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
-from maxmargin.progress import bar
-from maxmargin.schedule import Schedule
+from maxmargin.passes import run_passes
 from maxmargin.shareddocs import BUDGET, MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
-
-# One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
-# be interrupted, long enough for the call itself not to count.
-VALUES_PER_CALL = 2**24
-
 
 # What the model is built from: these cannot change while it lives.
 STRUCTURAL = (
@@ -283,95 +273,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
                 )
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
-        """Present rows until nothing is left to learn, or as many as `max_iter` passes have."""
-        count, presented, next_check = rows.size(), 0, 1
-        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        schedule = Schedule(count, self.shuffle, random)
-        rows_per_call = max(1, VALUES_PER_CALL * count // max(size, 1))
-        name = type(self).__name__
-        self.n_iter_, self.converged_ = 0, False
-        with (
-            self._measured_at_the_end(rows, targets),
-            bar(name, self.max_iter, "passes", enabled=bool(self.verbose)) as advance,
-        ):
-
-            def learn(order: np.ndarray) -> int:
-                """Present the rows ``order``; the number of updates."""
-                nonlocal presented
-                before = self._model.updates()
-                for start in range(0, order.size, rows_per_call):
-                    part = order[start : start + rows_per_call]
-                    self._model.present(
-                        rows, targets, part, self._rule(), schedule.touched, schedule.stamp
-                    )
-                    presented += part.size
-                    advance(part.size / count, note=f"{self._model.updates():,} updates")
-                self.n_iter_ = -(-presented // count)
-                return self._model.updates() - before
-
-            while True:
-                mistakes = self.n_mistakes_
-                updates = learn(schedule.everything())
-                if not self._model.is_finite():
-                    raise ValueError(
-                        f"{self!r} diverged: its weights are not finite any more (a rate, or a p, "
-                        "may be too large for the data)."
-                    )
-                self.converged_ = self._settles and updates == 0
-                if self.tol is not None and self.n_iter_ >= next_check:
-                    self._measure(rows, targets)
-                    ratio = self.certificate_.ratio
-                    self.converged_ |= ratio > 0.0 and ratio >= 1.0 - self.tol
-                    # Looking costs a pass: do it each time the passes have grown by an eighth.
-                    next_check = self.n_iter_ + max(1, self.n_iter_ // 8)
-                if self.converged_ or self.n_iter_ >= self.max_iter:
-                    break
-                # Rows that cannot be separated must not get more weight than their number.
-                separated = self.soft_margin > 0.0 or self.n_mistakes_ == mistakes
-                if separated and self._settles and self.shuffle and not self._model.average:
-                    # Leave room for a full pass at the end.
-                    for order in schedule.recent(most=(self.max_iter - self.n_iter_ - 1) * count):
-                        learn(order)
-        self.converged_ &= self.certificate_.bound > 0.0
-        self._warn_if_unfinished()
-
-    @contextlib.contextmanager
-    def _measured_at_the_end(self, rows: Any, targets: Any) -> Iterator[None]:
-        """Know the margin reached, also if the passes are interrupted."""
-        try:
-            yield
-        finally:
-            self._measure(rows, targets)
-            self._model.end()
-            self._half_done = self._model.tally.trials[0] == 0
+        run_passes(self, rows, targets, size)
 
     def _measure(self, rows: Any, targets: Any) -> None:
         self._margins = self._model.margins(rows, targets)
-
-    def _warn_if_unfinished(self) -> None:
-        name = type(self).__name__
-        if self.tol is not None and self.certificate_.ratio < 1.0 - self.tol:
-            warnings.warn(
-                f"{name} certifies {self.certificate_.ratio:.4f} of the best margin after "
-                f"{self.n_iter_} passes, less than the {1.0 - self.tol:.4f} that tol={self.tol} "
-                "asks for. If no update was left to make, ask the rule for more: a smaller delta, "
-                "epsilon or alpha.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        elif self.certificate_.bound == 0.0:
-            warnings.warn(
-                f"{name} met the same row with two labels: the data are not separable.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        elif self._settles and not self.converged_ and self.max_iter > 1:
-            warnings.warn(
-                f"{name} still made updates in pass {self.n_iter_}. Increase max_iter, or the "
-                "data are not separable.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
 
     # --------------------------------------------------------------------------------- predicting
     def decision_function(self, X: Any) -> np.ndarray:

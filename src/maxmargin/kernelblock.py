@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.loop import NO_ROWS, present
+from maxmargin.core.loop import Notes, present
 from maxmargin.core.rows import Tail
 from maxmargin.kernels import Points
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
@@ -55,9 +55,8 @@ class Block:
         self.space = model.space_over(linear, self.numbers)
         self.rows = UnitRows(size, Tail(model.tail.offset, 0.0))
 
-    def learn(self, targets: Any, order: np.ndarray, rule: Any, stamp: int = 0) -> np.ndarray:
-        """Present the rows at the places ``order``; ids of rows with updates, if stamped."""
-        touched = np.zeros(self.ids.size if stamp else 0, dtype=np.int32)
+    def learn(self, targets: Any, order: np.ndarray, rule: Any, notes: Notes) -> None:
+        """Present the rows at the places ``order``; see `core.loop.learn`."""
         present(
             self.rows,
             targets,
@@ -65,13 +64,11 @@ class Block:
             rule,
             self.space,
             self.model.tally,
-            touched if stamp else NO_ROWS,
-            stamp,
+            notes,
             self.model.loop,
         )
         kept = self.numbers >= 0
         self.model.members[kept] = self.ids[self.numbers[kept]]
-        return self.ids[touched == stamp] if stamp else self.ids[:0]
 
     def outputs(self) -> np.ndarray:
         return self.geometry.outputs

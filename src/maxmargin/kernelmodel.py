@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.certificates import hull_mixture
-from maxmargin.core.loop import NO_ROWS, join_tallies, learn, new_tally
+from maxmargin.core.loop import NO_NOTES, Notes, join_tallies, learn, new_tally
 from maxmargin.core.rows import Tail
 from maxmargin.kernelblock import Block
 from maxmargin.kernels import Kernel, Points, Precomputed, finite_diagonal
@@ -165,22 +165,21 @@ class KernelModel:
         targets: Any,
         order: np.ndarray,
         rule: Any,
-        touched: np.ndarray = NO_ROWS,
-        stamp: int = 0,
+        notes: Notes = NO_NOTES,
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
         self._bounds = None
         if self.training is not None:
-            self.training.present(targets, order, rule, touched, stamp)
+            self.training.present(targets, order, rule, notes)
             if self._snapshot_is_due():
                 self.training.take_snapshot()
             return
         before = self._copied_arrays() if order.size > BLOCK else {}
         try:
             for start in range(0, order.size, BLOCK):
-                part = order[start : start + BLOCK]
-                labels = targets.labels[part]
-                self._present_new(rows.take(part), targets, labels, rule)
+                places = slice(start, start + BLOCK)
+                here = notes._replace(journal=notes.journal[places])
+                self._present_new(rows, targets, order[places], rule, here)
         except Exception:
             # Within a block, everything that can fail comes before the first change.
             vars(self).update(before)
@@ -202,8 +201,13 @@ class KernelModel:
             for name, value in vars(self).items()
         }
 
-    def _present_new(self, new: Points, targets: Any, labels: np.ndarray, rule: Any) -> None:
+    def _present_new(
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, notes: Notes
+    ) -> None:
         """Learn from rows that have not been seen before, and keep those that brought an update."""
+        learning = order >= 0
+        order = np.where(learning, order, -1 - order)
+        new, labels = rows.take(order), targets.labels[order]
         supports = self.supports if self.supports is not None else new.take(slice(0))
         slots = np.unique(self.members[self.members >= 0])
         points = supports.take(slots).followed_by(new)
@@ -219,7 +223,8 @@ class KernelModel:
         labels = np.concatenate([np.zeros(slots.size, labels.dtype), labels])
         labels.flags.writeable = False
         order = np.arange(slots.size, ids.size)
-        block.learn(targets._replace(labels=labels), order, rule)
+        order = np.where(learning, order, -1 - order)
+        block.learn(targets._replace(labels=labels), order, rule, notes)
 
         factors = block.take_folded()
         self.coefs *= factors
@@ -230,7 +235,8 @@ class KernelModel:
         used = slots.size + np.flatnonzero(counts[slots.size :])
         later = self.members >= first
         self.members[later] = first + np.searchsorted(ids[used], self.members[later])
-        self.numbers = np.append(self.numbers, trials + used - slots.size)
+        number = np.cumsum(learning) - 1
+        self.numbers = np.append(self.numbers, trials + number[used - slots.size])
         self.supports = supports.followed_by(points.take(used))
         self.labels = np.append(self.labels, labels[used])
         self.diagonal = np.append(self.diagonal, block.geometry.diagonal[used])

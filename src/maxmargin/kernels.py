@@ -117,7 +117,9 @@ class Kernel:
             own = (self.gamma * some.squares).astype(self.dtype)
             other = (self.gamma * others.squares).astype(self.dtype)
             for piece, rows in _pieces(values):
-                turn_into_exponents(piece, self.dtype(2.0 * self.gamma), own[rows], other)
+                turn_into_exponents(
+                    piece, np.dtype(self.dtype).type(2.0 * self.gamma), own[rows], other
+                )
                 np.exp(piece, out=piece)
         elif self.name == "poly":
             for piece, _ in _pieces(values):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.core.loop import Notes
 from maxmargin.kernelblock import Block
 from maxmargin.kernels import Points, finite_diagonal
 from maxmargin.spaces.gram import add_weighted
@@ -58,31 +59,32 @@ class Training:
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
-    def present(
-        self, targets: Any, order: np.ndarray, rule: Any, touched: np.ndarray, stamp: int
-    ) -> None:
+    def present(self, targets: Any, order: np.ndarray, rule: Any, notes: Notes) -> None:
         size, self.labels = self.points.size(), targets.labels
         due = np.arange(size) if size <= self.largest_block else np.unique(order)
         if size <= self.largest_block or due.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
                 self.leave()
                 self.block = self.enter(due)
-            self._learn(self.block, targets, order, rule, touched, stamp)
+            self._learn(self.block, targets, order, rule, notes)
             return
         self.leave()
         for start in range(0, order.size, BLOCK):
             part = order[start : start + BLOCK]
             self.block = self.enter(np.unique(part))
-            self._learn(self.block, targets, part, rule, touched, stamp)
+            self._learn(self.block, targets, part, rule, notes)
             self.leave()
 
     def _learn(
-        self, block: Block, targets: Any, order: np.ndarray, rule: Any, touched: Any, stamp: int
+        self, block: Block, targets: Any, order: np.ndarray, rule: Any, notes: Notes
     ) -> None:
         labels = targets.labels[block.ids]
         labels.flags.writeable = False
         here = np.searchsorted(block.ids, order)
-        touched[block.learn(targets._replace(labels=labels), here, rule, stamp)] = stamp
+        stamp = notes.stamp
+        touched = np.zeros(block.ids.size if stamp else 0, dtype=np.int32)
+        block.learn(targets._replace(labels=labels), here, rule, notes._replace(touched=touched))
+        notes.touched[block.ids[np.flatnonzero(touched)]] = stamp
 
     def enter(self, ids: np.ndarray) -> Block:
         """The block of the rows ``ids``, and of those that the model needs beside them."""

@@ -10,7 +10,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from maxmargin import examples
 from maxmargin.certificates import geometric_margins
 from maxmargin.core.loop import (
-    NO_ROWS,
+    NO_NOTES,
+    Notes,
     join_tallies,
     learn,
     learn_jointly,
@@ -126,11 +127,10 @@ class LinearModel:
         targets: Any,
         order: np.ndarray,
         rule: Any,
-        touched: np.ndarray = NO_ROWS,
-        stamp: int = 0,
+        notes: Notes = NO_NOTES,
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
-        present(rows, targets, order, rule, self.space, self.tally, touched, stamp, self.loop)
+        present(rows, targets, order, rule, self.space, self.tally, notes, self.loop)
 
     def end(self) -> None:
         """The passes of a fit are over: let go of all that only they needed."""

@@ -1,65 +1,105 @@
 """Streams whose labels come from a comparison vector that moves."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from maxmargin.spaces.pnorm import exponent_for
+
 Array = NDArray[np.float64]
+
+# Arguments that neither learner's `tuned` or bounds can mean anything by.
+WRONG_FACTS: list[dict[str, Any]] = [
+    {"radius": 0.0},
+    {"radius": np.inf},
+    {"norm": 0.0},
+    {"norm": np.nan},
+    {"margin": 0.0},
+    {"margin": "large"},
+    {"drift": -0.1},
+    {"losses": -0.1},
+    {"p": 1.5},
+    {"p": "log"},
+]
 
 
 class Pursuit(NamedTuple):
-    """Rows, labels, the comparison vectors u_t, and the margin mu that they are held to."""
+    """Rows, labels, the comparison vectors u_t, the margin mu that they are held to, and p."""
 
     X: Array
     y: Array
     U: Array
     margin: float
+    p: float
 
-    @property
-    def radius(self) -> float:
-        return float(np.linalg.norm(self.X, axis=1).max())
+    def known(self) -> dict[str, float]:
+        """What the theorems need to know, but for the margin and for how the target moves."""
+        return {
+            "radius": float(np.linalg.norm(self.X, ord=self.p, axis=1).max()),
+            "norm": float(self.lengths(self.U).max()),
+            "losses": self.losses(),
+            "p": self.p,
+        }
 
-    @property
-    def norm(self) -> float:
-        return float(np.linalg.norm(self.U, axis=1).max())
-
-    @property
     def losses(self) -> float:
         """Sum of the hinge losses of u_t."""
         return float(np.maximum(0.0, self.margin - self.y * np.sum(self.U * self.X, axis=1)).sum())
 
-    @property
     def drift(self) -> float:
-        return float(np.linalg.norm(np.diff(self.U, axis=0), axis=1).sum())
+        return float(self.lengths(np.diff(self.U, axis=0)).sum())
 
-    @property
     def squared_drift(self) -> float:
-        return float(np.sum(np.diff(self.U, axis=0) ** 2))
+        return float(np.sum(self.lengths(np.diff(self.U, axis=0)) ** 2))
+
+    def lengths(self, vectors: Array) -> Array:
+        """In the norm that is dual to the rows'."""
+        return np.linalg.norm(vectors, ord=self.p / (self.p - 1), axis=1)
 
 
-def _pursuit(trials: int, d: int, speed: float, noise: float, lax: float, seed: int) -> Pursuit:
+def play(learner: Any, pursuit: Pursuit) -> Any:
+    learner.set_params(fit_intercept=False)
+    return learner.partial_fit(pursuit.X, pursuit.y, classes=[-1, 1])
+
+
+def _pursuit(
+    trials: int,
+    d: int,
+    relevant: int,
+    speed: float,
+    jumps: int,
+    noise: float,
+    lax: float,
+    p: float | str,
+    seed: int,
+) -> Pursuit:
     random = np.random.default_rng(seed)
-    U = random.normal(size=d) + speed * np.cumsum(random.normal(size=(trials, d)), axis=0)
+    U = speed * np.cumsum(random.normal(size=(trials, d)), axis=0)
+    U += random.normal(size=(jumps + 1, d))[np.sort(random.integers(jumps + 1, size=trials))]
+    U[:, relevant:] = 0.0
     X = random.normal(size=(trials, d))
     outputs = np.sum(U * X, axis=1)
     y = np.where(outputs > 0, 1.0, -1.0)
     y[random.uniform(size=trials) < noise] *= -1
-    return Pursuit(X, y, U, margin=float(np.quantile(np.abs(outputs), lax)))
+    margin = float(np.quantile(np.abs(outputs), lax))
+    return Pursuit(X, y, U, margin, exponent_for(p, d))
 
 
 def pursuits() -> st.SearchStrategy[Pursuit]:
-    """Strategy for fixed and drifting targets, with clean and with noisy labels.
+    """Strategy for targets that stand, drift or jump, with clean and with noisy labels.
 
     ``lax=0`` and no noise is a target without losses.
     """
     return st.builds(
         _pursuit,
         trials=st.integers(2, 200),
-        d=st.integers(1, 6),
+        d=st.integers(1, 6) | st.just(40),
+        relevant=st.sampled_from([1, 3, 40]),
         speed=st.sampled_from([0.0, 0.003, 0.03, 0.3]),
+        jumps=st.sampled_from([0, 0, 1, 4]),
         noise=st.sampled_from([0.0, 0.1]),
         lax=st.sampled_from([0.0, 0.3, 0.8]),
+        p=st.sampled_from([2.0, 4.0, "log"]),
         seed=st.integers(0, 2**32 - 1),
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 from algorithms.agreement import assert_follows, magnitudes, streams
-from algorithms.moving import pursuits
+from algorithms.moving import WRONG_FACTS, play, pursuits
 from algorithms.trials import after, trials
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -35,21 +35,11 @@ def test_stays_in_the_ball(seen, rate, radius, margin):
 
 
 def known(pursuit):
-    """What the theorems need to know of the comparison vectors."""
-    return {
-        "radius": pursuit.radius,
-        "norm": pursuit.norm,
-        "drift": pursuit.drift,
-        "losses": pursuit.losses,
-    }
+    """What the theorems need to know but for the margin."""
+    return pursuit.known() | {"drift": pursuit.drift()}
 
 
-def play(learner, pursuit):
-    learner.set_params(fit_intercept=False)
-    return learner.partial_fit(pursuit.X, pursuit.y, classes=[-1, 1])
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(pursuit=pursuits(), aggressive=st.booleans())
 def test_mistakes_of_the_tuned_learner(pursuit, aggressive):
     facts = known(pursuit) | {"margin": pursuit.margin}
@@ -57,7 +47,7 @@ def test_mistakes_of_the_tuned_learner(pursuit, aggressive):
     assert learner.n_mistakes_ <= TrackingALMA.mistake_bound(**facts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
 def test_margin_errors(pursuit, part):
     """With a threshold above 0, the updates are the margin errors."""
@@ -68,21 +58,51 @@ def test_margin_errors(pursuit, part):
     assert learner.n_updates_ <= limit
 
 
-def test_bounds_by_hand():
-    # C = 4/4 * (9 + 2 * 3 * 5.5) = 42, then with m = 2: K/m = 1, C/m^2 = 10.5.
-    facts = {"radius": 2.0, "norm": 3.0, "drift": 5.5, "losses": 2.0}
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_mistake_bound_is_attained_on_orthogonal_rows(aggressive):
+    facts = {"radius": 1.0, "norm": 4.0, "margin": 1.0}
+    learner = TrackingALMA.tuned(**facts, aggressive=aggressive, fit_intercept=False)
+    learner.partial_fit(np.eye(16), np.tile([-1, 1], 8), classes=[-1, 1])
+    assert learner.n_mistakes_ == TrackingALMA.mistake_bound(**facts) == 16
+
+
+@pytest.mark.parametrize(("p", "radius"), [(2.0, 2.0), (5.0, 1.0)])
+def test_bounds_by_hand(p, radius):
+    # C = (p - 1) X^2 / 4 * (9 + 2 * 3 * 5.5) = 42, then with m = 2: K/m = 1, C/m^2 = 10.5.
+    facts = {"radius": radius, "norm": 3.0, "p": p}
+    moves = {"drift": 5.5, "losses": 2.0}
     expected = 1 + 21 + 2 * np.sqrt(10.5 * 11.5)
-    assert TrackingALMA.mistake_bound(**facts, margin=2.0) == pytest.approx(expected)
-    limit = TrackingALMA.margin_error_bound(**facts, margin=3.0, threshold=1.0)
+    assert TrackingALMA.mistake_bound(**facts, **moves, margin=2.0) == pytest.approx(expected)
+    limit = TrackingALMA.margin_error_bound(**facts, **moves, margin=3.0, threshold=1.0)
     assert limit == pytest.approx(expected)
-    # Without drift and losses: (X B / mu)^2, and four times that at half the margin.
-    assert TrackingALMA.mistake_bound(2.0, 3.0, margin=2.0) == pytest.approx(9.0)
-    halved = TrackingALMA.margin_error_bound(2.0, 3.0, margin=2.0, threshold=1.0)
+    # Without drift and losses: (p - 1) (X B / mu)^2, and four times that at half the margin.
+    assert TrackingALMA.mistake_bound(**facts, margin=2.0) == pytest.approx(9.0)
+    halved = TrackingALMA.margin_error_bound(**facts, margin=2.0, threshold=1.0)
     assert halved == pytest.approx(36.0)
 
 
 def test_tuned_by_hand():
     learner = TrackingALMA.tuned(2.0, 3.0, 0.5, fit_intercept=False)
     assert learner.get_params()["fit_intercept"] is False
-    assert (learner.rate, learner.radius, learner.margin) == (0.125, 3.0, 0.25)
-    assert TrackingALMA.tuned(2.0, 3.0, 0.5, aggressive=False).margin == 0.0
+    assert (learner.rate, learner.radius, learner.margin, learner.p) == (0.125, 3.0, 0.25, 2.0)
+    learner = TrackingALMA.tuned(1.0, 3.0, 0.5, p=5.0, aggressive=False)
+    assert (learner.rate, learner.radius, learner.margin, learner.p) == (0.125, 3.0, 0.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    "call", [TrackingALMA.tuned, TrackingALMA.mistake_bound, TrackingALMA.margin_error_bound]
+)
+@pytest.mark.parametrize("bad", WRONG_FACTS, ids=str)
+def test_wrong_facts_are_named(call, bad):
+    facts = {"radius": 1.0, "norm": 1.0, "margin": 1.0}
+    if call is TrackingALMA.margin_error_bound:
+        facts["threshold"] = 0.5
+    (name,) = bad
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        call(**facts | bad)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.0, 2.0])
+def test_threshold_is_below_the_margin(threshold):
+    with pytest.raises(ValueError, match="'threshold' parameter"):
+        TrackingALMA.margin_error_bound(1.0, 1.0, 1.0, threshold=threshold)

@@ -18,7 +18,7 @@ import maxmargin.spaces
 from maxmargin import Perceptron
 from maxmargin.core import cache
 from maxmargin.core.bridge import BRIDGED, OPTIONS
-from maxmargin.core.loop import NO_ROWS, learn, new_tally, present, tend
+from maxmargin.core.loop import NO_NOTES, learn, new_tally, present, tend
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.examples import as_rows, as_targets
@@ -46,7 +46,7 @@ def arguments(form, classes):
 def test_no_loop_counts_references(form, classes):
     rows, targets, order, space, tally = arguments(form, classes)
     loop = numba.njit(nogil=True, **OPTIONS)(learn.plain)
-    loop(rows, targets, order, 0, Perceptron()._rule(), space, tally, NO_ROWS, 0)
+    loop(rows, targets, order, 0, Perceptron()._rule(), space, tally, NO_NOTES)
     assert space.scalars.updates.min() > 0
     assert not counts_references(loop)
 

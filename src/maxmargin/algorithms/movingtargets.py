@@ -1,14 +1,76 @@
 """What Theorems 1 to 4 on moving targets have in common.
 
 J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002. The
-bounds compare a learner with any sequence of vectors u_t of norm at most B that has margin mu up to
-hinge losses of sum K, on rows of norm at most X. All that they need to know of how u_t moves is one
-constant C.
+bounds compare a learner with any sequence of vectors u_t of q-norm at most B that has margin mu up
+to hinge losses of sum K, on rows of p-norm at most X, 1/p + 1/q = 1. All that they need to know of
+how u_t moves is a length S, and the constant ``C = (p - 1) / 4 X**2 S``.
 """
 
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
+from typing import NamedTuple
+
+from sklearn.utils._param_validation import Interval, validate_params
+
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
+_NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+
+# Validates the arguments of these names.
+check_facts = validate_params(
+    {
+        "radius": _POSITIVE,
+        "norm": _POSITIVE,
+        "margin": _POSITIVE,
+        "trials": [Interval(Integral, 1, None, closed="left")],
+        "threshold": _NOT_NEGATIVE,
+        "drift": _NOT_NEGATIVE,
+        "squared_drift": _NOT_NEGATIVE,
+        "losses": _NOT_NEGATIVE,
+        "p": [Interval(Real, 2, None, closed="left")],
+        "aggressive": ["boolean"],
+    },
+    prefer_skip_nested_validation=False,
+)
+
+
+class Comparison(NamedTuple):
+    """What is known of the rows and of the comparison vectors.
+
+    Attributes
+    ----------
+    radius, margin, losses, p : X, mu, K and p
+    length : S, made of B and of how far the comparison vectors move
+    """
+
+    radius: float
+    margin: float
+    losses: float
+    p: float
+    length: float
+
+    def curvature(self) -> float:
+        return (self.p - 1.0) * self.radius**2
+
+    def constant(self) -> float:
+        return 0.25 * self.curvature() * self.length
+
+    def gap(self) -> float:
+        """How far the margin of the learner stays below mu."""
+        return best_gap(self.margin, self.losses, self.constant())
+
+    def rate(self) -> float:
+        return 2.0 * self.gap() / self.curvature()
+
+    def errors_below(self, threshold: float) -> float:
+        """Bound on the trials with ``y (w.x) <= threshold``."""
+        if threshold >= self.margin:
+            raise ValueError(
+                f"The 'threshold' parameter must be below the margin {self.margin}, "
+                f"got {threshold}."
+            )
+        return error_bound(self.margin - threshold, self.losses, self.constant())
 
 
 def best_gap(margin: float, losses: float, constant: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.algorithms.movingtargets import best_gap, error_bound
+from maxmargin.algorithms.movingtargets import Comparison, check_facts
 from maxmargin.core.rule import rule
 from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
@@ -116,6 +116,7 @@ class NORMA(OnlineClassifier):
         return NORMARule(1.0 - self.rate * self.decay, float(self.rate), float(self.margin))
 
     @classmethod
+    @check_facts
     def tuned(
         cls,
         radius: float,
@@ -126,6 +127,7 @@ class NORMA(OnlineClassifier):
         drift: float = 0.0,
         squared_drift: float = 0.0,
         losses: float = 0.0,
+        p: float = 2.0,
         aggressive: bool = True,
         **parameters: Any,
     ) -> NORMA:
@@ -133,30 +135,37 @@ class NORMA(OnlineClassifier):
 
         Parameters
         ----------
-        radius, norm, margin, trials : float
-            X >= |x_t|, B >= |u_t|, the margin mu of the comparison vectors u_t, the number T of
-            trials.
+        radius, norm, margin : float
+            X >= |x_t|_p (with an intercept, its coordinate counts), B >= |u_t|_q, and the margin mu
+            of the comparison vectors u_t.
+        trials : int
+            The number T of trials.
         drift, squared_drift : float
-            D1 and D2: sums of ``|u_t - u_{t+1}|`` and of its square.
+            D1 and D2: sums of ``|u_t - u_{t+1}|_q`` and of its square; both or none are 0.
         losses : float
             K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
+        p : float
+            The norm of the rows, at least 2; 1/p + 1/q = 1. For targets that depend on few of n
+            features, 2 ln(n) is the usual choice.
         aggressive : bool
             With a positive margin; otherwise learn from mistakes only (margin 0).
         **parameters
             Any other parameters of the learner.
         """
-        constant = _constant(radius, norm, trials, drift, squared_drift)
-        gap = best_gap(margin, losses, constant)
-        rate = 2.0 * gap / radius**2  # alpha'
+        length = _length(norm, trials, drift, squared_drift)
+        comparison = Comparison(radius, margin, losses, p, length)
+        rate = comparison.rate()  # alpha'
         decay = math.sqrt(squared_drift / trials) / (norm * rate)
         return cls(
             rate=rate / (1.0 + rate * decay),
             decay=decay,
-            margin=margin - gap if aggressive else 0.0,
+            margin=margin - comparison.gap() if aggressive else 0.0,
+            p=p,
             **parameters,
         )
 
     @staticmethod
+    @check_facts
     def mistake_bound(
         radius: float,
         norm: float,
@@ -166,11 +175,14 @@ class NORMA(OnlineClassifier):
         drift: float = 0.0,
         squared_drift: float = 0.0,
         losses: float = 0.0,
+        p: float = 2.0,
     ) -> float:
         """Theorem 4: bound on the mistakes of the `tuned` learner, with the same arguments."""
-        return error_bound(margin, losses, _constant(radius, norm, trials, drift, squared_drift))
+        length = _length(norm, trials, drift, squared_drift)
+        return Comparison(radius, margin, losses, p, length).errors_below(0.0)
 
     @staticmethod
+    @check_facts
     def margin_error_bound(
         radius: float,
         norm: float,
@@ -181,15 +193,21 @@ class NORMA(OnlineClassifier):
         drift: float = 0.0,
         squared_drift: float = 0.0,
         losses: float = 0.0,
+        p: float = 2.0,
     ) -> float:
         """Theorem 3: bound on the trials with ``y (w.x) <= threshold``.
 
         For the learner whose `margin` is ``threshold`` and whose rate and decay are those that
         `tuned` gives for ``margin - threshold``.
         """
-        constant = _constant(radius, norm, trials, drift, squared_drift)
-        return error_bound(margin - threshold, losses, constant)
+        length = _length(norm, trials, drift, squared_drift)
+        return Comparison(radius, margin, losses, p, length).errors_below(threshold)
 
 
-def _constant(radius: float, norm: float, trials: int, drift: float, squared_drift: float) -> float:
-    return 0.25 * radius**2 * (norm**2 + norm * (math.sqrt(trials * squared_drift) + drift))
+def _length(norm: float, trials: int, drift: float, squared_drift: float) -> float:
+    if (drift > 0.0) != (squared_drift > 0.0):
+        raise ValueError(
+            "The 'drift' and 'squared_drift' parameters must both be 0 or both be positive, "
+            f"got {drift} and {squared_drift}."
+        )
+    return norm**2 + norm * (math.sqrt(trials * squared_drift) + drift)

@@ -67,8 +67,8 @@ class Projectron(OnlineClassifier):
 
     Projections are computed from a Cholesky factor of the stored rows that grows by a line with
     each of them and is never changed otherwise, so no error builds up over a long stream. Nothing
-    is added to the diagonal: a row enters the factor only if its squared distance is above 1e-12 of
-    ``K(x, x)`` (2e-6 where kernel values are float32); nearer ones count as lying in the span.
+    is added to the diagonal: a row enters the factor only if its squared distance is above 1e-8 of
+    ``K(x, x)`` (1e-3 where kernel values are float32); nearer ones count as lying in the span.
 
     The certificate counts each projected step with its full weight, and what was cut off as slack:
     ``(|w| + sum tau delta) / sum tau`` bounds the best margin.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.algorithms.movingtargets import best_gap, error_bound
+from maxmargin.algorithms.movingtargets import Comparison, check_facts
 from maxmargin.core.rule import rule
 from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
 from maxmargin.facts import Facts
@@ -99,6 +99,7 @@ class TrackingALMA(OnlineClassifier):
         return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
 
     @classmethod
+    @check_facts
     def tuned(
         cls,
         radius: float,
@@ -107,6 +108,7 @@ class TrackingALMA(OnlineClassifier):
         *,
         drift: float = 0.0,
         losses: float = 0.0,
+        p: float = 2.0,
         aggressive: bool = True,
         **parameters: Any,
     ) -> TrackingALMA:
@@ -115,32 +117,45 @@ class TrackingALMA(OnlineClassifier):
         Parameters
         ----------
         radius, norm, margin : float
-            X >= |x_t|, B >= |u_t|, and the margin mu of the comparison vectors u_t.
+            X >= |x_t|_p (with an intercept, its coordinate counts), B >= |u_t|_q, and the margin mu
+            of the comparison vectors u_t.
         drift : float
-            D: sum of ``|u_t - u_{t+1}|``.
+            D: sum of ``|u_t - u_{t+1}|_q``.
         losses : float
             K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
+        p : float
+            The norm of the rows, at least 2; 1/p + 1/q = 1. For targets that depend on few of n
+            features, 2 ln(n) is the usual choice.
         aggressive : bool
             With a positive margin; otherwise learn from mistakes only (margin 0).
         **parameters
             Any other parameters of the learner.
         """
-        gap = best_gap(margin, losses, _constant(radius, norm, drift))
+        comparison = Comparison(radius, margin, losses, p, _length(norm, drift))
         return cls(
-            rate=2.0 * gap / radius**2,
+            rate=comparison.rate(),
             radius=norm,
-            margin=margin - gap if aggressive else 0.0,
+            margin=margin - comparison.gap() if aggressive else 0.0,
+            p=p,
             **parameters,
         )
 
     @staticmethod
+    @check_facts
     def mistake_bound(
-        radius: float, norm: float, margin: float, *, drift: float = 0.0, losses: float = 0.0
+        radius: float,
+        norm: float,
+        margin: float,
+        *,
+        drift: float = 0.0,
+        losses: float = 0.0,
+        p: float = 2.0,
     ) -> float:
         """Theorem 2: bound on the mistakes of the `tuned` learner, with the same arguments."""
-        return error_bound(margin, losses, _constant(radius, norm, drift))
+        return Comparison(radius, margin, losses, p, _length(norm, drift)).errors_below(0.0)
 
     @staticmethod
+    @check_facts
     def margin_error_bound(
         radius: float,
         norm: float,
@@ -149,14 +164,15 @@ class TrackingALMA(OnlineClassifier):
         threshold: float,
         drift: float = 0.0,
         losses: float = 0.0,
+        p: float = 2.0,
     ) -> float:
         """Theorem 1: bound on the trials with ``y (w.x) <= threshold``.
 
         For the learner whose `margin` is ``threshold`` and whose rate is the one that `tuned` gives
         for ``margin - threshold``.
         """
-        return error_bound(margin - threshold, losses, _constant(radius, norm, drift))
+        return Comparison(radius, margin, losses, p, _length(norm, drift)).errors_below(threshold)
 
 
-def _constant(radius: float, norm: float, drift: float) -> float:
-    return 0.25 * radius**2 * (norm**2 + 2.0 * norm * drift)
+def _length(norm: float, drift: float) -> float:
+    return norm**2 + 2.0 * norm * drift

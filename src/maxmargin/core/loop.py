@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,22 @@ LARGEST_XX = 1e100
 TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("rr", "f8")], align=True)
 
 
-NO_ROWS = np.empty(0, np.int32)
+class Notes(NamedTuple):
+    """What is written down about the rows that are presented; an empty array is switched off.
+
+    Attributes
+    ----------
+    touched : for each row, the ``stamp`` of the last call in which it brought an update
+    stamp : that of this call
+    journal : the outputs for each place of the order and each problem, before anything is learnt
+    """
+
+    touched: np.ndarray
+    stamp: int
+    journal: np.ndarray
+
+
+NO_NOTES = Notes(np.empty(0, np.int32), 0, np.empty((0, 0)))
 
 
 def new_tally() -> np.recarray:
@@ -34,26 +49,35 @@ def join_tallies(tally: np.recarray, singles: list[Any]) -> None:
 
 
 @Compiled
-def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # type: ignore[no-untyped-def]
+def learn(rows, targets, order, start, rule, space, tally, notes):  # type: ignore[no-untyped-def]
     """Present the rows ``order[start:]``, in that order, until the space asks to be tended.
 
-    Returns the number of rows of ``order`` that are done, and whether the space asked. A zero row
-    has margin 0 for ever: it is a trial, never an update.
+    A row i that stands there as ``-1 - i`` is only looked at. Returns the number of places of
+    ``order`` that are done, and whether the space asked. A zero row has margin 0 for ever: it is a
+    trial, never an update.
     """
     trials, mistakes, rr = tally[0].trials, tally[0].mistakes, tally[0].rr
     n, due = start, False
     while n < order.size and not due:
         i = order[n]
         rows.prefetch(order, n)
-        n += 1
-        trials += 1
+        learning = i >= 0
+        if not learning:
+            i = -1 - i
         xx = np.nan  # not known yet
-        if rule.needs_norm():
-            xx = space.square_of(rows, i)
-            rr = max(rr, xx)
+        if learning:
+            trials += 1
+            if rule.needs_norm():
+                xx = space.square_of(rows, i)
+                rr = max(rr, xx)
         own, rival = 0.0, -np.inf
         for c in range(targets.problems()):
-            y, f = targets.sign(i, c), space.look(rows, i, c)
+            f = space.look(rows, i, c)
+            if n < notes.journal.shape[0]:
+                notes.journal[n, c] = f
+            if not learning:
+                continue
+            y = targets.sign(i, c)
             if y > 0.0:
                 own = f
             else:
@@ -71,32 +95,41 @@ def learn(rows, targets, order, start, rule, space, tally, touched, stamp):  # t
                 shrink, step = space.decide(rule, seen, c)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = rule.project(space.norm2(c))
-                if i < touched.size:
-                    touched[i] = stamp
+                if i < notes.touched.size:
+                    notes.touched[i] = notes.stamp
             else:
                 shrink = rule.rest(seen)
             if shrink != 1.0:
                 due |= space.rescale(c, shrink)
-        if own <= (rival if rival > -np.inf else 0.0):  # a positive row of a single problem: 0
+        if learning and own <= (rival if rival > -np.inf else 0.0):  # one positive row: 0
             mistakes += 1
+        n += 1
     tally[0].trials, tally[0].mistakes, tally[0].rr = trials, mistakes, rr
     return n, due
 
 
 @Compiled
-def learn_jointly(rows, targets, order, start, rule, space, tally, touched, stamp):  # type: ignore[no-untyped-def]
+def learn_jointly(rows, targets, order, start, rule, space, tally, notes):  # type: ignore[no-untyped-def]
     """`learn` for a `JointSpace`: the margin of a row is that over its highest rival."""
     trials, mistakes, rr = tally[0].trials, tally[0].mistakes, tally[0].rr
     n, due = start, False
     while n < order.size and not due:
         i = order[n]
         rows.prefetch(order, n)
+        learning = i >= 0
+        if not learning:
+            i = -1 - i
+        y = targets.class_of(i)
+        size = space.meet(rows, i, y)
+        if n < notes.journal.shape[0]:
+            for c in range(targets.problems()):
+                notes.journal[n, c] = space.violations.outputs[c]
         n += 1
+        if not learning:
+            continue
         trials += 1
         xx = space.square_of(rows, i)
         rr = max(rr, xx)
-        y = targets.class_of(i)
-        size = space.meet(rows, i, y)
         margin = space.violations.outputs[y] - space.violations.outputs[space.violations.heap[0]]
         if margin <= 0.0:
             mistakes += 1
@@ -104,8 +137,8 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, touched, stam
         if xx > 0.0 and rule.active(seen):
             due |= space.policy.correct(space, rows, i, y, rule, seen, size, xx)
             shrink = rule.project(space.norm2(0))
-            if i < touched.size:
-                touched[i] = stamp
+            if i < notes.touched.size:
+                notes.touched[i] = notes.stamp
         else:
             shrink = rule.rest(seen)
         if shrink != 1.0:
@@ -128,14 +161,13 @@ def present(
     rule: Any,
     space: Any,
     tally: np.recarray,
-    touched: np.ndarray = NO_ROWS,
-    stamp: int = 0,
+    notes: Notes = NO_NOTES,
     learn: Callable[..., tuple[int, bool]] = learn,
 ) -> None:
     """Present the rows ``order``, once each and in that order, to the rule."""
     done = 0
     while done < order.size:
-        done, due = learn(rows, targets, order, done, rule, space, tally, touched, stamp)
+        done, due = learn(rows, targets, order, done, rule, space, tally, notes)
         if due:
             tend(space, tally[0].rr, rows.tail.offset)
 

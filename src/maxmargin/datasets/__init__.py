@@ -1,7 +1,12 @@
 """Data of the papers: artificial data, and loaders of the real data."""
 
 from maxmargin.datasets.adult import load_adult
-from maxmargin.datasets.generated import make_r_of_k, make_separable
+from maxmargin.datasets.generated import (
+    make_drifting,
+    make_r_of_k,
+    make_separable,
+    make_switching,
+)
 from maxmargin.datasets.real import (
     load_electricity,
     load_ionosphere,
@@ -17,6 +22,8 @@ __all__ = [
     "load_mnist",
     "load_usps",
     "load_votes",
+    "make_drifting",
     "make_r_of_k",
     "make_separable",
+    "make_switching",
 ]

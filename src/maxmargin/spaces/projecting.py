@@ -49,9 +49,10 @@ class Project(NamedTuple):
     limit: np.ndarray
 
     def usable_square(self, space, i, c, margin, xx):
-        distance = max(0.0, xx - self.shadows[c * space.outputs.shape[1] + i, i])
+        inside = self.shadows[c * space.outputs.shape[1] + i, i]
+        distance = xx - inside
         if distance <= self.rounding * xx:
-            distance = 0.0
+            distance, inside = 0.0, xx
         taken, careful = space.slots.taken[c], self.careful and margin > 0.0
         far = distance > self.threshold and taken < self.inverse.shape[1]
         self.joins[c] = taken == 0 or (far and not careful)
@@ -64,8 +65,8 @@ class Project(NamedTuple):
                 loss = loss - distance / self.threshold if self.threshold > 0.0 else 0.0
             if loss <= 0.0:
                 return 0.0
-            self.limit[c] = 2.0 * loss / (xx - distance)
-        return xx - distance
+            self.limit[c] = 2.0 * loss / inside
+        return inside
 
     def limited(self, c, step):
         return min(step, self.limit[c])
