@@ -150,7 +150,7 @@ class BudgetModel(KernelModel):
         self._bounds = self._supports = None
         products.flags.writeable = False
         outputs = np.empty((self.problems(), size))
-        policy = self.keeper.enter(cross, self.shift, self.slots, size)
+        policy = self.keeper.enter(cross, self.shift, self.slots, order >= 0)
         space = SlotSpace(
             self.slots, self.scalars, products, cross, diagonal, self.shift, outputs, policy
         )

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin import examples
 from maxmargin.assembly import Model, assemble, radius_of
 from maxmargin.certificates import Certificate
+from maxmargin.core.loop import NO_NOTES
 from maxmargin.core.rows import Tail
 from maxmargin.facts import Facts
 from maxmargin.guard import keeps_state_on_error
@@ -195,17 +196,31 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        self._learn_in_order(X, y, classes)
+        return self
+
+    @keeps_state_on_error
+    def _foretell(self, X: Any, y: Any, order: np.ndarray, classes: Any = None) -> np.ndarray:
+        """Learn from the rows ``order``; the outputs for each of them before that, line by line.
+
+        As in `core.loop.learn`, a row i that stands there as ``-1 - i`` is only looked at.
+        """
+        return self._learn_in_order(X, y, classes, order, foretell=True)
+
+    def _learn_in_order(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        order: np.ndarray | None = None,
+        foretell: bool = False,
+    ) -> np.ndarray:
         self._check_parameters()
         first = not self._is_fitted()
         X = examples.check_X(self, X, reset=first)
         y = examples.check_y(y, X.shape[0])
         if first:
-            if self.fit_intercept and self.intercept_scaling == "max":
-                raise ValueError(
-                    "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
-                )
-            if self.kernel in ("poly", "rbf") and self.gamma == "scale":
-                raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
+            self._check_stream_can_start()
         else:
             self._check_structure()
         known = examples.known_classes(classes, None if first else self.classes_)
@@ -216,9 +231,20 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         model, targets = self._model, examples.as_targets(numbers, known.size)
         model.begin_stream()
         rows: Any = model.rows(X)
-        model.present(rows, targets, np.arange(X.shape[0], dtype=np.int32), self._rule())
+        if order is None:
+            order = np.arange(X.shape[0], dtype=np.int32)
+        journal = np.empty((order.size, model.problems())) if foretell else NO_NOTES.journal
+        model.present(rows, targets, order, self._rule(), NO_NOTES._replace(journal=journal))
         self._margins = np.full(model.verdicts(), np.nan)
-        return self
+        return journal
+
+    def _check_stream_can_start(self) -> None:
+        if self.fit_intercept and self.intercept_scaling == "max":
+            raise ValueError(
+                "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
+            )
+        if self.kernel in ("poly", "rbf") and self.gamma == "scale":
+            raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
 
     def _check_parameters(self) -> None:
         """Validate the hyper-parameters, unless they are those of the last time."""

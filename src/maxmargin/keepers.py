@@ -1,7 +1,7 @@
 """What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
 
-A keeper allocates them (`make_room`), gives the policy for a block of rows (`enter`), and brings
-everything up to date after it (`leave`). Its ``slack`` says for each problem how far projections
+A keeper allocates them (`make_room`), gives the policy for a block of rows (`enter`, which is told
+those that will be learnt from), and brings everything up to date after it (`leave`). Its ``slack`` says for each problem how far projections
 have moved ``w`` in all, over the scale; None where there are none, and all coefficients have the
 signs of their rows. ``exact`` says that kernel values are needed in float64.
 """
@@ -46,12 +46,14 @@ class Replacing:
         self.refilled, self.stored = np.zeros((2, problems), dtype=np.int64)
         self.gained, self.lost, self.latest = np.zeros((3, problems))
 
-    def enter(self, cross: np.ndarray, shift: float, slots: Slots, size: int) -> Replace:
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Replace:
         if self.oldest:
             choice: Any = Oldest(self.gained, self.lost, self.latest)
         else:
-            # One number for each row and problem, used or not: so chunks do not matter.
-            choice = AtRandom(self.random.random((size, self.stored.size)))
+            # One number for each trial and problem, used or not: so chunks do not matter.
+            draws = np.zeros((learning.size, self.stored.size))
+            draws[learning] = self.random.random((learning.sum(), self.stored.size))
+            choice = AtRandom(draws)
         return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
 
     def leave(self, space: SlotSpace) -> None:
@@ -93,8 +95,8 @@ class Projecting:
         self.coords = np.zeros(problems * BLOCK * room)
         self.shadows = np.zeros(problems * BLOCK * BLOCK)
 
-    def enter(self, cross: np.ndarray, shift: float, slots: Slots, size: int) -> Project:
-        problems, room = slots.coefs.shape
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
+        (problems, room), size = slots.coefs.shape, learning.size
         coords = self.coords[: problems * size * room].reshape(-1, room)
         shadows = self.shadows[: problems * size * size].reshape(-1, size)
         for c, taken in enumerate(slots.taken):

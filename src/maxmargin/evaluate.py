@@ -1,0 +1,342 @@
+"""Progressive evaluation: predict each example, then learn from it.
+
+On a stream every row is a test row first. The compiled loops write down what they see before they
+learn, so this costs hardly more than learning.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin import examples
+from maxmargin.estimator import OnlineClassifier
+
+# Rows between two looks at the counts, if nothing else is said.
+STEP = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What a learner predicted on its way along a stream.
+
+    Attributes
+    ----------
+    name : str
+        Of the learner.
+    trials : ndarray of shape (n_looks,)
+        Rows predicted so far, at each look.
+    mistakes, losses, updates, supports : ndarrays of shape (n_looks,)
+        Up to there: wrong predictions; the sum of the hinge losses ``max(0, 1 - y f(x))`` (of
+        several classes, with the lead over the highest rival in place of ``y f(x)``; NaN if the
+        learner has no outputs); updates made; and rows that a kernel learner keeps.
+    wrong : ndarray of bool, of shape (n_samples,)
+        Which predictions were wrong, row by row.
+    """
+
+    name: str
+    trials: np.ndarray
+    mistakes: np.ndarray
+    losses: np.ndarray
+    updates: np.ndarray
+    supports: np.ndarray
+    wrong: np.ndarray
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right predictions."""
+        return 1.0 - float(self.wrong.mean()) if self.wrong.size else np.nan
+
+    def recent_accuracy(self, window: int = STEP) -> np.ndarray:
+        """The share of right predictions among the last ``window`` rows, at each look."""
+        if window < 1:
+            raise ValueError(f"window must be at least 1, got {window!r}.")
+        total = np.concatenate([[0], np.cumsum(self.wrong)])
+        first = np.maximum(self.trials - window, 0)
+        return 1.0 - (total[self.trials] - total[first]) / np.maximum(self.trials - first, 1)
+
+    def plot(self, axes: Any = None, *, window: int = STEP) -> Any:
+        """Draw mistakes so far, and the accuracy in a window that slides along.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes, default=None
+            Where to draw; new ones by default, and those of another plot to compare the two.
+        window : int, default=1000
+
+        Returns
+        -------
+        The pair of axes.
+        """
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(figsize=(8, 6), layout="constrained").subplots(2, 1, sharex=True)
+        above, below = axes
+        label = f"{self.name}: {int(self.wrong.sum()):,} mistakes"
+        above.plot(self.trials, self.mistakes, label=label)
+        above.set_ylabel("mistakes so far")
+        above.legend(loc="upper left", frameon=False)
+        below.plot(self.trials, 100.0 * self.recent_accuracy(window))
+        below.set_ylabel(f"right among the last {window:,}, %")
+        below.set_xlabel("rows")
+        for each in axes:
+            each.grid(alpha=0.3)
+        return axes
+
+
+def progressive(
+    clf: Any,
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+) -> Any:
+    """Let one or more learners predict each row of a stream before they learn from it.
+
+    ``clf.predict`` followed by ``clf.partial_fit``, row by row, would make the same mistakes. A
+    learner that has seen nothing yet has the score 0 for every class.
+
+    Parameters
+    ----------
+    clf : estimator or list of estimators
+        Anything with `predict` and `partial_fit`. They are trained in place, going on from what
+        they know; learners of this library work in compiled blocks. Of several learners each row is
+        read once.
+    stream : array or CSR matrix of shape (n_samples, n_features), or iterable
+        An iterable gives pairs (X, y) of blocks of rows, or of a row as a dict and its label.
+    y : array of shape (n_samples,), default=None
+        The labels, if ``stream`` is a matrix.
+    step : int, default=1000
+        Write down the counts after so many rows each time.
+    delay : int, default=0
+        Labels arrive late: row i is learnt from before row ``i + delay`` is predicted. (0 and 1 are
+        the same, as in river.)
+    classes : array, default=None
+        All labels that can occur; needed for iterables, unless the learner knows them.
+
+    Returns
+    -------
+    Progress, or a list of them
+
+    Examples
+    --------
+    >>> from maxmargin import NORMA
+    >>> from maxmargin.datasets import make_switching
+    >>> from maxmargin.evaluate import progressive
+    >>> X, y = make_switching(2000, random_state=0)
+    >>> clf = NORMA(kernel="rbf", gamma=2.0, rate=1.0, decay=0.03, margin=0.7, fit_intercept=False)
+    >>> progressive(clf, X, y).accuracy > 0.98
+    True
+    """
+    several = isinstance(clf, Sequence)
+    for name, value, least in (("step", step, 1), ("delay", delay, 0)):
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if y is not None and classes is None:
+        classes = np.unique(y)
+    reporters = [Reporter(one, delay, classes) for one in (clf if several else [clf])]
+    seen = 0
+    for X, labels in _pieces(stream, y, step):
+        seen += 1 if isinstance(X, dict) else X.shape[0]
+        for reporter in reporters:
+            reporter.meet(X, labels)
+            if seen % step == 0:
+                reporter.look()
+    reports = [reporter.report() for reporter in reporters]
+    return reports if several else reports[0]
+
+
+def _pieces(stream: Any, y: Any, step: int) -> Iterator[tuple[Any, Any]]:
+    """Blocks that end where counts are to be written down."""
+    if y is not None:
+        stream = [(stream if sparse.issparse(stream) else np.asarray(stream), np.asarray(y))]
+    elif sparse.issparse(stream) or isinstance(stream, np.ndarray):
+        raise ValueError("progressive needs y for a matrix of rows.")
+    seen = 0
+    for X, labels in stream:
+        if isinstance(X, dict):
+            seen += 1
+            yield X, labels
+            continue
+        labels = examples.check_y(labels, X.shape[0])
+        start = 0
+        while start < labels.size:
+            stop = min(labels.size, start + step - seen % step)
+            yield X[start:stop], labels[start:stop]
+            seen += stop - start
+            start = stop
+
+
+class Reporter:
+    """Shows rows to one learner, and writes down what it says.
+
+    Parameters
+    ----------
+    clf : estimator
+    delay : int
+    classes : array or None
+    """
+
+    def __init__(self, clf: Any, delay: int, classes: Any) -> None:
+        self.clf, self.delay, self.classes = clf, max(1, delay), classes
+        self.wrong: list[np.ndarray] = []
+        self.seen, self.mistakes, self.losses = 0, 0, 0.0
+        self.looks: list[tuple[float, ...]] = []
+        self.waiting: Any = None  # rows whose labels have not arrived yet, in one block
+        self.queue: deque[tuple[Any, Any]] = deque()  # the same, one by one
+
+    def meet(self, X: Any, y: Any) -> None:
+        """Predict the rows, and learn from those whose labels arrive."""
+        if isinstance(X, dict):
+            self._one_by_one([(X, y)])
+        elif self._is_compiled():
+            self._together(X, y)
+        else:
+            self._one_by_one((X[i : i + 1], y[i : i + 1]) for i in range(X.shape[0]))
+
+    def _is_compiled(self) -> bool:
+        """Does the loop see what `predict` would say? Not if it predicts by averages."""
+        return isinstance(self.clf, OnlineClassifier) and not getattr(self.clf, "average", False)
+
+    def look(self) -> None:
+        """Write down the counts."""
+        if self.looks and self.looks[-1][0] == self.seen:
+            return
+        updates = getattr(self.clf, "n_updates_", 0)
+        supports = len(getattr(self.clf, "support_", ()))
+        self.looks.append((self.seen, self.mistakes, self.losses, updates, supports))
+
+    def report(self) -> Progress:
+        """Learn from what is still waiting; what there is to say."""
+        if self.waiting is not None and self.waiting[1].size:
+            self.clf.partial_fit(*self.waiting, classes=self._classes_to_pass())
+        while self.queue:
+            self._learn(*self.queue.popleft())
+        self.look()
+        trials, mistakes, losses, updates, supports = np.array(self.looks).T
+        counts = (each.astype(np.int64) for each in (trials, mistakes, updates, supports))
+        trials, mistakes, updates, supports = counts
+        wrong = np.concatenate([np.empty(0, dtype=bool), *self.wrong])
+        name = type(self.clf).__name__
+        return Progress(name, trials, mistakes, losses, updates, supports, wrong)
+
+    # ------------------------------------------------------------------------ in compiled blocks
+    def _together(self, X: Any, y: np.ndarray) -> None:
+        if self.delay == 1:
+            order = np.arange(y.size, dtype=np.int32)
+            outputs = self.clf._foretell(X, y, order, self._classes_to_pass())
+        else:
+            late = self.waiting[1].size if self.waiting is not None else 0
+            if late:
+                X, labels = _stack(self.waiting[0], X), np.concatenate([self.waiting[1], y])
+            else:
+                labels = y
+            order, looks = _interleaved(late, y.size, self.delay)
+            outputs = self.clf._foretell(X, labels, order, self._classes_to_pass())[looks]
+            kept = slice(max(0, labels.size - self.delay), None)
+            self.waiting = X[kept], labels[kept]
+        numbers = examples.class_numbers(y, self.clf.classes_)
+        self._note(_is_wrong(outputs, numbers), _hinge_losses(outputs, numbers))
+
+    # ------------------------------------------------------------------------------- row by row
+    def _one_by_one(self, rows: Any) -> None:
+        for x, y in rows:
+            while len(self.queue) >= self.delay:
+                self._learn(*self.queue.popleft())
+            predicted, loss = self._predict(x, y)
+            self._note(np.array([predicted != _single(y)]), np.array([loss]))
+            self.queue.append((x, y))
+            if self.delay == 1:
+                self._learn(*self.queue.popleft())
+
+    def _predict(self, x: Any, y: Any) -> tuple[Any, float]:
+        known = self._classes_known()
+        if known is None or not _is_fitted(self.clf):
+            first = None if known is None else known[1 if len(known) == 2 else 0]
+            return first, 1.0
+        if isinstance(x, dict):
+            return self.clf.predict_one(x), np.nan
+        loss = np.nan
+        if hasattr(self.clf, "decision_function"):
+            outputs = self.clf.decision_function(x).reshape(1, -1)
+            loss = float(_hinge_losses(outputs, examples.class_numbers(y, known))[0])
+        return self.clf.predict(x)[0], loss
+
+    def _learn(self, x: Any, y: Any) -> None:
+        if isinstance(x, dict):
+            self.clf.learn_one(x, y, classes=self._classes_to_pass())
+        else:
+            self.clf.partial_fit(x, y, classes=self._classes_to_pass())
+
+    # ------------------------------------------------------------------------------------ counts
+    def _note(self, wrong: np.ndarray, losses: np.ndarray) -> None:
+        self.wrong.append(wrong)
+        self.seen += wrong.size
+        self.mistakes += int(wrong.sum())
+        self.losses += float(losses.sum())
+
+    def _classes_known(self) -> Any:
+        known = getattr(self.clf, "classes_", None)
+        return known if known is not None else self.classes
+
+    def _classes_to_pass(self) -> Any:
+        return None if _is_fitted(self.clf) else self.classes
+
+
+def _interleaved(late: int, new: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row i of ``new`` rows behind ``late`` ones is looked at when row ``i - delay`` was learnt.
+
+    The order, in which a row that is only looked at stands as ``-1 - i``, and the places of those.
+    """
+    looked = late + np.arange(new)
+    learnt = looked - delay
+    order = np.column_stack([learnt, -1 - looked])
+    due = np.column_stack([learnt >= 0, np.ones(new, dtype=bool)])
+    places = np.cumsum(due.ravel()).reshape(due.shape)[:, 1] - 1
+    return order[due].astype(np.int32), places
+
+
+def _stack(some: Any, others: Any) -> Any:
+    if sparse.issparse(some) or sparse.issparse(others):
+        return sparse.vstack([some, others], "csr")
+    return np.concatenate([some, others])
+
+
+def _is_wrong(outputs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Which predictions by these outputs are not the class number that is due."""
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] >= 0.0) != (numbers == 1)
+    return outputs.argmax(axis=1) != numbers
+
+
+def _hinge_losses(outputs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    if outputs.shape[1] == 1:
+        leads = np.where(numbers == 1, outputs[:, 0], -outputs[:, 0])
+    else:
+        rows = np.arange(numbers.size)
+        own, rivals = outputs[rows, numbers], outputs.copy()
+        rivals[rows, numbers] = -np.inf
+        leads = own - rivals.max(axis=1)
+    return np.maximum(0.0, 1.0 - leads)
+
+
+def _single(y: Any) -> Any:
+    return y[0] if isinstance(y, np.ndarray) else y
+
+
+def _is_fitted(clf: Any) -> bool:
+    try:
+        check_is_fitted(clf)
+    except NotFittedError:
+        return False
+    return True
