@@ -41,6 +41,8 @@ def assemble(
     """
     width = X.shape[1]
     joint = problems > 1 and not in_pairs and getattr(clf, "multiclass", "ovr") != "ovr"
+    if joint and clf._spare and clf._keeper() is None:
+        raise ValueError(f"grow=True needs multiclass='ovr', got {clf.multiclass!r}.")
     most = None
     if joint and clf.multiclass == "k-best":
         most = clf.k or problems - 1

@@ -7,6 +7,7 @@ Memory is allocated once, when the first rows come: the rows themselves, one mat
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,6 +194,18 @@ class BudgetModel(KernelModel):
             everyone = np.arange(before)
             for store, smaller in zip(self.stores, stores, strict=True):
                 store.put(everyone, smaller, everyone)
+
+    def _grow_supports(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        if not self.stores:
+            return
+        self._supports = None
+        self.slots = Slots(*(each[which] for each in self.slots))
+        self.slot_numbers = self.slot_numbers[which]
+        self.slot_labels = numbers[self.slot_labels[which]].astype(self.slot_labels.dtype)
+        # Two problems may continue the same one, each with rows of its own.
+        self.stores = [copy.deepcopy(self.stores[c].with_width(width)) for c in which]
+        self.keeper = self.keeper.grown(which, self.room)
+        self._cross = np.zeros(len(which) * BLOCK * self.room, self._cross.dtype)
 
     def _cross_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
         """Kernel values between a block's rows and those in the slots; see `SlotSpace`."""

@@ -20,6 +20,7 @@ from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_NOTES
 from maxmargin.core.rows import Tail
 from maxmargin.facts import Facts
+from maxmargin.growing import check_wider_X, grow_model
 from maxmargin.guard import keeps_state_on_error
 from maxmargin.keepers import ON_FULL, Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
@@ -175,12 +176,12 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         if self.max_iter > 1:
             # Something to say where too few updates were made to prove more.
             self._ceiling = 1.000001 * self._model.largest_margin(radius)
-        targets = examples.as_targets(examples.class_numbers(y, classes), classes.size)
+        targets = self._targets(examples.class_numbers(y, classes))
         self._run_passes(rows, targets, X.size)
         return self
 
     @keeps_state_on_error
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grow: bool = False) -> Any:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
         Any way of cutting a stream into calls gives the same model, to the bit.
@@ -191,12 +192,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         y : array of shape (n_samples,)
         classes : array of shape (n_classes,), default=None
             All labels that can occur; needed in the first call.
+        grow : bool, default=False
+            Accept columns that were not there before, whose weights start at 0, and, if the first
+            call was made with it, labels that were not known before. One more weight vector, of a
+            class that never occurs, is then learnt along, and a new class continues it: so the
+            model is the one that would have known all columns and classes from the start. Several
+            classes must be learnt one-vs-rest.
 
         Returns
         -------
         self
         """
-        self._learn_in_order(X, y, classes)
+        self._learn_in_order(X, y, classes, grow=grow)
         return self
 
     @keeps_state_on_error
@@ -205,30 +212,38 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
         As in `core.loop.learn`, a row i that stands there as ``-1 - i`` is only looked at.
         """
-        return self._learn_in_order(X, y, classes, order, foretell=True)
+        return self._learn_in_order(X, y, classes, order=order, foretell=True)[:, self._shown()]
 
     def _learn_in_order(
         self,
         X: Any,
         y: Any,
         classes: Any,
+        *,
+        grow: bool = False,
         order: np.ndarray | None = None,
         foretell: bool = False,
     ) -> np.ndarray:
         self._check_parameters()
         first = not self._is_fitted()
-        X = examples.check_X(self, X, reset=first)
+        before = None if first else self.classes_
+        X = check_wider_X(self, X) if grow and not first else examples.check_X(self, X, reset=first)
         y = examples.check_y(y, X.shape[0])
         if first:
             self._check_stream_can_start()
         else:
             self._check_structure()
-        known = examples.known_classes(classes, None if first else self.classes_)
+        if grow:
+            known = examples.more_classes(classes, before, y)
+        else:
+            known = examples.known_classes(classes, before)
         numbers = examples.class_numbers(y, known)
         examples.check_values(X)
         if first:
-            self._start(known, X, private=0, radius=None, keep=False)
-        model, targets = self._model, examples.as_targets(numbers, known.size)
+            self._start(known, X, private=0, radius=None, keep=False, spare=grow)
+        else:
+            grow_model(self, X.shape[1], known)
+        model, targets = self._model, self._targets(numbers)
         model.begin_stream()
         rows: Any = model.rows(X)
         if order is None:
@@ -253,10 +268,28 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
             self._checked_parameters = values
 
+    def _targets(self, numbers: np.ndarray) -> examples.Targets:
+        return examples.as_targets(numbers, self.classes_.size, self._spare)
+
+    def _shown(self) -> slice:
+        """The problems that users see."""
+        if not self._spare:
+            return slice(None)
+        return slice(1, 2) if self.classes_.size == 2 else slice(0, self.classes_.size)
+
     def _start(
-        self, classes: np.ndarray, X: Any, private: int, radius: float | None, keep: bool
+        self,
+        classes: np.ndarray,
+        X: Any,
+        private: int,
+        radius: float | None,
+        keep: bool,
+        spare: bool = False,
     ) -> None:
-        """Set the state to w = 0, or keep the one there is; a stream has no radius."""
+        """Set the state to w = 0, or keep the one there is; a stream has no radius.
+
+        With a ``spare`` problem there is one of a class that never occurs.
+        """
         self._ceiling = np.inf
         if keep and self._is_fitted():
             self._check_structure()
@@ -279,6 +312,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             offset = (radius or 1.0) if scaling == "max" else float(scaling)
         tail = Tail(offset, float(np.sqrt(self.soft_margin)))
         problems = 1 if classes.size == 2 else classes.size
+        if spare:
+            problems = classes.size + 1
+        self._spare = spare
         self.classes_: np.ndarray = classes
         self.n_iter_ = 0
         self.converged_ = False
@@ -310,23 +346,25 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         examples.check_columns(X)
-        scores = self._fitted_model().outputs(X)
+        scores = self._fitted_model().outputs(X)[:, self._shown()]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row; a score of exactly 0 counts as positive."""
         scores = self.decision_function(X)
+        if self.classes_.size == 1:
+            return np.repeat(self.classes_, scores.size)
         numbers = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[numbers]
 
     # ------------------------------------------------------------------------------ what was learnt
     @property
     def coef_(self) -> np.ndarray:
-        return self._fitted_model().coefficients()
+        return self._fitted_model().coefficients()[self._shown()]
 
     @property
     def intercept_(self) -> np.ndarray:
-        return self._fitted_model().intercepts()
+        return self._fitted_model().intercepts()[self._shown()]
 
     @property
     def support_(self) -> np.ndarray:
@@ -338,7 +376,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def dual_coef_(self) -> np.ndarray:
-        return self._kernel_model().weights()
+        return self._kernel_model().weights()[self._shown()]
 
     def _kernel_model(self) -> KernelModel:
         model = self._fitted_model()
@@ -356,8 +394,9 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        bounds = self._fitted_model().bounds()
-        return Certificate.weakest(self._margins, np.where(bounds < np.inf, bounds, self._ceiling))
+        bounds, shown = self._fitted_model().bounds(), self._shown()
+        bounds = np.where(bounds < np.inf, bounds, self._ceiling)
+        return Certificate.weakest(self._margins[shown], bounds[shown])
 
     def _fitted_model(self) -> Model:
         if not self._is_fitted():

@@ -165,6 +165,15 @@ def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
     return known
 
 
+def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
+    """All labels: those known before, those named in this call, and those that occur in it."""
+    known = np.unique(y)
+    for others in (classes, before):
+        if others is not None:
+            known = np.union1d(known, others)
+    return known
+
+
 def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The position of each label in ``classes``, which are sorted; an unknown label raises."""
     numbers = np.searchsorted(classes, y)
@@ -178,7 +187,12 @@ def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return numbers.astype(np.int32)
 
 
-def as_targets(numbers: np.ndarray, classes: int) -> Targets:
-    """One problem for two classes, one-vs-rest for more."""
+def as_targets(numbers: np.ndarray, classes: int, spare: bool = False) -> Targets:
+    """One problem for two classes, one-vs-rest for more.
+
+    With ``spare`` always one-vs-rest, and a last problem of a class that has no rows.
+    """
     numbers = _read_only(numbers)
+    if spare:
+        return OneVsRest(numbers, classes, 1)
     return Binary(numbers) if classes == 2 else OneVsRest(numbers, classes)

@@ -1,14 +1,16 @@
 """What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
 
 A keeper allocates them (`make_room`), gives the policy for a block of rows (`enter`, which is told
-those that will be learnt from), and brings everything up to date after it (`leave`). Its ``slack`` says for each problem how far projections
-have moved ``w`` in all, over the scale; None where there are none, and all coefficients have the
-signs of their rows. ``exact`` says that kernel values are needed in float64.
+those that will be learnt from), and brings everything up to date after it (`leave`). Its ``slack``
+says for each problem how far projections have moved ``w`` in all, over the scale; None where there
+are none, and all coefficients have the signs of their rows. ``exact`` says that kernel values are
+needed in float64.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,13 +48,23 @@ class Replacing:
         self.refilled, self.stored = np.zeros((2, problems), dtype=np.int64)
         self.gained, self.lost, self.latest = np.zeros((3, problems))
 
+    def grown(self, which: Sequence[int], room: int) -> Replacing:
+        """One for other problems, in which c continues ``which[c]``."""
+        more = copy.copy(self)
+        more.random = copy.deepcopy(self.random)
+        if self.lengths:
+            more.inner = self.inner.reshape(-1, room, room)[which].reshape(-1, room)
+        for name in ("fresh", "refilled", "stored", "gained", "lost", "latest"):
+            setattr(more, name, getattr(self, name)[which])
+        return more
+
     def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Replace:
         if self.oldest:
             choice: Any = Oldest(self.gained, self.lost, self.latest)
         else:
-            # One number for each trial and problem, used or not: so chunks do not matter.
-            draws = np.zeros((learning.size, self.stored.size))
-            draws[learning] = self.random.random((learning.sum(), self.stored.size))
+            # One number for each trial, used or not: so neither chunks nor classes matter.
+            draws = np.zeros(learning.size)
+            draws[learning] = self.random.random(learning.sum())
             choice = AtRandom(draws)
         return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
 
@@ -94,6 +106,16 @@ class Projecting:
         self.turned = np.zeros((problems, room))
         self.coords = np.zeros(problems * BLOCK * room)
         self.shadows = np.zeros(problems * BLOCK * BLOCK)
+
+    def grown(self, which: Sequence[int], room: int) -> Projecting:
+        """One for other problems, in which c continues ``which[c]``."""
+        more = copy.copy(self)
+        more.inverse = self.inverse.reshape(-1, room, room)[which].reshape(-1, room)
+        for name in ("slack", "joins", "distance", "limit", "turned"):
+            setattr(more, name, getattr(self, name)[which])
+        more.coords = np.zeros(len(which) * BLOCK * room)
+        more.shadows = np.zeros(len(which) * BLOCK * BLOCK)
+        return more
 
     def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
         (problems, room), size = slots.coefs.shape, learning.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ class PairKernelModel(KernelModel):
             members[2 * c + side, numbers[c, side]] = 1.0
             squares[c, side] = linear.geometry.diagonal[numbers[c, side]]
         return PairSpace(linear, self.bias, members, numbers, squares, np.zeros((problems, 2)))
+
+    def _grow_supports(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        super()._grow_supports(width, which, numbers)
+        self.bias, self.members = self.bias[which], self.members[which]
 
     def free_intercepts(self) -> np.ndarray:
         return self.bias.copy()

@@ -16,6 +16,7 @@ block, of at most `cache_size`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,25 @@ class KernelModel:
     def begin_again(self) -> None:
         """Go on with a fit; what was proved about other rows means nothing."""
         self.scalars.bound = np.inf
+
+    def grow(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        """Be a model for ``width`` features, in which problem c continues problem ``which[c]``.
+
+        ``numbers`` are the new numbers of the classes. All rows from here on must be new ones.
+        """
+        assert isinstance(self.kernel, Kernel)
+        self._width, self.kernel = width, self.kernel.with_width(width)
+        self.scalars = self.scalars[which].copy().view(np.recarray)
+        self._bounds = None
+        self._grow_supports(width, which, numbers)
+
+    def _grow_supports(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        if self.supports is not None:
+            self.supports = self.supports.with_width(width)
+        self.labels = numbers[self.labels].astype(self.labels.dtype)
+        self.coefs, self.marks = self.coefs[which], self.marks[:, which]
+        if self.average:
+            self.averages = self.averages[which]
 
     def begin_stream(self) -> None:
         """All rows from here on are new ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,12 @@ class Kernel:
 
     def __deepcopy__(self, memo: Any) -> Kernel:
         return self  # nothing in it changes, and a callable is the user's own
+
+    def with_width(self, width: int) -> Kernel:
+        """The same kernel for rows with more features."""
+        if self.center is None:
+            return self
+        return replace(self, center=np.pad(self.center, (0, width - self.center.size)))
 
     def points(self, X: Any) -> Points:
         """``X`` with what the kernel needs to know of each row."""
@@ -255,6 +261,18 @@ class Points:
         if factors is not None:
             factors = np.zeros((size, factors.shape[1]), factors.dtype)
         return Points(X, squares, factors)
+
+    def with_width(self, width: int) -> Points:
+        """The same rows with more features, all 0."""
+        if sparse.issparse(self.X):
+            X = self.X.copy()
+            X.resize(X.shape[0], width)
+        else:
+            X = np.pad(self.X, ((0, 0), (0, width - self.X.shape[1])))
+        factors = self.factors
+        if factors is not None:
+            factors = np.pad(factors, ((0, 0), (0, width - factors.shape[1])))
+        return Points(X, self.squares, factors)
 
     def laid_out_like(self, others: Points) -> Points:
         """The same rows, sparse or dense as ``others`` are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from maxmargin.core.loop import (
 )
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.euclid import ROUNDING
+from maxmargin.spaces.growth import grown_linear, grown_pair
 from maxmargin.spaces.joint import (
     JointWitness,
     joint_bound,
@@ -135,6 +137,13 @@ class LinearModel:
     def end(self) -> None:
         """The passes of a fit are over: let go of all that only they needed."""
 
+    def grow(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        """Be a model for ``width`` features, in which problem c continues problem ``which[c]``.
+
+        ``numbers`` are the new numbers of the classes. All rows from here on must be new ones.
+        """
+        self.linear = grown_linear(self.linear, width, which)
+
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:
         """Weights to predict by: of the features, the intercept's coordinate, the private ones."""
@@ -246,6 +255,10 @@ class PairModel(LinearModel):
         super()._drop_private_coordinates()
         self.pair = without_private_members(self.pair, self.linear)
 
+    def grow(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        super().grow(width, which, numbers)
+        self.pair = grown_pair(self.pair, self.linear, which)
+
     def intercepts(self) -> np.ndarray:
         return self.pair.bias.copy()
 
@@ -295,6 +308,10 @@ class JointModel(LinearModel):
 
     def _drop_private_coordinates(self) -> None:
         self.linear = without_private_blocks(self.linear)
+        self.joint = self.joint._replace(linear=self.linear)
+
+    def grow(self, width: int, which: Sequence[int], numbers: np.ndarray) -> None:
+        super().grow(width, which, numbers)
         self.joint = self.joint._replace(linear=self.linear)
 
     def weights(self) -> np.ndarray:

@@ -172,13 +172,13 @@ def follow(clf, K, labels, classes):
     """What the reference does, for each problem."""
     order, problems = np.arange(len(K)), 1 if classes == 2 else classes
     seed = check_random_state(clf.random_state).randint(2**31 - 1)
-    draws = np.random.default_rng(seed).random((len(K), problems))
+    draws = np.random.default_rng(seed).random(len(K))
 
     def learn(signs, c):
         if isinstance(clf, Forgetron):
             return reference.forgetron(K, signs, order, budget=clf.budget)
         if isinstance(clf, RandomBudgetPerceptron):
-            return choices_at_random(K, signs, clf, draws[:, c])
+            return choices_at_random(K, signs, clf, draws)
         given = {"threshold": clf.threshold, "plus": clf.plus, "budget": clf.budget}
         return reference.projectron(K, signs, order, **given, rounding=1e-8)
 

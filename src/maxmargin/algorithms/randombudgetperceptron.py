@@ -34,7 +34,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
     not longer, nor move more, than about ``sqrt(budget)``.
 
     `random_state` determines the choices. One number is drawn for each row, needed or not, so they
-    do not depend on how a stream is cut.
+    do not depend on how a stream is cut; with several classes all problems use the same one.
 
     References
     ----------

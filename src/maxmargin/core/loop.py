@@ -80,7 +80,7 @@ def learn(rows, targets, order, start, rule, space, tally, notes):  # type: igno
             y = targets.sign(i, c)
             if y > 0.0:
                 own = f
-            else:
+            elif targets.is_shown(c):
                 rival = max(rival, f)
             seen = Seen(y * f, space.norm2(c), xx, rr, trials, space.updates(c))
             update = rule.active(seen)

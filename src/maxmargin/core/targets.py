@@ -20,21 +20,29 @@ class Binary(NamedTuple):
     def sign(self, i, c):
         return 1.0 if self.labels[i] == 1 else -1.0
 
+    def is_shown(self, c):
+        return True
+
 
 class OneVsRest(NamedTuple):
-    """One problem per class, in which that class is positive."""
+    """One problem per class, in which that class is positive, and spare ones without such rows."""
 
     labels: np.ndarray
     classes: int
+    spare: int = 0
 
     def problems(self):
-        return self.classes
+        return self.classes + self.spare
 
     def sign(self, i, c):
         return 1.0 if self.labels[i] == c else -1.0
+
+    def is_shown(self, c):
+        """Is it the problem of a class that can be predicted?"""
+        return c < self.classes
 
     def class_of(self, i):
         return self.labels[i]
 
 
-bridge("problems", "sign", "class_of")
+bridge("problems", "sign", "is_shown", "class_of")

@@ -107,13 +107,15 @@ class JointSpace(NamedTuple):
     def square_of(self, rows, i):
         return self.linear.square_of(rows, i)
 
+    def look(self, rows, i, c):
+        """``w_c.x``."""
+        linear = self.linear
+        return linear.scalars[0].scale * linear.geometry.product(rows, i, linear.weights, c)
+
     def meet(self, rows, i, y):
         """Compute the outputs for all classes, and a heap of the rivals; its size."""
-        linear = self.linear
-        scale = linear.scalars[0].scale
         for c in range(self.violations.outputs.size):
-            output = scale * linear.geometry.product(rows, i, linear.weights, c)
-            self.violations.outputs[c] = output
+            self.violations.outputs[c] = self.look(rows, i, c)
         return self.violations.heapify(y)
 
     def step_all(self, rows, i, y, count, total, trial):

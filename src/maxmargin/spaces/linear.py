@@ -204,7 +204,7 @@ def new_linear_space(
     size = width + 1 + private
 
     def vectors(kept: bool) -> np.ndarray:
-        return _aligned_zeros(problems if kept else 0, size)
+        return aligned_zeros(problems if kept else 0, size)
 
     scalars = new_scalars(problems)
     witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
@@ -229,7 +229,7 @@ def new_scalars(problems: int) -> np.recarray:
     return scalars
 
 
-def _aligned_zeros(rows: int, columns: int) -> np.ndarray:
+def aligned_zeros(rows: int, columns: int) -> np.ndarray:
     """Zeros that start at a cache line, so that vector loads do not straddle two."""
     room = np.zeros(rows * columns + 8)
     first = -room.ctypes.data % 64 // 8

@@ -182,13 +182,13 @@ class AtRandom(NamedTuple):
 
     Attributes
     ----------
-    draws : random numbers from 0 to 1, for each row of the block and each problem
+    draws : random numbers from 0 to 1, for each row of the block
     """
 
     draws: np.ndarray
 
     def victim(self, stored, room, i, c):
-        return min(room - 1, int(room * self.draws[i, c]))
+        return min(room - 1, int(room * self.draws[i]))
 
     def gain(self, c, step, margin, xx):
         pass
