@@ -11,10 +11,12 @@ from benchmarks import (
     budgets,
     cold_start,
     dense_pass,
+    electricity,
     endless,
     k_best,
     memory,
     mnist,
+    moving,
     noca,
     one_row,
     peers,
@@ -48,6 +50,8 @@ BENCHMARKS = {
         noca,
         budgets,
         endless,
+        moving,
+        electricity,
     )
 }
 

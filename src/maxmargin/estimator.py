@@ -25,17 +25,11 @@ from maxmargin.guard import keeps_state_on_error
 from maxmargin.keepers import ON_FULL, Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
+from maxmargin.onerow import as_matrix, columns_of, learn_with_care, prepared
 from maxmargin.passes import run_passes
 from maxmargin.shareddocs import BUDGET, MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
-
-# What the model is built from: these cannot change while it lives.
-STRUCTURAL = (
-    *("fit_intercept", "intercept_scaling", "soft_margin", "p", "intercept", "average"),
-    *("kernel", "gamma", "degree", "coef0", "kernel_dtype", "multiclass", "k"),
-    *("budget", "on_full", "threshold", "plus"),
-)
-
+from maxmargin.structure import check_stream_can_start, check_structure, structure_of
 
 # Of learners that can work on a budget.
 BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
@@ -170,6 +164,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         if self.intercept_scaling == "max":
             radius = radius_of(self, X)
         self._half_done = True  # until there is a model that works
+        if not self.warm_start:
+            self.__dict__.pop("columns_", None)
         self._start(classes, X, private, radius, keep=self.warm_start)
         rows: Any = self._model.rows(X)
         self._model.begin_fit(rows)
@@ -206,6 +202,45 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self._learn_in_order(X, y, classes, grow=grow)
         return self
 
+    def learn_one(self, x: Any, y: Any, *, classes: Any = None, grow: bool = False) -> Any:
+        """Learn from a single row, as `partial_fit` would, in a few microseconds.
+
+        Parameters
+        ----------
+        x : dict, pair (indices, values), or array of shape (n_features,)
+            The names in dicts get columns in the order in which they appear (`columns_`), and new
+            names new ones. With a kernel, or averaged weights, this is `partial_fit`.
+        y : label
+        classes : array of shape (n_classes,), default=None
+            All labels that can occur; needed in the first call, unless ``grow`` is set.
+        grow : bool, default=False
+            Accept new labels, see `partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        one = self.__dict__.get("_one_row")
+        if grow or one is None or not one.is_of(self) or not one.learn(x, y):
+            self._learn_with_care(x, y, classes, grow)
+        return self
+
+    @keeps_state_on_error
+    def _learn_with_care(self, x: Any, y: Any, classes: Any, grow: bool) -> None:
+        self._check_parameters()
+        learn_with_care(self, x, y, classes, grow)
+
+    def predict_one(self, x: Any) -> Any:
+        """The class of a single row, as `learn_one` takes it; names without columns count as 0."""
+        one = self.__dict__.get("_one_row")
+        if one is None or not one.is_of(self):
+            check_is_fitted(self)
+            columns_of(self)
+            one = prepared(self)
+            if one is None:
+                return self.predict(as_matrix(self, x, first=False)).tolist()[0]
+        return one.predict(x)
+
     @keeps_state_on_error
     def _foretell(self, X: Any, y: Any, order: np.ndarray, classes: Any = None) -> np.ndarray:
         """Learn from the rows ``order``; the outputs for each of them before that, line by line.
@@ -230,9 +265,10 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         X = check_wider_X(self, X) if grow and not first else examples.check_X(self, X, reset=first)
         y = examples.check_y(y, X.shape[0])
         if first:
-            self._check_stream_can_start()
+            check_stream_can_start(self)
         else:
-            self._check_structure()
+            self._fitted_model()
+            check_structure(self)
         if grow:
             known = examples.more_classes(classes, before, y)
         else:
@@ -252,14 +288,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         model.present(rows, targets, order, self._rule(), NO_NOTES._replace(journal=journal))
         self._margins = np.full(model.verdicts(), np.nan)
         return journal
-
-    def _check_stream_can_start(self) -> None:
-        if self.fit_intercept and self.intercept_scaling == "max":
-            raise ValueError(
-                "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
-            )
-        if self.kernel in ("poly", "rbf") and self.gamma == "scale":
-            raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
 
     def _check_parameters(self) -> None:
         """Validate the hyper-parameters, unless they are those of the last time."""
@@ -292,8 +320,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """
         self._ceiling = np.inf
         if keep and self._is_fitted():
-            self._check_structure()
-            old = self._model
+            check_structure(self)
+            old = self._fitted_model()
             before = self.classes_.tolist(), old.width(), old.private_coordinates()
             if self.kernel != "linear":
                 private = 0  # the soft margin is part of the kernel
@@ -319,20 +347,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = 0
         self.converged_ = False
         self._model = self._new_model(X, problems, private, tail, whole=radius is not None)
-        self._structure = self._present_structure()
-
-    def _present_structure(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
-
-    def _check_structure(self) -> None:
-        """Refuse to go on with a model that was built for other parameters."""
-        now = self._present_structure()
-        for name, before in self._structure.items():
-            if now[name] != before:
-                raise ValueError(
-                    f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted "
-                    f"model: it was {before!r}, got {now[name]!r}. Fit anew without warm_start."
-                )
+        self._structure = structure_of(self)
 
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         run_passes(self, rows, targets, size)
@@ -401,7 +416,19 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def _fitted_model(self) -> Model:
         if not self._is_fitted():
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
-        return self.__dict__["_model"]
+        columns = self.__dict__.get("columns_")
+        if columns is not None and self._model.width() > len(columns):  # room for more names
+            grow_model(self, len(columns), self.classes_)
+        return self._model
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self._parameter_constraints:
+            self.__dict__.pop("_one_row", None)  # it was made for other parameters
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_one_row"}
 
     def _is_fitted(self) -> bool:
         return "_model" in self.__dict__

@@ -69,12 +69,12 @@ def check_y(y: Any, rows: int) -> np.ndarray:
 def as_rows(X: Any, tail: Tail) -> Rows:
     """Rows over the memory of ``X``, read-only, each with the coordinates of ``tail``."""
     if sparse.issparse(X):
-        values, columns, starts = map(_read_only, (X.data, X.indices, X.indptr))
+        values, columns, starts = map(read_only, (X.data, X.indices, X.indptr))
         return SparseRows(values, columns, starts, X.shape[1], tail)
-    return DenseRows(_read_only(X), tail)
+    return DenseRows(read_only(X), tail)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
@@ -192,7 +192,7 @@ def as_targets(numbers: np.ndarray, classes: int, spare: bool = False) -> Target
 
     With ``spare`` always one-vs-rest, and a last problem of a class that has no rows.
     """
-    numbers = _read_only(numbers)
+    numbers = read_only(numbers)
     if spare:
         return OneVsRest(numbers, classes, 1)
     return Binary(numbers) if classes == 2 else OneVsRest(numbers, classes)

@@ -16,6 +16,8 @@ def check_wider_X(clf: Any, X: Any) -> Any:
     columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
     if columns <= width:
         return examples.check_X(clf, X, reset=False)
+    if "columns_" in clf.__dict__:
+        raise ValueError("Columns of a learner that knows their names can only grow by dicts.")
     X = examples.check_X(clf, X, reset=True)
     now = getattr(clf, "feature_names_in_", None)
     if (now is None) != (names is None):

@@ -79,9 +79,19 @@ class Compiled:
             with cache.caching_into(path):
                 self.cached = numba.njit(nogil=True, cache=True, **OPTIONS)(function)
 
+    def entry(self, *args: Any) -> Callable[..., Any]:
+        """The machine code for arguments of the same types as these, to be called with such only.
+
+        For calls so short that finding it each time would take longer.
+        """
+        kinds = tuple(numba.typeof(arg) for arg in args)
+        function = self.cached if _are_ours(args) else self._afresh
+        if kinds not in function.overloads:
+            function.compile(kinds)
+        return function.overloads[kinds].entry_point
+
     def __call__(self, *args: Any) -> Any:
-        ours = all(type(arg).__module__.startswith("maxmargin.") for arg in args if _is_part(arg))
-        if not ours:
+        if not _are_ours(args):
             return self._afresh(*args)
         try:
             return self.cached(*args)
@@ -90,6 +100,10 @@ class Compiled:
             cache.discard()
             self.cached = self._afresh
             return self._afresh(*args)
+
+
+def _are_ours(args: tuple[Any, ...]) -> bool:
+    return all(type(arg).__module__.startswith("maxmargin.") for arg in args if _is_part(arg))
 
 
 def _is_part(arg: object) -> bool:
