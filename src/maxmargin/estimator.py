@@ -25,7 +25,7 @@ from maxmargin.guard import keeps_state_on_error
 from maxmargin.keepers import ON_FULL, Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
-from maxmargin.onerow import as_matrix, columns_of, learn_with_care, prepared
+from maxmargin.onerow import as_matrix, learn_with_care, prepared
 from maxmargin.passes import run_passes
 from maxmargin.shareddocs import BUDGET, MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
@@ -235,7 +235,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         one = self.__dict__.get("_one_row")
         if one is None or not one.is_of(self):
             check_is_fitted(self)
-            columns_of(self)
             one = prepared(self)
             if one is None:
                 return self.predict(as_matrix(self, x, first=False)).tolist()[0]

@@ -96,7 +96,7 @@ class OneRow:
         self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
         self.rule = clf._rule()
         self.width = self.model.width()
-        self.columns: dict[Any, int] | None = clf.__dict__.get("columns_")
+        self.columns = columns_of(clf)
         self.features = clf.n_features_in_
         self.labels = clf.classes_.tolist()
         targets = [clf._targets(np.array([k], np.int32)) for k in range(len(self.labels))]
@@ -281,18 +281,18 @@ def _meet_names(clf: Any, x: dict[Any, Any]) -> None:
 
 def columns_of(clf: Any) -> dict[Any, int] | None:
     """The columns of feature names, from dicts or from a table; None if there are no names."""
-    if (
-        "columns_" not in clf.__dict__
-        and (names := getattr(clf, "feature_names_in_", None)) is not None
-    ):
-        clf.columns_ = {name: column for column, name in enumerate(names)}
+    names = getattr(clf, "feature_names_in_", None)
+    if "columns_" not in clf.__dict__ and names is not None:
+        return {name: column for column, name in enumerate(names)}
     return clf.__dict__.get("columns_")
 
 
 def as_matrix(clf: Any, x: Any, first: bool) -> Any:
     """A single row as `partial_fit` and `predict` take it."""
     if type(x) is dict:
-        columns = clf.columns_
+        columns = columns_of(clf)
+        if columns is None:
+            raise ValueError("x is a dict, but the learner knows no names of features.")
         layout = new_layout(tuple(x), columns)
         known = [x[name] for name in (x if layout.which is None else layout.which)]
         try:

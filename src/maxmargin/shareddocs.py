@@ -81,4 +81,6 @@ fit_intercept : bool, default={fit_intercept}
     converged_ : bool
         Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
     n_features_in_, feature_names_in_
-        As in scikit-learn."""
+        As in scikit-learn.
+    columns_ : dict
+        The columns of features that came by their names, in dicts (see `learn_one`)."""
