@@ -1,5 +1,6 @@
 """The benchmarks run to their end and report what they should; how fast is not asked here."""
 
+import importlib.util
 import json
 import math
 import os
@@ -25,6 +26,7 @@ FLOORS = {
     "budgets": 12,
     "endless": 8,
     "moving": 14,
+    "events": 3 if importlib.util.find_spec("river") else 2,
 }
 # On as few rows as possible, once, and without the processes that only repeat others.
 TINY = """

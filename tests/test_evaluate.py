@@ -268,6 +268,17 @@ def test_any_cutting_into_blocks_gives_the_same_report(name, delay, sizes, form,
     np.testing.assert_allclose(knowledge(clf), knowledge(whole), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", ["linear", "p-norm", "joint", "kernel NORMA", "Forgetron"])
+@pytest.mark.parametrize("delay", [0, 7])
+def test_rows_may_be_dictionaries(name, delay):
+    X, y = rows_of(3)
+    rows = ((dict(zip("abcde", x, strict=True)), c) for x, c in zip(X.tolist(), y, strict=True))
+    report = progressive(clone(LEARNERS[name]), rows, step=70, delay=delay, classes=[0, 1, 2])
+    expected = progressive(clone(LEARNERS[name]), X, y, step=70, delay=delay)
+    for field in ("trials", "mistakes", "updates", "supports", "wrong"):
+        np.testing.assert_array_equal(getattr(report, field), getattr(expected, field))
+
+
 def test_blocks_of_no_rows_are_passed_over():
     X, y = rows_of(2)
     blocks = [(X[:0], y[:0]), (X[:100], y[:100]), (X[:0], y[:0]), (X[100:], y[100:])]

@@ -15,10 +15,11 @@ import numpy as np
 from maxmargin.certificates import hull_mixture
 from maxmargin.core.loop import NO_NOTES, Notes, present
 from maxmargin.core.rows import Tail
+from maxmargin.expansions import CHUNK
 from maxmargin.keepers import Keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import Kernel, Points, Precomputed, finite_diagonal
-from maxmargin.kerneltraining import BLOCK, CHUNK
+from maxmargin.kerneltraining import BLOCK
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
 from maxmargin.spaces.witness import RELATIVE_SLACK

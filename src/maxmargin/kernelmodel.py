@@ -24,10 +24,10 @@ import numpy as np
 from maxmargin.certificates import hull_mixture
 from maxmargin.core.loop import NO_NOTES, Notes, join_tallies, learn, new_tally
 from maxmargin.core.rows import Tail
+from maxmargin.expansions import CHUNK, outputs_of, squares_of
 from maxmargin.kernelblock import Block
 from maxmargin.kernels import Kernel, Points, Precomputed, finite_diagonal
-from maxmargin.kerneltraining import BLOCK, CHUNK, Training
-from maxmargin.spaces.gram import add_weighted
+from maxmargin.kerneltraining import BLOCK, Training
 from maxmargin.spaces.linear import LinearSpace, new_scalars
 from maxmargin.spaces.witness import RELATIVE_SLACK
 
@@ -110,20 +110,7 @@ class KernelModel:
         """From here on all rows are among these; those that are supports already stay so."""
         self.training = Training(self, rows)
         if self.numbers.size:
-            self._resume(self.training)
-
-    def _resume(self, training: Training) -> None:
-        assert self.supports is not None
-        known = self.numbers[-1] < training.points.size()
-        if not known or not training.points.take(self.numbers).same_as(self.supports):
-            raise ValueError("warm_start with a kernel needs the rows of the last fit.")
-        training.coefs[:, self.numbers] = self.coefs
-        training.marks[:, :, self.numbers] = self.marks
-        training.averages[:, self.numbers] = self.averages
-        training.waiting, training.gains = self.numbers, self.coefs
-        kept = self.members >= 0
-        self.members[kept] = self.numbers[self.members[kept]]
-        training.settle()
+            self.training.resume()
 
     def largest_margin(self, radius: float) -> float:
         """No margin can be larger."""
@@ -324,13 +311,7 @@ class KernelModel:
         return outputs + self.free_intercepts()
 
     def _sums(self, weights: np.ndarray, supports: Points, points: Points) -> np.ndarray:
-        """``sum_k weights_k (K(x_k, x) + shift)`` for each problem and each point."""
-        sums = np.zeros((weights.shape[0], points.size()))
-        for start in range(0, supports.size(), CHUNK):
-            part = slice(start, start + CHUNK)
-            values = self.kernel.between(supports.take(part), points)
-            add_weighted(np.ascontiguousarray(weights[:, part]), values, self.shift, sums)
-        return sums
+        return outputs_of(self.kernel, weights, supports, points, self.shift)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         """The geometric margin on the training rows, for each problem."""
@@ -414,20 +395,7 @@ class KernelModel:
         )
 
     def _quadratic(self, weights: np.ndarray, points: Points, diagonal: np.ndarray) -> np.ndarray:
-        """At least ``|sum_k weights_k phi(x_k)|**2``, without intercept, for each problem."""
-        squares = self.ridge * (weights**2).sum(axis=1)
-        for start in range(0, points.size(), CHUNK):
-            part = slice(start, start + CHUNK)
-            values, products = (
-                self.kernel.between(points, points.take(part)),
-                0.0 * weights[:, part],
-            )
-            add_weighted(weights, values, 0.0, products)
-            squares += (products * weights[:, part]).sum(axis=1)
-        lost = self.kernel.rounding(points) * diagonal.max(initial=0.0)
-        lost = lost * np.abs(weights).sum(axis=1) ** 2
-        # Negative beyond rounding: this is no kernel, and nothing is proved.
-        return np.where(squares >= -lost, np.maximum(squares, 0.0) + lost, np.inf)
+        return squares_of(self.kernel, weights, points, diagonal, self.ridge)
 
     # --------------------------------------------------------------- the margin with the intercept
     def lengths(self) -> np.ndarray:

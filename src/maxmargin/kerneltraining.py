@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.core.loop import Notes
+from maxmargin.expansions import CHUNK
 from maxmargin.kernelblock import Block
 from maxmargin.kernels import Points, finite_diagonal
 from maxmargin.spaces.gram import add_weighted
@@ -21,8 +22,6 @@ from maxmargin.spaces.gram import add_weighted
 BLOCK = 256
 # Changed rows are multiplied with all training rows when there are so many of them.
 MOST_WAITING = 512
-# Training rows that are multiplied in one go.
-CHUNK = 4096
 
 
 class Training:
@@ -58,6 +57,20 @@ class Training:
         for name in ("coefs", "marks", "averages", "outputs", "waiting", "gains"):
             setattr(twin, name, getattr(self, name).copy())
         return twin
+
+    def resume(self) -> None:
+        """Go on from the supports that the model has, which must be among the rows."""
+        model = self.model
+        known = model.numbers[-1] < self.points.size()
+        if not known or not self.points.take(model.numbers).same_as(model.supports):
+            raise ValueError("warm_start with a kernel needs the rows of the last fit.")
+        self.coefs[:, model.numbers] = model.coefs
+        self.marks[:, :, model.numbers] = model.marks
+        self.averages[:, model.numbers] = model.averages
+        self.waiting, self.gains = model.numbers, model.coefs
+        kept = model.members >= 0
+        model.members[kept] = model.numbers[model.members[kept]]
+        self.settle()
 
     def present(self, targets: Any, order: np.ndarray, rule: Any, notes: Notes) -> None:
         size, self.labels = self.points.size(), targets.labels

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
+import maxmargin.expansions
 import maxmargin.kernelmodel
 import maxmargin.kerneltraining
 from maxmargin import (
@@ -133,6 +134,7 @@ def cut_into(monkeypatch, block, most_waiting=512, chunk=4096):
     """Let the work be done in pieces of these sizes."""
     for module in (maxmargin.kerneltraining, maxmargin.kernelmodel):
         monkeypatch.setattr(module, "BLOCK", block)
+    for module in (maxmargin.kerneltraining, maxmargin.kernelmodel, maxmargin.expansions):
         monkeypatch.setattr(module, "CHUNK", chunk)
     monkeypatch.setattr(maxmargin.kerneltraining, "MOST_WAITING", most_waiting)
 

@@ -1,0 +1,81 @@
+"""Single events: `predict_one` and `learn_one` on dicts, against river."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
+from maxmargin import PassiveAggressive
+
+NAME = "events"
+
+CALLS, WIDTH = 5000, 14
+CASE = f"dicts of {WIDTH} features"
+
+
+def run(scale: Scale) -> Report:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((scale.rows(CALLS), WIDTH))
+    y = (X[:, 0] + 0.5 * random.standard_normal(X.shape[0]) > 0.0).tolist()
+    rows = [{f"feature {j}": value for j, value in enumerate(row)} for row in X.tolist()]
+    skipped = {}
+    learners: dict[str, Any] = {"maxmargin": PassiveAggressive(C=1.0)}
+    learners["maxmargin"].learn_one(rows[0], y[0], classes=[False, True])
+    try:
+        from river import linear_model
+
+        learners["river"] = linear_model.PAClassifier(C=1.0, mode=1)
+    except ImportError as error:
+        skipped["river"] = str(error)
+    contenders = []
+    for name, learner in learners.items():
+        for what, work in (("predict_one", predicting), ("learn_one", learning)):
+            measure = per_call(work(learner, rows, y), len(y))
+            contenders.append(Contender(Key(what, name), measure))
+    values = race(contenders, scale.rounds)
+    floors = [
+        Floor(
+            f"{what}, microseconds",
+            "<=",
+            5.0,
+            [1e6 * one for one in values[Key(what, "maxmargin")]],
+        )
+        for what in ("predict_one", "learn_one")
+    ]
+    if "river" in learners:
+        both = {
+            name: [
+                a + b
+                for a, b in zip(
+                    values[Key("predict_one", name)], values[Key("learn_one", name)], strict=True
+                )
+            ]
+            for name in learners
+        }
+        values |= {Key("both", name): times for name, times in both.items()}
+        times = ratios(values, Key("both", "river"), Key("both", "maxmargin"))
+        floors.append(Floor("river / maxmargin, both calls", ">=", 1.5, times))
+    return Report(NAME, f"{len(y)} {CASE}, PA-I", "s", values, floors, skipped)
+
+
+def predicting(learner: Any, rows: list[dict[str, float]], y: list[bool]) -> Callable[[], None]:
+    def work() -> None:
+        for row in rows:
+            learner.predict_one(row)
+
+    return work
+
+
+def learning(learner: Any, rows: list[dict[str, float]], y: list[bool]) -> Callable[[], None]:
+    def work() -> None:
+        for row, label in zip(rows, y, strict=True):
+            learner.learn_one(row, label)
+
+    return work
+
+
+def per_call(work: Callable[[], None], calls: int) -> Callable[[], float]:
+    return lambda: seconds(work) / calls
