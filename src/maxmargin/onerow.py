@@ -14,7 +14,7 @@ from scipy import sparse
 
 from maxmargin import examples
 from maxmargin.core.bridge import Compiled
-from maxmargin.core.loop import NO_NOTES, first_unusable, tend
+from maxmargin.core.loop import LARGEST_XX, NO_NOTES, SMALLEST_XX, tend
 from maxmargin.core.rows import DenseRows, SparseRows
 from maxmargin.growing import grow_model
 from maxmargin.models import LinearModel
@@ -43,6 +43,16 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     if shown == 1:
         return 1 if highest >= 0.0 else 0
     return best
+
+
+@Compiled
+def are_usable(values):  # type: ignore[no-untyped-def]
+    """Can a row with these values be learnt from? See `first_unusable`."""
+    square, something = 0.0, False
+    for value in values.flat:
+        square += value * value
+        something |= value != 0.0
+    return SMALLEST_XX <= square <= LARGEST_XX or not something
 
 
 class Layout(NamedTuple):
@@ -104,14 +114,14 @@ class OneRow:
         self.first, stop, _ = clf._shown().indices(self.model.problems())
         self.shown = stop - self.first
         # Machine code, for dense and for sparse rows.
-        self.checks: dict[type, Any] = {}
+        self.checks: dict[int, Any] = {}
         self.learners: dict[type, Any] = {}
         self.predictors: dict[type, Any] = {}
         self.layouts: dict[tuple[Any, ...], Layout] = {}
 
     def is_of(self, clf: Any) -> bool:
         """Is the learner still as it was?"""
-        return self.model is clf._model and self.space is self.model.space
+        return self.model is clf._model
 
     def learn(self, x: Any, y: Any) -> bool:
         """Learn from the row, unless it has names without columns; has it been?"""
@@ -125,7 +135,8 @@ class OneRow:
         except (KeyError, TypeError):
             raise ValueError(f"y is {y!r}, which is not among the classes {self.labels}.") from None
         rows = self._rows(x, layout)
-        self._check(rows)
+        if not self._usable(rows.values):
+            raise ValueError(_what_is_wrong(rows))
         self.model.begin()
         kind = type(rows)
         if kind not in self.learners:
@@ -149,15 +160,20 @@ class OneRow:
             self.predictors[kind] = entry
         number = self.predictors[kind](rows, self.space, self.first, self.shown)
         if number < 0:
-            self._check(rows)
-            raise ValueError("The outputs for x are not finite: the weights are too large.")
+            raise ValueError(_what_is_wrong(rows))
         return self.labels[number]
 
     # ---------------------------------------------------------------------------- what a row is
     def _rows(self, x: Any, layout: Layout | None) -> Any:
         """A single row."""
         if layout is not None:
-            return SparseRows(*self._from_dict(x, layout), self.width, self.tail)
+            values = x.values() if layout.which is None else [x[name] for name in layout.which]
+            try:
+                numbers = np.frombuffer(layout.pack(*values))
+            except struct.error:
+                raise ValueError(_not_a_number(x)) from None
+            parts = numbers, layout.columns, layout.starts, self.width, self.tail
+            return tuple.__new__(SparseRows, parts)  # its own constructor takes twice as long
         if isinstance(x, tuple):
             return SparseRows(*self._from_pair(x), self.width, self.tail)
         values = dense_row(x, self.features)
@@ -165,14 +181,10 @@ class OneRow:
             values = np.pad(values, ((0, 0), (0, self.width - self.features)))
         return DenseRows(examples.read_only(values), self.tail)
 
-    def _check(self, rows: Any) -> None:
-        """Raise if the row cannot be learnt from; see `examples.check_values`."""
-        kind = type(rows)
-        bare = kind(*rows[:-1], examples.NO_TAIL)
-        if kind not in self.checks:
-            self.checks[kind] = first_unusable.entry(bare)
-        if self.checks[kind](bare)[0] >= 0:
-            raise ValueError(_what_is_wrong(rows))
+    def _usable(self, values: np.ndarray) -> bool:
+        if values.ndim not in self.checks:
+            self.checks[values.ndim] = are_usable.entry(values)
+        return self.checks[values.ndim](values)
 
     def layout(self, x: dict[Any, Any]) -> Layout:
         names = tuple(x)
@@ -184,13 +196,6 @@ class OneRow:
                 self.layouts.clear()
             layout = self.layouts[names] = new_layout(names, self.columns)
         return layout
-
-    def _from_dict(self, x: dict[Any, Any], layout: Layout) -> Parts:
-        values = x.values() if layout.which is None else [x[name] for name in layout.which]
-        try:
-            return np.frombuffer(layout.pack(*values)), layout.columns, layout.starts
-        except struct.error:
-            raise ValueError(_not_a_number(x)) from None
 
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
         indices, values = x
