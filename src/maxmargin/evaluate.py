@@ -62,7 +62,7 @@ class Progress:
         first = np.maximum(self.trials - window, 0)
         return 1.0 - (total[self.trials] - total[first]) / np.maximum(self.trials - first, 1)
 
-    def plot(self, axes: Any = None, *, window: int = STEP) -> Any:
+    def plot(self, axes: Any = None, *, window: int = STEP, label: str | None = None) -> Any:
         """Draw mistakes so far, and the accuracy in a window that slides along.
 
         Parameters
@@ -70,6 +70,8 @@ class Progress:
         axes : pair of matplotlib axes, default=None
             Where to draw; new ones by default, and those of another plot to compare the two.
         window : int, default=1000
+        label : str, default=None
+            Name in the legend, that of the learner by default.
 
         Returns
         -------
@@ -80,8 +82,8 @@ class Progress:
 
             axes = Figure(figsize=(8, 6), layout="constrained").subplots(2, 1, sharex=True)
         above, below = axes
-        label = f"{self.name}: {int(self.wrong.sum()):,} mistakes"
-        above.plot(self.trials, self.mistakes, label=label)
+        name = f"{label or self.name}: {int(self.wrong.sum()):,} mistakes"
+        above.plot(self.trials, self.mistakes, label=name)
         above.set_ylabel("mistakes so far")
         above.legend(loc="upper left", frameon=False)
         below.plot(self.trials, 100.0 * self.recent_accuracy(window))
