@@ -21,6 +21,7 @@ from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import Kernel, Points, Precomputed, finite_diagonal
 from maxmargin.kerneltraining import BLOCK
 from maxmargin.spaces.gram import UnitRows
+from maxmargin.spaces.pair import NOBODY
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
 from maxmargin.spaces.witness import RELATIVE_SLACK
 
@@ -120,6 +121,7 @@ class BudgetModel(KernelModel):
             part = np.where(learning, part, -1 - part)
             # In `fit` a row has its number among all rows, in a stream that of its trial.
             ids = part if self.in_fit else int(self.tally.trials[0]) + np.cumsum(learning) - 1
+            ids = np.where(learning, ids, NOBODY)
             labels = targets.labels[part]
             labels.flags.writeable = False
             touched = np.zeros(part.size if notes.stamp else 0, dtype=np.int32)

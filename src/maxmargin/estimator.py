@@ -242,11 +242,11 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     @keeps_state_on_error
     def _foretell(self, X: Any, y: Any, order: np.ndarray, classes: Any = None) -> np.ndarray:
-        """Learn from the rows ``order``; the outputs for each of them before that, line by line.
+        """Learn from the rows ``order``; the journal of `core.loop.Notes`, line by line.
 
         As in `core.loop.learn`, a row i that stands there as ``-1 - i`` is only looked at.
         """
-        return self._learn_in_order(X, y, classes, order=order, foretell=True)[:, self._shown()]
+        return self._learn_in_order(X, y, classes, order=order, foretell=True)
 
     def _learn_in_order(
         self,
@@ -283,7 +283,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         rows: Any = model.rows(X)
         if order is None:
             order = np.arange(X.shape[0], dtype=np.int32)
-        journal = np.empty((order.size, model.problems())) if foretell else NO_NOTES.journal
+        journal = np.empty((order.size, model.problems() + 1)) if foretell else NO_NOTES.journal
         model.present(rows, targets, order, self._rule(), NO_NOTES._replace(journal=journal))
         self._margins = np.full(model.verdicts(), np.nan)
         return journal

@@ -21,6 +21,8 @@ from maxmargin.estimator import OnlineClassifier
 
 # Rows between two looks at the counts, if nothing else is said.
 STEP = 1000
+# ... and rows that are learnt from in one go where the loop itself counts.
+ROWS_PER_CALL = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,8 @@ class Progress:
             raise ValueError(f"window must be at least 1, got {window!r}.")
         total = np.concatenate([[0], np.cumsum(self.wrong)])
         first = np.maximum(self.trials - window, 0)
-        return 1.0 - (total[self.trials] - total[first]) / np.maximum(self.trials - first, 1)
+        rows = np.where(self.trials > first, self.trials - first, np.nan)
+        return 1.0 - (total[self.trials] - total[first]) / rows
 
     def plot(self, axes: Any = None, *, window: int = STEP, label: str | None = None) -> Any:
         """Draw mistakes so far, and the accuracy in a window that slides along.
@@ -146,35 +149,39 @@ def progressive(
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     if y is not None and classes is None:
         classes = np.unique(y)
-    reporters = [Reporter(one, delay, classes) for one in (clf if several else [clf])]
-    seen = 0
-    for X, labels in _pieces(stream, y, step):
-        seen += 1 if isinstance(X, dict) else X.shape[0]
+    reporters = [Reporter(one, step, delay, classes) for one in (clf if several else [clf])]
+    counts_alone = all(reporter.counts_alone() for reporter in reporters)
+    rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
+    for X, labels in _pieces(stream, y, rows_per_piece):
         for reporter in reporters:
             reporter.meet(X, labels)
-            if seen % step == 0:
-                reporter.look()
     reports = [reporter.report() for reporter in reporters]
     return reports if several else reports[0]
 
 
-def _pieces(stream: Any, y: Any, step: int) -> Iterator[tuple[Any, Any]]:
-    """Blocks that end where counts are to be written down."""
+def _pieces(stream: Any, y: Any, most: int) -> Iterator[tuple[Any, Any]]:
+    """Blocks of at most so many rows that end at multiples of that number."""
     if y is not None:
-        stream = [(stream if sparse.issparse(stream) else np.asarray(stream), np.asarray(y))]
+        stream = [(stream, y)]
     elif sparse.issparse(stream) or isinstance(stream, np.ndarray):
         raise ValueError("progressive needs y for a matrix of rows.")
     seen = 0
-    for X, labels in stream:
+    for block in stream:
+        if len(block) != 2:
+            raise ValueError("progressive needs y, or an iterable of pairs (X, y).")
+        X, labels = block
         if isinstance(X, dict):
             seen += 1
             yield X, labels
             continue
+        X = sparse.csr_matrix(X) if sparse.issparse(X) else X
+        X = np.asarray(X) if isinstance(X, (list, tuple)) else X
         labels = examples.check_y(labels, X.shape[0])
+        rows = X.iloc if hasattr(X, "iloc") else X
         start = 0
         while start < labels.size:
-            stop = min(labels.size, start + step - seen % step)
-            yield X[start:stop], labels[start:stop]
+            stop = min(labels.size, start + most - seen % most)
+            yield rows[start:stop], labels[start:stop]
             seen += stop - start
             start = stop
 
@@ -185,12 +192,12 @@ class Reporter:
     Parameters
     ----------
     clf : estimator
-    delay : int
+    step, delay : int
     classes : array or None
     """
 
-    def __init__(self, clf: Any, delay: int, classes: Any) -> None:
-        self.clf, self.delay, self.classes = clf, max(1, delay), classes
+    def __init__(self, clf: Any, step: int, delay: int, classes: Any) -> None:
+        self.clf, self.step, self.delay, self.classes = clf, step, max(1, delay), classes
         self.wrong: list[np.ndarray] = []
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
         self.looks: list[tuple[float, ...]] = []
@@ -210,21 +217,27 @@ class Reporter:
         """Does the loop see what `predict` would say? Not if it predicts by averages."""
         return isinstance(self.clf, OnlineClassifier) and not getattr(self.clf, "average", False)
 
-    def look(self) -> None:
+    def counts_alone(self) -> bool:
+        """Does the loop know all counts? Not how many rows are kept for a kernel."""
+        return self._is_compiled() and self.clf.kernel == "linear" and not self._has_budget()
+
+    def _has_budget(self) -> bool:
+        return getattr(self.clf, "budget", None) is not None
+
+    def _look(self) -> None:
         """Write down the counts."""
-        if self.looks and self.looks[-1][0] == self.seen:
-            return
         updates = getattr(self.clf, "n_updates_", 0)
         supports = len(getattr(self.clf, "support_", ()))
         self.looks.append((self.seen, self.mistakes, self.losses, updates, supports))
 
     def report(self) -> Progress:
-        """Learn from what is still waiting; what there is to say."""
+        """What there is to say; learn from what is still waiting."""
+        if not self.looks or self.looks[-1][0] != self.seen:
+            self._look()
         if self.waiting is not None and self.waiting[1].size:
             self.clf.partial_fit(*self.waiting, classes=self._classes_to_pass())
         while self.queue:
             self._learn(*self.queue.popleft())
-        self.look()
         trials, mistakes, losses, updates, supports = np.array(self.looks).T
         counts = (each.astype(np.int64) for each in (trials, mistakes, updates, supports))
         trials, mistakes, updates, supports = counts
@@ -234,9 +247,10 @@ class Reporter:
 
     # ------------------------------------------------------------------------ in compiled blocks
     def _together(self, X: Any, y: np.ndarray) -> None:
+        before = self.clf.n_updates_ if _is_fitted(self.clf) else 0
         if self.delay == 1:
             order = np.arange(y.size, dtype=np.int32)
-            outputs = self.clf._foretell(X, y, order, self._classes_to_pass())
+            journal = self.clf._foretell(X, y, order, self._classes_to_pass())
         else:
             late = self.waiting[1].size if self.waiting is not None else 0
             if late:
@@ -244,11 +258,15 @@ class Reporter:
             else:
                 labels = y
             order, looks = _interleaved(late, y.size, self.delay)
-            outputs = self.clf._foretell(X, labels, order, self._classes_to_pass())[looks]
+            journal = self.clf._foretell(X, labels, order, self._classes_to_pass())[looks]
             kept = slice(max(0, labels.size - self.delay), None)
             self.waiting = X[kept], labels[kept]
+        outputs, made = journal[:, self.clf._shown()], journal[:, -1]
+        if outputs.shape[1] == journal.shape[1]:
+            outputs = outputs[:, :-1]
         numbers = examples.class_numbers(y, self.clf.classes_)
-        self._note(_is_wrong(outputs, numbers), _hinge_losses(outputs, numbers))
+        updates = before + made if self.counts_alone() else None
+        self._note(_is_wrong(outputs, numbers), _hinge_losses(outputs, numbers), updates)
 
     # ------------------------------------------------------------------------------- row by row
     def _one_by_one(self, rows: Any) -> None:
@@ -256,10 +274,10 @@ class Reporter:
             while len(self.queue) >= self.delay:
                 self._learn(*self.queue.popleft())
             predicted, loss = self._predict(x, y)
-            self._note(np.array([predicted != _single(y)]), np.array([loss]))
             self.queue.append((x, y))
             if self.delay == 1:
                 self._learn(*self.queue.popleft())
+            self._note(np.array([predicted != _single(y)]), np.array([loss]))
 
     def _predict(self, x: Any, y: Any) -> tuple[Any, float]:
         known = self._classes_known()
@@ -281,11 +299,22 @@ class Reporter:
             self.clf.partial_fit(x, y, classes=self._classes_to_pass())
 
     # ------------------------------------------------------------------------------------ counts
-    def _note(self, wrong: np.ndarray, losses: np.ndarray) -> None:
+    def _note(
+        self, wrong: np.ndarray, losses: np.ndarray, updates: np.ndarray | None = None
+    ) -> None:
+        """Add up what some rows brought, and look where that is due."""
+        if updates is not None:
+            due = np.arange(self.step - 1 - self.seen % self.step, wrong.size, self.step)
+            mistakes, total = np.cumsum(wrong), np.cumsum(losses)
+            for k in due:
+                counts = self.mistakes + mistakes[k], self.losses + total[k], updates[k], 0
+                self.looks.append((self.seen + int(k) + 1, *counts))
         self.wrong.append(wrong)
         self.seen += wrong.size
         self.mistakes += int(wrong.sum())
         self.losses += float(losses.sum())
+        if updates is None and self.seen % self.step == 0:
+            self._look()
 
     def _classes_known(self) -> Any:
         known = getattr(self.clf, "classes_", None)

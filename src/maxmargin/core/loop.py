@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rule import Seen
 
 # Between these squared norms no rule over- or underflows: products of two of them are still
@@ -25,13 +25,21 @@ class Notes(NamedTuple):
     ----------
     touched : for each row, the ``stamp`` of the last call in which it brought an update
     stamp : that of this call
-    journal : the outputs for each place of the order and each problem, before anything is learnt
+    journal : the outputs for each place of the order and each problem, before anything is learnt,
+        and in a last column the updates since the call began, of all problems, after that place
     """
 
     touched: np.ndarray
     stamp: int
     journal: np.ndarray
 
+    def made(self, start):
+        """The updates before the place ``start``."""
+        known = 0 < start <= self.journal.shape[0]
+        return self.journal[start - 1, self.journal.shape[1] - 1] if known else 0.0
+
+
+bridge("made")
 
 NO_NOTES = Notes(np.empty(0, np.int32), 0, np.empty((0, 0)))
 
@@ -57,7 +65,7 @@ def learn(rows, targets, order, start, rule, space, tally, notes):  # type: igno
     trial, never an update.
     """
     trials, mistakes, rr = tally[0].trials, tally[0].mistakes, tally[0].rr
-    n, due = start, False
+    n, due, made = start, False, notes.made(start)
     while n < order.size and not due:
         i = order[n]
         rows.prefetch(order, n)
@@ -95,12 +103,15 @@ def learn(rows, targets, order, start, rule, space, tally, notes):  # type: igno
                 shrink, step = space.decide(rule, seen, c)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = rule.project(space.norm2(c))
+                made += 1.0
                 if i < notes.touched.size:
                     notes.touched[i] = notes.stamp
             else:
                 shrink = rule.rest(seen)
             if shrink != 1.0:
                 due |= space.rescale(c, shrink)
+        if n < notes.journal.shape[0]:
+            notes.journal[n, targets.problems()] = made
         if learning and own <= (rival if rival > -np.inf else 0.0):  # one positive row: 0
             mistakes += 1
         n += 1
@@ -112,7 +123,7 @@ def learn(rows, targets, order, start, rule, space, tally, notes):  # type: igno
 def learn_jointly(rows, targets, order, start, rule, space, tally, notes):  # type: ignore[no-untyped-def]
     """`learn` for a `JointSpace`: the margin of a row is that over its highest rival."""
     trials, mistakes, rr = tally[0].trials, tally[0].mistakes, tally[0].rr
-    n, due = start, False
+    n, due, made = start, False, notes.made(start)
     while n < order.size and not due:
         i = order[n]
         rows.prefetch(order, n)
@@ -124,6 +135,7 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, notes):  # ty
         if n < notes.journal.shape[0]:
             for c in range(targets.problems()):
                 notes.journal[n, c] = space.violations.outputs[c]
+            notes.journal[n, targets.problems()] = made
         n += 1
         if not learning:
             continue
@@ -136,6 +148,9 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, notes):  # ty
         seen = Seen(margin, space.norm2(0), 2.0 * xx, 2.0 * rr, trials, space.updates(0))
         if xx > 0.0 and rule.active(seen):
             due |= space.policy.correct(space, rows, i, y, rule, seen, size, xx)
+            made += 1.0
+            if n <= notes.journal.shape[0]:
+                notes.journal[n - 1, targets.problems()] = made
             shrink = rule.project(space.norm2(0))
             if i < notes.touched.size:
                 notes.touched[i] = notes.stamp
