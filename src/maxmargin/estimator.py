@@ -106,6 +106,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
 
     def _exponent(self) -> float:
         """The parameter `p` as a number, for learners that have it."""
+        if self._is_fitted():
+            return self._model.p
         p = getattr(self, "p", 2.0)
         return exponent_for(p, self.n_features_in_) if p == "log" else float(p)
 
@@ -237,7 +239,8 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
             one = prepared(self)
             if one is None:
-                return self.predict(as_matrix(self, x, first=False)).tolist()[0]
+                examples.check_values(row := as_matrix(self, x, first=False))
+                return self._classes_for(self._scores(row)).tolist()[0]
         return one.predict(x)
 
     @keeps_state_on_error
@@ -359,13 +362,18 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> np.ndarray:
         examples.check_columns(X)
         scores = self._fitted_model().outputs(X)[:, self._shown()]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row; a score of exactly 0 counts as positive."""
-        scores = self.decision_function(X)
+        return self._classes_for(self.decision_function(X))
+
+    def _classes_for(self, scores: np.ndarray) -> np.ndarray:
         if self.classes_.size == 1:
             return np.repeat(self.classes_, scores.size)
         numbers = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

@@ -176,7 +176,12 @@ def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.n
 
 def class_numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The position of each label in ``classes``, which are sorted; an unknown label raises."""
-    numbers = np.searchsorted(classes, y)
+    try:
+        numbers = np.searchsorted(classes, y)
+    except TypeError:
+        raise ValueError(
+            f"y contains a label that is not among the classes {classes.tolist()}."
+        ) from None
     known = classes[np.minimum(numbers, classes.size - 1)] == y
     if not np.all(known):
         i = int(np.flatnonzero(~np.asarray(known))[0])

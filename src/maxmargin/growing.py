@@ -50,6 +50,7 @@ def grow_model(clf: Any, width: int, classes: np.ndarray) -> None:
             which[new] = old
     # A copy: the old one stays whole if something fails.
     clf._model = copy.copy(model)
+    clf._model.tally = model.tally.copy()
     clf._model.begin_stream()
     clf._model.grow(width, which, numbers)
     clf.classes_ = classes

@@ -18,6 +18,7 @@ from maxmargin.core.loop import LARGEST_XX, NO_NOTES, SMALLEST_XX, tend
 from maxmargin.core.rows import DenseRows, SparseRows
 from maxmargin.growing import grow_model
 from maxmargin.models import LinearModel
+from maxmargin.structure import check_structure
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.
@@ -85,9 +86,36 @@ def new_layout(names: tuple[Any, ...], columns: dict[Any, int]) -> Layout:
     )
 
 
+def numbers_of(x: Any) -> np.ndarray:
+    """As a contiguous array: the machine code is for such."""
+    try:
+        return np.ascontiguousarray(x, dtype=np.float64)
+    except (TypeError, OverflowError) as problem:
+        raise ValueError(f"x has a value that is not a number: {problem}.") from None
+
+
+def checked_pair(x: Any, width: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Columns, in order, and values of a sparse row; any number of columns if there is no width."""
+    if len(x) != 2:
+        raise ValueError("A sparse row is a pair (indices, values) of the same length.")
+    columns, numbers = np.asarray(x[0]), numbers_of(x[1])
+    if columns.ndim != 1 or columns.shape != numbers.shape:
+        raise ValueError("A sparse row is a pair (indices, values) of the same length.")
+    if columns.size and columns.dtype.kind not in "iu":
+        raise ValueError(f"The indices of a sparse row must be integers, got {columns.dtype}.")
+    if columns.size > 1 and not (columns[1:] > columns[:-1]).all():
+        order = np.argsort(columns)
+        columns, numbers = columns[order], numbers[order]
+        if (columns[1:] == columns[:-1]).any():
+            raise ValueError("A sparse row has an index twice.")
+    if columns.size and not 0 <= columns[0] <= columns[-1] < (width or np.inf):
+        raise ValueError(f"A sparse row has an index outside 0..{(width or 0) - 1}.")
+    return np.ascontiguousarray(columns, dtype=np.int32), numbers
+
+
 def dense_row(x: Any, width: int) -> np.ndarray:
     """A dense row as a matrix."""
-    values = np.asarray(x, dtype=np.float64)
+    values = numbers_of(x)
     if values.shape not in ((width,), (1, width)):
         raise ValueError(f"x has the shape {values.shape}, but {width} features are expected.")
     return values.reshape(1, -1)
@@ -102,9 +130,8 @@ class OneRow:
 
     def __init__(self, clf: Any) -> None:
         self.model = clf._model
-        self.model.begin_stream()
         self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
-        self.rule = clf._rule()
+        self.rule: Any = None  # until it is asked to learn
         self.width = self.model.width()
         self.columns = columns_of(clf)
         self.features = clf.n_features_in_
@@ -125,8 +152,10 @@ class OneRow:
 
     def learn(self, x: Any, y: Any) -> bool:
         """Learn from the row, unless it has names without columns; has it been?"""
+        if self.rule is None:
+            return False
         layout = None
-        if type(x) is dict:
+        if isinstance(x, dict):
             layout = self.layout(x)
             if not layout.complete:
                 return False
@@ -151,7 +180,7 @@ class OneRow:
         return True
 
     def predict(self, x: Any) -> Any:
-        rows = self._rows(x, self.layout(x) if type(x) is dict else None)
+        rows = self._rows(x, self.layout(x) if isinstance(x, dict) else None)
         if len(self.labels) == 1:
             return self.labels[0]
         kind = type(rows)
@@ -198,23 +227,9 @@ class OneRow:
         return layout
 
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
-        indices, values = x
-        columns = np.asarray(indices)
-        numbers = np.asarray(values, dtype=np.float64)
-        if columns.ndim != 1 or columns.shape != numbers.shape:
-            raise ValueError("A sparse row is a pair (indices, values) of the same length.")
-        if columns.size and columns.dtype.kind not in "iu":
-            raise ValueError(f"The indices of a sparse row must be integers, got {columns.dtype}.")
-        if columns.size > 1 and not (columns[1:] > columns[:-1]).all():
-            order = np.argsort(columns)
-            columns, numbers = columns[order], numbers[order]
-            if (columns[1:] == columns[:-1]).any():
-                raise ValueError("A sparse row has an index twice.")
-        if columns.size and not 0 <= columns[0] <= columns[-1] < self.features:
-            raise ValueError(f"A sparse row has an index outside 0..{self.features - 1}.")
+        columns, numbers = checked_pair(x, self.features)
         starts = np.array([0, columns.size], dtype=np.int32)
-        columns = np.ascontiguousarray(columns, dtype=np.int32)
-        numbers = examples.read_only(np.ascontiguousarray(numbers))
+        numbers = examples.read_only(numbers)
         return numbers, examples.read_only(columns), examples.read_only(starts)
 
 
@@ -222,7 +237,7 @@ def _not_a_number(x: dict[Any, Any]) -> str:
     for name, value in x.items():
         try:
             struct.pack("d", value)
-        except struct.error:
+        except (struct.error, OverflowError):
             return f"The feature {name!r} is {value!r}, which is not a number."
     return "x has a value that is not a number."
 
@@ -244,19 +259,27 @@ def prepared(clf: Any) -> OneRow | None:
         return one
     if not clf._is_fitted() or not isinstance(clf._model, LinearModel) or clf._model.average:
         return None
+    if clf._model.private_coordinates():  # of rows of a fit
+        return None
     clf._one_row = OneRow(clf)
     return clf._one_row
 
 
 def learn_with_care(clf: Any, x: Any, y: Any, classes: Any, grow: bool) -> None:
     """Learn from a row that may be the first, or have new names or a new label."""
-    if type(x) is dict:
+    if isinstance(x, dict):
         _meet_names(clf, x)
     one = prepared(clf)
     if one is None or (grow and y not in one.targets):
         row = as_matrix(clf, x, first=not clf._is_fitted())
+        names = clf.__dict__.pop("feature_names_in_", None)  # the row has none
         clf.partial_fit(row, np.array([y]), classes=classes, grow=grow)
+        if names is not None:
+            clf.feature_names_in_ = names
         return
+    check_structure(clf)
+    clf._margins = np.full(clf._model.verdicts(), np.nan)
+    one.rule = clf._rule()
     one.learn(x, y)
 
 
@@ -274,6 +297,8 @@ def _meet_names(clf: Any, x: dict[Any, Any]) -> None:
     if not clf._is_fitted():
         return
     clf.n_features_in_ = len(clf.columns_)
+    if "feature_names_in_" in clf.__dict__:
+        clf.feature_names_in_ = np.array(list(clf.columns_), dtype=object)
     if isinstance(clf._model, LinearModel):
         # Room for more: names that come one by one must not cost all weights each time.
         width = clf._model.width()
@@ -294,19 +319,20 @@ def columns_of(clf: Any) -> dict[Any, int] | None:
 
 def as_matrix(clf: Any, x: Any, first: bool) -> Any:
     """A single row as `partial_fit` and `predict` take it."""
-    if type(x) is dict:
+    if isinstance(x, dict):
         columns = columns_of(clf)
         if columns is None:
             raise ValueError("x is a dict, but the learner knows no names of features.")
         layout = new_layout(tuple(x), columns)
         known = [x[name] for name in (x if layout.which is None else layout.which)]
         try:
-            numbers = np.array(known, dtype=np.float64)
-        except (TypeError, ValueError):
+            numbers = np.frombuffer(layout.pack(*known))
+        except (struct.error, OverflowError):
             raise ValueError(_not_a_number(x)) from None
         return sparse.csr_matrix((numbers, layout.columns, layout.starts), (1, len(columns)))
     if isinstance(x, tuple):
-        indices, values = (np.asarray(part) for part in x)
+        indices, values = checked_pair(x, None if first else clf.n_features_in_)
         width = int(indices.max(initial=-1)) + 1 if first else clf.n_features_in_
         return sparse.csr_matrix((values, indices, [0, indices.size]), (1, width))
-    return np.asarray(x, dtype=np.float64).reshape(1, -1)
+    values = numbers_of(x)
+    return dense_row(values, values.size if first else clf.n_features_in_)
