@@ -4,13 +4,25 @@ import warnings
 
 import numpy as np
 import pytest
-from problems import separable
+from problems import overlapping, separable
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from maxmargin import AMIRA, NORMA, PUMMA, BisectionPerceptron, certify
+from maxmargin import (
+    AMIRA,
+    NORMA,
+    PUMMA,
+    BisectionPerceptron,
+    Forgetron,
+    PassiveAggressive,
+    Perceptron,
+    Projectron,
+    RandomBudgetPerceptron,
+    certify,
+)
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.normal(size=(60, 4))
@@ -150,3 +162,71 @@ def test_predictions_do_not_follow_columns_that_are_not_there(kernel):
     damaged.indices[3] = 1000
     with pytest.raises(ValueError, match=r"column outside 0\.\.3"):
         clf.decision_function(damaged)
+
+
+# ------------------------------------------------------------------------------ streams and budgets
+ON_STREAMS = [
+    Perceptron(kernel="rbf", gamma=0.5),
+    Forgetron(budget=30, gamma=0.5),
+    RandomBudgetPerceptron(budget=30, gamma=0.5, random_state=0),
+    PassiveAggressive(C=1.0, kernel="rbf", gamma=0.5, budget=30),
+]
+on_streams = pytest.mark.parametrize("learner", ON_STREAMS, ids=str)
+
+
+@on_streams
+def test_single_precision_on_a_stream_that_moves_away(learner):
+    X, y = overlapping(n=200, d=4)
+    clf = clone(learner).partial_fit(X.astype(np.float32), y, classes=[-1, 1])
+    far = (X + 1e4).astype(np.float32)
+    for _ in range(2):
+        clf.partial_fit(far, y)
+    exact = far.astype(np.float64)[:, None] - np.asarray(clf.support_vectors_, dtype=np.float64)
+    outputs = np.exp(-0.5 * (exact**2).sum(axis=2)) @ clf.dual_coef_[0] + clf.intercept_[0]
+    np.testing.assert_allclose(clf.decision_function(far), outputs, atol=1e-5 * abs(outputs).max())
+
+
+@pytest.mark.parametrize("learner", [*ON_STREAMS[1:], Projectron()], ids=str)
+def test_kernels_of_others_are_never_called_without_rows(learner):
+    X, y = overlapping(n=60, d=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf = clone(learner).set_params(kernel=rbf_kernel, random_state=0).fit(X, y)
+        same = clone(learner).set_params(kernel="rbf", gamma=0.25, random_state=0).fit(X, y)
+    np.testing.assert_allclose(clf.decision_function(X), same.decision_function(X), atol=1e-9)
+    clf, same = (clone(one).partial_fit(X, y, classes=[-1, 1]) for one in (clf, same))
+    np.testing.assert_allclose(clf.decision_function(X), same.decision_function(X), atol=1e-9)
+
+
+@on_streams
+def test_a_kernel_that_fails_at_once_shows_its_own_error(learner):
+    def broken(some, others):
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        clone(learner).set_params(kernel=broken).fit(*overlapping(n=20))
+
+
+def test_labels_of_another_kind_do_not_join():
+    X, y = overlapping(n=20)
+    clf = PassiveAggressive().partial_fit(X, y, grow=True)
+    with pytest.raises(ValueError, match="all of one kind"):
+        clf.partial_fit(X, np.where(y > 0, "yes", "no"), grow=True)
+    assert clf.classes_.tolist() == [-1, 1]
+
+
+def test_tables_after_dicts_must_have_the_same_columns():
+    class Table:
+        def __init__(self, **columns):
+            self.columns, self.values = list(columns), np.column_stack(list(columns.values()))
+            self.shape = self.values.shape
+
+        def to_numpy(self):
+            return self.values
+
+    clf = PassiveAggressive().learn_one({"a": 2.0, "b": 1.0}, 0, classes=[0, 1])
+    a, b = np.array([-2.0, 5.0]), np.array([7.0, 3.0])
+    expected = clf.decision_function(np.column_stack([a, b]))
+    np.testing.assert_array_equal(clf.decision_function(Table(a=a, b=b)), expected)
+    with pytest.raises(ValueError, match=r"must be \['a', 'b'\], in this order"):
+        clf.decision_function(Table(b=b, a=a))

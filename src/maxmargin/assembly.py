@@ -12,14 +12,12 @@ from maxmargin.budgetmodel import BudgetModel
 from maxmargin.core.rows import Tail
 from maxmargin.kernelkinds import JointKernelModel, PairKernelModel
 from maxmargin.kernelmodel import KernelModel
-from maxmargin.kernels import Kernel, Precomputed, finite_diagonal
+from maxmargin.kernels import LARGEST_ROUNDING, Kernel, Precomputed, finite_diagonal
 from maxmargin.models import JointModel, LinearModel, PairModel
 from maxmargin.spaces.pnorm import exponent_for
 
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
 MANY_ROWS = 5000
-# ... and unless they would be less exact than this.
-LARGEST_ROUNDING = 1e-4
 
 Model = LinearModel | KernelModel
 
@@ -90,7 +88,8 @@ def kernel_for(clf: Any, X: Any, whole: bool, exact: bool = False) -> Kernel | P
 
     def kernel_in(dtype: Any) -> Kernel:
         degree, coef0 = float(clf.degree), float(clf.coef0)
-        return Kernel(clf.kernel, float(gamma), degree, coef0, dtype, center)
+        adapts = clf.kernel_dtype == "auto" and dtype == np.float32
+        return Kernel(clf.kernel, float(gamma), degree, coef0, dtype, center, adapts)
 
     if clf.kernel_dtype != "auto":
         return kernel_in(np.dtype(clf.kernel_dtype))

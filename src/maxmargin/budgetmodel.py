@@ -66,6 +66,7 @@ class BudgetModel(KernelModel):
         self.slot_numbers = np.empty((problems, 0), dtype=np.int64)
         self.slot_labels = np.empty((problems, 0), dtype=np.int32)
         self.stores: list[Points] = []
+        self._cross = np.empty(0)
         self.largest_square = 0.0
         self.in_fit = False
 
@@ -101,6 +102,8 @@ class BudgetModel(KernelModel):
         notes: Notes = NO_NOTES,
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
+        if not self.in_fit:
+            rows = self._exact_enough(rows)
         if self.kernel.may_fail() and order.size > BLOCK:
             before = copy.deepcopy(vars(self))
             try:
@@ -170,6 +173,11 @@ class BudgetModel(KernelModel):
                 self.slot_numbers[c, places] = ids[which]
                 self.slot_labels[c, places] = targets.labels[which]
                 self.slots.sources[c, places] = FROM_BEFORE
+
+    def _measure_supports(self) -> None:
+        everyone = [self.kernel.points(store.X) for store in self.stores]
+        self.stores = [self.kernel.kept(store, np.inf) for store in everyone]
+        self._cross = self._cross.astype(np.float64)
 
     def _make_room(self, new: Points) -> None:
         """Allocate memory: once if there is a budget, else whenever a block might not fit."""
@@ -268,6 +276,8 @@ class BudgetModel(KernelModel):
         return self.coefs * self.scales()
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
+        if not self.stores:  # interrupted before anything was learnt
+            return np.zeros(self.problems())
         weights, numbers = self.weights(), self.numbers
         outputs = np.empty((self.problems(), rows.size()))
         for start in range(0, rows.size(), CHUNK):

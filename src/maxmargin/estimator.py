@@ -99,7 +99,6 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
             cls.__doc__ = cls.__doc__.replace("<budget>", BUDGET)
             cls.__doc__ = cls.__doc__.replace("<shared>", shared)
 
-    # ------------------------------------------------------------------------ for the subclasses
     def _rule(self) -> Any:
         """The rule for the present hyper-parameters."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
@@ -361,6 +360,7 @@ class OnlineClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         check_is_fitted(self)
+        X = examples.without_names(self, X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self._scores(X)
 

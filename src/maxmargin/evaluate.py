@@ -25,7 +25,7 @@ STEP = 1000
 ROWS_PER_CALL = 2**15
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Progress:
     """What a learner predicted on its way along a stream.
 
@@ -50,6 +50,9 @@ class Progress:
     updates: np.ndarray
     supports: np.ndarray
     wrong: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % right>"
 
     @property
     def accuracy(self) -> float:
@@ -174,6 +177,8 @@ def _pieces(stream: Any, y: Any, most: int) -> Iterator[tuple[Any, Any]]:
             seen += 1
             yield X, labels
             continue
+        if not hasattr(X, "shape") and not isinstance(X, (list, tuple)):
+            raise ValueError(f"progressive needs a matrix of rows, got {type(X).__name__}.")
         X = sparse.csr_matrix(X) if sparse.issparse(X) else X
         X = np.asarray(X) if isinstance(X, (list, tuple)) else X
         labels = examples.check_y(labels, X.shape[0])
@@ -207,6 +212,8 @@ class Reporter:
     def meet(self, X: Any, y: Any) -> None:
         """Predict the rows, and learn from those whose labels arrive."""
         if isinstance(X, dict):
+            if not hasattr(self.clf, "learn_one"):
+                raise TypeError(f"{type(self.clf).__name__} has no learn_one: it takes no dicts.")
             self._one_by_one([(X, y)])
         elif self._is_compiled():
             self._together(X, y)

@@ -28,6 +28,8 @@ def check_X(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if not reset and _is_plain(X, estimator.n_features_in_, vars(estimator)):
         return X  # what `validate_data` would say, without its overhead for single rows
+    if not reset:
+        X = without_names(estimator, X)
     X = validate_data(
         estimator,
         X,
@@ -40,6 +42,18 @@ def check_X(estimator: Any, X: Any, *, reset: bool) -> Any:
         X = X.copy()  # repeated entries must be added up before they are squared
         X.sum_duplicates()
     return X
+
+
+def without_names(estimator: Any, X: Any) -> Any:
+    """``X``, or the values of a table whose columns are those that the learner knows by dicts."""
+    columns = vars(estimator).get("columns_")
+    if columns is None or "feature_names_in_" in vars(estimator) or not hasattr(X, "columns"):
+        return X
+    if list(X.columns) != list(columns):
+        raise ValueError(
+            f"The columns of X must be {list(columns)}, in this order; got {list(X.columns)}."
+        )
+    return X.to_numpy()
 
 
 def _is_plain(X: Any, width: int, fitted: dict[str, Any]) -> bool:
@@ -170,6 +184,11 @@ def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.n
     known = np.unique(y)
     for others in (classes, before):
         if others is not None:
+            if (np.asarray(others).dtype.kind in "US") != (known.dtype.kind in "US"):
+                raise ValueError(
+                    f"Labels must be all of one kind, got {known.tolist()} and "
+                    f"{np.asarray(others).tolist()}."
+                )
             known = np.union1d(known, others)
     return known
 

@@ -5,13 +5,8 @@ product; then the compiled loop runs through the block strictly in order, and af
 corrects the outputs of the block's other rows by its own Gram matrix. So the result is that of one
 row at a time, at the speed of matrix products.
 
-In `fit` the outputs for all training rows are kept (`kerneltraining`): only rows that changed
-anything are multiplied with all others, so passes without updates cost next to nothing. Rows that
-are presented again and again form a block of their own as long as its Gram matrix fits into the
-cache; if that of all rows fits, they all do.
-
-Memory: the supporting rows; in `fit` two numbers per row and problem; and the Gram matrix of a
-block, of at most `cache_size`.
+In `fit` the outputs for all training rows are kept, see `kerneltraining`. Memory: the supporting
+rows; in `fit` two numbers per row and problem; a block's Gram matrix, at most `cache_size`.
 """
 
 from __future__ import annotations
@@ -182,6 +177,7 @@ class KernelModel:
                 self.training.take_snapshot()
             return
         before = self._copied_arrays() if order.size > BLOCK else {}
+        rows = self._exact_enough(rows)
         try:
             for start in range(0, order.size, BLOCK):
                 places = slice(start, start + BLOCK)
@@ -193,6 +189,18 @@ class KernelModel:
             raise
         if self._snapshot_is_due():
             self.marks = np.stack([self.marks[1], self.coefs])
+
+    def _exact_enough(self, rows: Points) -> Points:
+        """The same rows; a stream may come to such for which float32 would not do."""
+        before, self.kernel = self.kernel, self.kernel.exact_enough_for(rows)
+        if self.kernel is before:
+            return rows
+        self._measure_supports()
+        return self.kernel.points(rows.X)
+
+    def _measure_supports(self) -> None:
+        if self.supports is not None:
+            self.supports = self.kernel.points(self.supports.X)
 
     def _snapshot_is_due(self) -> bool:
         """Whenever the number of updates has doubled, as in `spaces.linear`."""
@@ -416,8 +424,7 @@ class KernelModel:
     def single(self) -> KernelModel:
         """A model of one problem like this one, at w = 0, for the same training rows."""
         assert self.training is not None
-        cache_size = self.cache_bytes / 1e6
-        model = KernelModel(1, self._width, self.tail, self.kernel, cache_size)
+        model = KernelModel(1, self._width, self.tail, self.kernel, self.cache_bytes / 1e6)
         model.begin_fit(self.training.points)
         return model
 

@@ -15,6 +15,8 @@ KERNELS = ("linear", "poly", "rbf", "precomputed")
 
 # Rows of a sparse matrix are made dense so many numbers at a time, never more.
 MOST_DENSE_VALUES = 2**22
+# Kernel values that are chosen to be float32 are at least so exact, relative to the largest.
+LARGEST_ROUNDING = 1e-4
 # Functions are applied to pieces of a matrix that stay in the cache.
 VALUES_PER_PIECE = 2**17
 
@@ -31,6 +33,8 @@ class Kernel:
     center : array or None
         A point that "rbf" measures dense rows from, so that what all rows have in common costs no
         digits.
+    adapts : bool
+        May the data type become a more exact one, if rows come that need it?
     """
 
     name: str | Callable[..., Any]
@@ -39,6 +43,7 @@ class Kernel:
     coef0: float
     dtype: Any
     center: np.ndarray | None = None
+    adapts: bool = False
 
     def __deepcopy__(self, memo: Any) -> Kernel:
         return self  # nothing in it changes, and a callable is the user's own
@@ -48,6 +53,12 @@ class Kernel:
         if self.center is None:
             return self
         return replace(self, center=np.pad(self.center, (0, width - self.center.size)))
+
+    def exact_enough_for(self, points: Points) -> Kernel:
+        """This kernel, or the one in float64 if it would lose too many digits on these rows."""
+        if self.adapts and self.rounding(points) > LARGEST_ROUNDING:
+            return replace(self, dtype=np.float64, adapts=False)
+        return self
 
     def points(self, X: Any) -> Points:
         """``X`` with what the kernel needs to know of each row."""
@@ -113,6 +124,8 @@ class Kernel:
     def between(self, some: Points, others: Points, out: np.ndarray | None = None) -> np.ndarray:
         """The matrix of kernel values, one row for each of ``some``; in ``out`` if possible."""
         if callable(self.name):
+            if some.size() == 0 or others.size() == 0:
+                return np.zeros((some.size(), others.size()))  # nobody's code expects no rows
             return self._called(some.X, others.X)
         left = self._factors(some.X) if some.factors is None else some.factors
         right = self._factors(others.X) if others.factors is None else others.factors
@@ -190,6 +203,9 @@ class Precomputed:
 
     def most_rows(self, cache_bytes: float) -> int:
         return self._matrix.shape[0]  # it is there already
+
+    def exact_enough_for(self, points: Points) -> Precomputed:
+        return self
 
     def may_fail(self) -> bool:
         return False

@@ -145,6 +145,12 @@ class OneRow:
         self.learners: dict[type, Any] = {}
         self.predictors: dict[type, Any] = {}
         self.layouts: dict[tuple[Any, ...], Layout] = {}
+        self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
+
+    def meet_names(self, clf: Any) -> None:
+        """There are more names than before."""
+        self.features, self.columns = clf.n_features_in_, columns_of(clf)
+        self.incomplete.clear()
 
     def is_of(self, clf: Any) -> bool:
         """Is the learner still as it was?"""
@@ -217,13 +223,15 @@ class OneRow:
 
     def layout(self, x: dict[Any, Any]) -> Layout:
         names = tuple(x)
-        layout = self.layouts.get(names)
+        layout = self.layouts.get(names) or self.incomplete.get(names)
         if layout is None:
             if self.columns is None:
                 raise ValueError("x is a dict, but the learner knows no names of features.")
-            if len(self.layouts) >= MOST_LAYOUTS:
-                self.layouts.clear()
-            layout = self.layouts[names] = new_layout(names, self.columns)
+            layout = new_layout(names, self.columns)
+            layouts = self.layouts if layout.complete else self.incomplete
+            if len(layouts) >= MOST_LAYOUTS:
+                layouts.clear()
+            layouts[names] = layout
         return layout
 
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
@@ -267,8 +275,16 @@ def prepared(clf: Any) -> OneRow | None:
 
 def learn_with_care(clf: Any, x: Any, y: Any, classes: Any, grow: bool) -> None:
     """Learn from a row that may be the first, or have new names or a new label."""
-    if isinstance(x, dict):
-        _meet_names(clf, x)
+    new = _meet_names(clf, x) if isinstance(x, dict) else []
+    try:
+        _learn_with_names(clf, x, y, classes, grow)
+    except Exception:
+        for name in new:  # the guard puts back all the rest
+            del clf.columns_[name]
+        raise
+
+
+def _learn_with_names(clf: Any, x: Any, y: Any, classes: Any, grow: bool) -> None:
     one = prepared(clf)
     if one is None or (grow and y not in one.targets):
         row = as_matrix(clf, x, first=not clf._is_fitted())
@@ -283,8 +299,8 @@ def learn_with_care(clf: Any, x: Any, y: Any, classes: Any, grow: bool) -> None:
     one.learn(x, y)
 
 
-def _meet_names(clf: Any, x: dict[Any, Any]) -> None:
-    """Give columns to names that have none, and weights to the columns."""
+def _meet_names(clf: Any, x: dict[Any, Any]) -> list[Any]:
+    """Give columns to names that have none, and weights to the columns; these names."""
     columns = columns_of(clf)
     if columns is None:
         if clf._is_fitted():
@@ -292,21 +308,24 @@ def _meet_names(clf: Any, x: dict[Any, Any]) -> None:
         columns = {}
     new = [name for name in x if name not in columns]
     if not new:
-        return
-    clf.columns_ = columns | {name: len(columns) + k for k, name in enumerate(new)}
+        return new
+    columns |= {name: len(columns) + k for k, name in enumerate(new)}
+    clf.columns_ = columns
     if not clf._is_fitted():
-        return
+        return new
     clf.n_features_in_ = len(clf.columns_)
     if "feature_names_in_" in clf.__dict__:
-        clf.feature_names_in_ = np.array(list(clf.columns_), dtype=object)
+        clf.feature_names_in_ = np.array(list(columns), dtype=object)
     if isinstance(clf._model, LinearModel):
         # Room for more: names that come one by one must not cost all weights each time.
         width = clf._model.width()
         if width < clf.n_features_in_:
             grow_model(clf, max(clf.n_features_in_, 2 * width), clf.classes_)
-        clf.__dict__.pop("_one_row", None)
+        if (one := clf.__dict__.get("_one_row")) is not None:
+            one.meet_names(clf)
     else:
         grow_model(clf, clf.n_features_in_, clf.classes_)
+    return new
 
 
 def columns_of(clf: Any) -> dict[Any, int] | None:

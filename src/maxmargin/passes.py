@@ -81,10 +81,18 @@ def _measured_at_the_end(clf: Any, rows: Any, targets: Any) -> Iterator[None]:
     """Know the margin reached, also if the passes are interrupted."""
     try:
         yield
-    finally:
-        clf._measure(rows, targets)
-        clf._model.end()
-        clf._half_done = clf._model.tally.trials[0] == 0
+    except Exception:
+        raise  # the state there was before comes back
+    except BaseException:
+        _measure_and_end(clf, rows, targets)
+        raise
+    _measure_and_end(clf, rows, targets)
+
+
+def _measure_and_end(clf: Any, rows: Any, targets: Any) -> None:
+    clf._measure(rows, targets)
+    clf._model.end()
+    clf._half_done = clf._model.tally.trials[0] == 0
 
 
 def _warn_if_unfinished(clf: Any) -> None:
@@ -98,6 +106,8 @@ def _warn_if_unfinished(clf: Any) -> None:
         )
     elif certificate.bound == 0.0:
         warning = f"{name} met the same row with two labels: the data are not separable."
+    elif getattr(clf, "budget", None) is not None:
+        pass  # with rows forgotten there may be updates for ever
     elif clf._settles and not clf.converged_ and clf.max_iter > 1:
         warning = (
             f"{name} still made updates in pass {clf.n_iter_}. Increase max_iter, or the data are "

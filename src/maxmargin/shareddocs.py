@@ -10,8 +10,9 @@ multiclass : {"ovr", "1-best"}, default="ovr"
 
 BUDGET = """\
 budget : int, default=None
-        With a kernel: how many rows are kept at most, for each problem. Memory is then allocated
-        once and does not grow; several classes are learnt one-vs-rest. See `docs/budgets.md`.
+        How many rows are kept at most, for each problem, in a kernel's space (also that of the
+        linear kernel). Memory is then allocated once and does not grow; several classes are learnt
+        one-vs-rest. See `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
         What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
         row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
