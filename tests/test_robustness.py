@@ -206,6 +206,19 @@ def test_a_kernel_that_fails_at_once_shows_its_own_error(learner):
         clone(learner).set_params(kernel=broken).fit(*overlapping(n=20))
 
 
+@on_streams
+def test_a_row_that_overflows_the_kernel_late_in_a_stream(learner):
+    X, y = overlapping(n=600, d=4)
+    clf = clone(learner).set_params(kernel="poly", degree=30, gamma=1.0)
+    clf.partial_fit(X[:50], y[:50], classes=[-1, 1])
+    before = clf.dual_coef_.copy(), clf.n_updates_, clf.n_mistakes_
+    X[500] = 1e20
+    with pytest.raises(ValueError, match="with itself is not finite"):
+        clf.partial_fit(X, y)
+    np.testing.assert_array_equal(clf.dual_coef_, before[0])
+    assert (clf.n_updates_, clf.n_mistakes_) == before[1:]
+
+
 def test_labels_of_another_kind_do_not_join():
     X, y = overlapping(n=20)
     clf = PassiveAggressive().partial_fit(X, y, grow=True)

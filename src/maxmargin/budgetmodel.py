@@ -112,7 +112,7 @@ class BudgetModel(KernelModel):
                 vars(self).update(before)
                 raise
         else:
-            # Within a block, everything that can fail comes before the first change.
+            finite_diagonal(self.kernel, rows)  # else nothing can fail
             self._present_all(rows, targets, order, rule, notes)
 
     def _present_all(
