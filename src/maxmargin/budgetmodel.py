@@ -316,6 +316,10 @@ class BudgetModel(KernelModel):
                 bound = min(bound, length / sum(masses))
         return float(bound) * (1.0 + RELATIVE_SLACK)
 
+    def is_full(self) -> bool:
+        """Are all the slots of a problem taken that the budget allows?"""
+        return self.budget is not None and bool((self.slots.taken >= self.budget).any())
+
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.slots.coefs).all())
 

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from maxmargin.budgetmodel import BudgetModel
 from maxmargin.core.loop import NO_NOTES
 from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
@@ -106,7 +107,7 @@ def _warn_if_unfinished(clf: Any) -> None:
         )
     elif certificate.bound == 0.0:
         warning = f"{name} met the same row with two labels: the data are not separable."
-    elif getattr(clf, "budget", None) is not None:
+    elif isinstance(clf._model, BudgetModel) and clf._model.is_full():
         pass  # with rows forgotten there may be updates for ever
     elif clf._settles and not clf.converged_ and clf.max_iter > 1:
         warning = (
