@@ -94,12 +94,7 @@ class BudgetModel(KernelModel):
         self.kernel.forget()
 
     def present(
-        self,
-        rows: Points,
-        targets: Any,
-        order: np.ndarray,
-        rule: Any,
-        notes: Notes = NO_NOTES,
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, notes: Notes = NO_NOTES
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
         if not self.in_fit:

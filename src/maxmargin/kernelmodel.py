@@ -162,12 +162,7 @@ class KernelModel:
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
 
     def present(
-        self,
-        rows: Points,
-        targets: Any,
-        order: np.ndarray,
-        rule: Any,
-        notes: Notes = NO_NOTES,
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, notes: Notes = NO_NOTES
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
         self._bounds = None

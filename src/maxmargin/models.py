@@ -124,12 +124,7 @@ class LinearModel:
         self.linear = without_private_coordinates(self.linear)
 
     def present(
-        self,
-        rows: Any,
-        targets: Any,
-        order: np.ndarray,
-        rule: Any,
-        notes: Notes = NO_NOTES,
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, notes: Notes = NO_NOTES
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
         present(rows, targets, order, rule, self.space, self.tally, notes, self.loop)
