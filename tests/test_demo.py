@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 import maxmargin
 from maxmargin import Certificate
 from maxmargin.demo import problems, run, table, training
-from maxmargin.demo.plots import VARIABLES
+from maxmargin.pages.svg import VARIABLES
 
 VOID_ELEMENTS = {"meta", "wbr"}
 

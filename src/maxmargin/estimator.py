@@ -29,6 +29,7 @@ from maxmargin.onerow import as_matrix, learn_with_care, prepared
 from maxmargin.passes import run_passes
 from maxmargin.shareddocs import BUDGET, MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
+from maxmargin.streamable import Streamable
 from maxmargin.structure import check_stream_can_start, check_structure, structure_of
 
 # Of learners that can work on a budget.
@@ -39,7 +40,7 @@ BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineClassifier(ClassifierMixin, BaseEstimator):
+class OnlineClassifier(Streamable, ClassifierMixin, BaseEstimator):
     """Base of all learners: a rule, plus this shell.
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and

@@ -20,8 +20,11 @@ def _quiet(amount: float, note: str = "") -> None:
 
 
 @contextlib.contextmanager
-def bar(title: str, total: float, unit: str, enabled: bool = True) -> Iterator[Advance]:
-    """Show a bar while the block runs; uses ``rich`` if it is installed, else one plain line."""
+def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Iterator[Advance]:
+    """Show a bar while the block runs; uses ``rich`` if it is installed, else one plain line.
+
+    ``total`` is None if nobody knows how much there is.
+    """
     if not (enabled and sys.stderr.isatty()):
         yield _quiet
         return
@@ -54,15 +57,17 @@ def bar(title: str, total: float, unit: str, enabled: bool = True) -> Iterator[A
 
 
 @contextlib.contextmanager
-def _plain_line(title: str, total: float, unit: str) -> Iterator[Advance]:
+def _plain_line(title: str, total: float | None, unit: str) -> Iterator[Advance]:
     began, done = time.perf_counter(), 0.0
 
     def advance(amount: float, note: str = "") -> None:
         nonlocal done
         done += amount
         spent = max(time.perf_counter() - began, 1e-9)
-        left = spent / max(done, 1e-9) * (total - done)
-        line = f"{title} {done:g}/{total:g} {unit}, {done / spent:,.3g}/s, {left:.0f} s left {note}"
+        line = f"{title} {done:g} {unit}, {done / spent:,.3g}/s {note}"
+        if total is not None:
+            left = spent / max(done, 1e-9) * (total - done)
+            line = f"{title} {done:g}/{total:g} {unit}, {done / spent:,.3g}/s, {left:.0f} s left {note}"
         sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
 

@@ -111,6 +111,10 @@ class BisectionPerceptron(OnlineClassifier):
     def partial_fit(self) -> Any:
         raise AttributeError("BisectionPerceptron needs all rows at once: it has no partial_fit.")
 
+    @property
+    def fit_stream(self) -> Any:
+        raise AttributeError("BisectionPerceptron needs all rows at once: it has no fit_stream.")
+
     def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         template = self._model

@@ -17,6 +17,7 @@ from maxmargin.facts import Facts
 from maxmargin.guard import keeps_state_on_error
 from maxmargin.progress import bar
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
+from maxmargin.streamable import Streamable
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24
@@ -35,7 +36,7 @@ class NOCARule(NamedTuple):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NOCA(ClassifierMixin, BaseEstimator):
+class NOCA(Streamable, ClassifierMixin, BaseEstimator):
     """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
 
     ::

@@ -17,6 +17,7 @@ from maxmargin.demo import plots
 from maxmargin.demo.problems import Problem
 from maxmargin.demo.table import HEADINGS, cells, settings_text, what_is_proved
 from maxmargin.demo.training import Outcome
+from maxmargin.pages import base_style
 
 RUN_KEY = (
     '<p class="key">Against the number of updates: the <b class="margin">margin reached</b> and '
@@ -35,6 +36,7 @@ def render(outcomes: Mapping[Problem, Sequence[Outcome]]) -> str:
     """The page, given the outcomes of each problem, best first."""
     template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     return template.substitute(
+        style=base_style(),
         **_example(outcomes),
         sections="\n".join(_section(problem, each) for problem, each in outcomes.items()),
         versions=_versions(),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -15,39 +12,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from maxmargin.demo.problems import Problem
 from maxmargin.demo.training import Outcome, best_margin
+from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED, STYLE, as_svg
 
-# Matplotlib wants colours, the page has CSS variables: each of these stands for one.
-INK, MUTED, LINE, MARGIN, BOUND = (f"#0000{n:02x}" for n in range(1, 6))
-VARIABLES = {
-    INK: "var(--ink)",
-    MUTED: "var(--muted)",
-    LINE: "var(--line)",
-    MARGIN: "var(--margin)",
-    BOUND: "var(--bound)",
-}
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "maxmargin",  # the same page from the same numbers
-    "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": LINE,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": LINE,
-    "ytick.color": LINE,
-    "xtick.labelcolor": MUTED,
-    "ytick.labelcolor": MUTED,
-    "xtick.major.size": 2,
-    "ytick.major.size": 2,
-    "lines.linewidth": 1.6,
-    "lines.solid_capstyle": "round",
-}
 # The pictures of runs reach up to this multiple of the best possible margin.
 HEADROOM = 2.5
 DOTTED = (0, (1, 2))
-
-_serial = count()
 
 
 # ----------------------------------------------------------------------------------- margin, bound
@@ -57,7 +26,7 @@ def run_plot(one: Outcome, outcomes: Sequence[Outcome]) -> str:
         figure = Figure(figsize=(2.4, 1.75))
         axes = figure.add_axes((0.185, 0.15, 0.785, 0.82))
         _draw_run(axes, one, _frame(outcomes))
-        return _as_svg(figure, f"{one.name}: margin and bound against the number of updates")
+        return as_svg(figure, f"{one.name}: margin and bound against the number of updates")
 
 
 def explained_run_plot(one: Outcome) -> str:
@@ -67,7 +36,7 @@ def explained_run_plot(one: Outcome) -> str:
         axes = figure.add_axes((0.08, 0.17, 0.89, 0.81))
         _draw_run(axes, one, _frame([one]))
         _label_run(axes, one)
-        return _as_svg(figure, f"{one.name}: margin and bound approach each other")
+        return as_svg(figure, f"{one.name}: margin and bound approach each other")
 
 
 class Frame(NamedTuple):
@@ -149,7 +118,7 @@ def plane_plot(one: Outcome, problem: Problem) -> str:
         _draw_boundary(axes, one, problem.X)
         _draw_points(axes, one, problem)
         axes.set_axis_off()
-        return _as_svg(figure, f"{one.name}: boundary and margin in the plane")
+        return as_svg(figure, f"{one.name}: boundary and margin in the plane")
 
 
 def _draw_boundary(axes: Any, one: Outcome, X: np.ndarray) -> None:
@@ -173,19 +142,3 @@ def _draw_points(axes: Any, one: Outcome, problem: Problem) -> None:
     middle, half = problem.X.mean(axis=0), 0.53 * np.ptp(problem.X, axis=0).max()
     axes.set_xlim(middle[0] - half, middle[0] + half)
     axes.set_ylim(middle[1] - half, middle[1] + half)
-
-
-# --------------------------------------------------------------------------------- into the page
-def _as_svg(figure: Figure, title: str) -> str:
-    """The figure as an element of the page: own ids, the page's colours and font, a name."""
-    file = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(file, format="svg", transparent=True, metadata=nothing)
-    _, _, body = file.getvalue().partition("</defs>")  # before it: prologue and style
-    body = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{next(_serial)}-", body)
-    body = re.sub(r'font-family: [^;"]*; ?', "", body).replace("xlink:href", "href")
-    for color, variable in VARIABLES.items():
-        body = body.replace(color, variable)
-    width, height = 72.0 * figure.get_size_inches()
-    box = f"0 0 {width:g} {height:g}"
-    return f'<svg viewBox="{box}" role="img" aria-label="{title}">{body}'

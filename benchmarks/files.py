@@ -1,0 +1,192 @@
+"""One pass over files: ours as a user would start it, against the peers' readers and learners."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.data import sparse_data
+from benchmarks.harness import Floor, Key, Report, Scale, Values, ratios, wall_seconds
+
+NAME = "files"
+
+SIZES = {"0.25 GB": 0.25e9, "1 GB": 1e9}
+# The files repeat a piece of so many rows.
+ROWS_OF_PIECE = 20_000
+ROUNDS = 3
+COMMAND = "maxmargin fit, the whole command"
+LOADER = "scikit-learn: load_svmlight_file, Perceptron.partial_fit"
+VOWPAL = "Vowpal Wabbit, hinge"
+MEMORY = "memory at its peak"
+
+# Each peer in a process of its own, timed without its start.
+SKLEARN = """
+import sys, time
+from sklearn.datasets import load_svmlight_file
+from sklearn.linear_model import Perceptron
+path, width, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+chunk, clf = 16 * 2**20, Perceptron()
+began = time.perf_counter()
+for offset in range(0, size, chunk):
+    X, y = load_svmlight_file(
+        path, n_features=width, zero_based=False, offset=offset, length=chunk
+    )
+    for name in ("indices", "indptr"):  # the learner takes no others than 32-bit integers
+        setattr(X, name, getattr(X, name).astype("int32"))
+    if y.size:
+        clf.partial_fit(X, y, classes=[-1, 1])
+print(time.perf_counter() - began)
+"""
+VW = """
+import sys, time
+from vowpalwabbit import Workspace
+began = time.perf_counter()
+Workspace(f"--quiet --loss_function hinge -b 18 --no_stdin -d {sys.argv[1]}").finish()
+print(time.perf_counter() - began)
+"""
+DECOMPRESS = """
+import gzip, sys, time
+began = time.perf_counter()
+with gzip.open(sys.argv[1]) as file:
+    while file.read(2**21):
+        pass
+print(time.perf_counter() - began)
+"""
+FIT = """
+import sys, time
+from maxmargin import Perceptron, streams
+Perceptron().fit_stream(sys.argv[2])  # a small file first, to load the compiled code
+began = time.perf_counter()
+Perceptron().fit_stream(sys.argv[1])
+print(time.perf_counter() - began)
+"""
+PARQUET = """
+import sys, time
+import pyarrow.parquet as parquet
+from maxmargin import Perceptron
+Perceptron().fit_stream(sys.argv[2])
+size = parquet.read_table(sys.argv[1]).nbytes
+began = time.perf_counter()
+Perceptron().fit_stream(sys.argv[1])
+print((time.perf_counter() - began) / size)
+"""
+
+
+def run(scale: Scale) -> Report:
+    with tempfile.TemporaryDirectory() as name:
+        return run_in(Path(name), scale)
+
+
+def run_in(folder: Path, scale: Scale) -> Report:
+    values: Values = {}
+    floors: list[Floor] = []
+    skipped: dict[str, str] = {}
+    piece, rows, width = written_piece(folder, scale)
+    for case, size in SIZES.items():
+        times = max(1, int(scale.share * size / len(piece)))
+        path = folder / "rows.svm"
+        with path.open("wb") as file:
+            file.writelines(piece for _ in range(times))
+        runs = [command(path) for _ in range(min(ROUNDS, scale.rounds))]
+        values[Key(case, COMMAND)] = [rows * times / taken for taken, _ in runs]
+        memory = [peak / 1e6 for _, peak in runs]
+        floors.append(Floor(f"{case}: peak of memory, MB", "<=", 400.0, memory))
+        values[Key(case, LOADER)] = [
+            rows * times / child(SKLEARN, path, width, path.stat().st_size) for _ in runs
+        ]
+        floors.append(compared(values, case, LOADER, 8.0))
+        if importlib.util.find_spec("vowpalwabbit") is None:
+            skipped[VOWPAL] = "pip install vowpalwabbit"
+        else:
+            other = folder / "rows.vw"
+            with other.open("wb") as file:
+                file.writelines(as_vw(piece) for _ in range(times))
+            values[Key(case, VOWPAL)] = [rows * times / child(VW, other) for _ in runs]
+            floors.append(compared(values, case, VOWPAL, 2.0))
+            other.unlink()
+    floors += [gzipped(folder, piece, scale), from_parquet(folder, scale)]
+    notes = [
+        "Ours is the time of the whole command, its start included; that of the others begins when "
+        "everything is imported. Rows a second."
+    ]
+    data = f"{rows:,} rows of {len(piece) / rows:.0f} bytes, repeated"
+    return Report(NAME, data, "rows/s", values, floors, skipped, notes)
+
+
+def written_piece(folder: Path, scale: Scale) -> tuple[bytes, int, int]:
+    """svmlight text, its number of rows, and of columns."""
+    X, y = sparse_data(scale.rows(ROWS_OF_PIECE))
+    lines = []
+    for row, label in zip(X, y.tolist(), strict=True):
+        entries = zip((row.indices + 1).tolist(), row.data.tolist(), strict=True)
+        lines.append(f"{label} " + " ".join(f"{column}:{value:.6g}" for column, value in entries))
+    piece = ("\n".join(lines) + "\n").encode()
+    (folder / "small.svm").write_bytes(piece[: piece.index(b"\n", len(piece) // 8) + 1])
+    return piece, y.size, X.shape[1]
+
+
+def as_vw(piece: bytes) -> bytes:
+    return b"\n".join(line.replace(b" ", b" | ", 1) for line in piece.split(b"\n"))
+
+
+def command(path: Path) -> tuple[float, float]:
+    """Seconds and peak memory of the whole command."""
+    arguments = [sys.executable, "-m", "maxmargin", "fit", str(path), "-a", "perceptron", "--json"]
+    peaks: list[float] = []
+
+    def work() -> None:
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"{' '.join(arguments)} failed")
+        peaks.append(1024.0 * usage.ru_maxrss)
+
+    return wall_seconds(work), peaks[0]
+
+
+def child(program: str, *arguments: object) -> float:
+    """The number that the program prints."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return float(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+def compared(values: Values, case: str, peer: str, floor: float) -> Floor:
+    ratio = ratios(values, Key(case, COMMAND), Key(case, peer))
+    return Floor(f"{case}: rows a second / {peer.split(':')[0].split(',')[0]}", ">=", floor, ratio)
+
+
+def gzipped(folder: Path, piece: bytes, scale: Scale) -> Floor:
+    path = folder / "rows.svm.gz"
+    times = max(1, int(scale.share * SIZES["0.25 GB"] / len(piece)))
+    with gzip.open(path, "wb", compresslevel=6) as file:
+        file.write(piece * times)
+    small = folder / "small.svm"
+    found = [
+        child(DECOMPRESS, path) / child(FIT, path, small) for _ in range(min(ROUNDS, scale.rounds))
+    ]
+    return Floor("gzip: rate of learning / of decompressing", ">=", 0.8, found)
+
+
+def from_parquet(folder: Path, scale: Scale) -> Floor:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    rows, columns = scale.rows(500_000), 50
+    random = np.random.default_rng(0)
+    X = random.standard_normal((rows, columns))
+    table = arrow.table(
+        {**{f"x{i}": X[:, i] for i in range(columns)}, "label": (X[:, 0] > 0.0).astype(int)}
+    )
+    path, small = folder / "rows.parquet", folder / "small.parquet"
+    parquet.write_table(table, path)
+    parquet.write_table(table[:1000], small)
+    found = [1e-6 / child(PARQUET, path, small) for _ in range(min(ROUNDS, scale.rounds))]
+    return Floor("Parquet, MB of Arrow data a second", ">=", 100.0, found)

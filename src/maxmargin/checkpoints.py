@@ -1,0 +1,127 @@
+"""Checkpoints: how far a run has come, in a file that is always whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from maxmargin.persistence import ModelFileError, read_file, write_file
+from maxmargin.persistence.container import explained
+from maxmargin.streams import START, Position
+
+KIND = "checkpoint"
+
+
+@dataclass
+class Checkpoint:
+    """Where a run over a stream stands.
+
+    Attributes
+    ----------
+    learner : estimator
+    classes : array
+        All labels that can occur.
+    position : Position
+        Where the next block begins.
+    passes : int
+        Passes that are over.
+    updates : int
+        Made before this pass.
+    settled : bool
+        Is nothing left to learn?
+    source : str
+        The identity of the source.
+    schema : dict
+        How its columns are read.
+    """
+
+    learner: Any
+    classes: Any
+    position: Position = START
+    passes: int = 0
+    updates: int = 0
+    settled: bool = False
+    source: str = ""
+    schema: dict[str, Any] | None = None
+
+
+class CheckpointFile:
+    """A file with the last checkpoint; the one before it is kept beside it, for bad days."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(path)
+        self.previous = self.path.with_name(self.path.name + ".previous")
+        # Another process may write to the same place: each has files of its own until they are whole.
+        self._fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
+        self._row: int | None = None
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Replace the last checkpoint, or leave it as it is, with a warning, if the disk is full.
+
+        A process that is killed here leaves at least one whole file.
+        """
+        content = {**vars(checkpoint), "position": list(checkpoint.position)}
+        try:
+            write_file(self._fresh, KIND, content)
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(self.path, self.previous)
+            os.replace(self._fresh, self.path)
+        except OSError as error:
+            if self._row is None:
+                raise  # nothing can be written there at all
+            warnings.warn(
+                f"No checkpoint could be written to {self.path}: {error.strerror}. The last good "
+                f"one is that of row {self._row:,}; learning goes on.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        else:
+            self._row = checkpoint.position.row
+
+    def read(self) -> Checkpoint | None:
+        """The last whole checkpoint; None if there is none yet."""
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                errno.ENOENT, "There is no such folder for a checkpoint", str(self.path.parent)
+            )
+        self._clear_away()
+        checkpoint, trouble = None, ""
+        for path in (self.path, self.previous):
+            try:
+                checkpoint = _read(path)
+                break
+            except FileNotFoundError:
+                continue
+            except ModelFileError as error:
+                trouble += f"{error} "
+        if checkpoint is None:
+            if trouble:
+                raise ModelFileError(f"{trouble}No checkpoint is whole: delete it to begin anew.")
+            return None
+        self._row = checkpoint.position.row
+        if trouble:
+            warnings.warn(
+                f"{trouble}The checkpoint before it is whole: going on from row {self._row:,}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return checkpoint
+
+    def _clear_away(self) -> None:
+        """Delete what killed processes have left half written."""
+        name = glob.escape(self.path.name)
+        for pattern in (f"{name}.*.new", f".{name}.*.new.*.tmp"):
+            for left in self.path.parent.glob(pattern):
+                left.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Checkpoint:
+    content = read_file(path, KIND)
+    with explained(path):
+        return Checkpoint(**{**content, "position": Position(*content["position"])})

@@ -1,0 +1,85 @@
+"""The command ``maxmargin``.
+
+Whatever takes time to import is imported by the commands that need it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from maxmargin import __version__
+
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit("maxmargin: this command needs typer: pip install 'maxmargin[cli]'")
+
+from maxmargin.cli.errors import check_writable, one_line_errors, require
+from maxmargin.cli.evaluate import evaluate
+from maxmargin.cli.fit import fit
+from maxmargin.cli.info import info
+from maxmargin.cli.predict import predict
+
+app = typer.Typer(
+    help="Online large-margin classification, with a certificate for every fit.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    app()
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"maxmargin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True),
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (fit, predict, evaluate, info):
+    app.command()(command)
+
+
+@app.command()
+def algorithms(
+    markdown: Annotated[bool, typer.Option(help="As a table in Markdown.")] = False,
+) -> None:
+    """List all learners: guarantee, updates, certificate, p-norms, kernels, drift, paper."""
+    from maxmargin import overview
+
+    if markdown:
+        typer.echo(overview.as_markdown())
+        return
+    with one_line_errors():
+        require("rich", extra="cli")
+        overview.show()
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The page to write; an old one is replaced.")] = Path(
+        "maxmargin-demo.html"
+    ),
+) -> None:
+    """Train every learner on small data, print a table and write a page with plots."""
+    with one_line_errors():
+        require("rich", extra="cli")
+        require("matplotlib", extra="plots")
+        check_writable(out)
+        from maxmargin.demo import run
+
+        run(out)

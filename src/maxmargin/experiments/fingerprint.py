@@ -1,0 +1,67 @@
+"""Which code a measurement depends on: a result is reused only if none of it has changed.
+
+That is the compiled core, and in the experiments everything that `measure` mentions, directly or
+not: functions, constants, settings. Comments, captions and printed numbers that it does not mention
+may change without a new measurement.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from maxmargin.core.cache import source_hash
+
+PACKAGE = __package__
+
+
+def fingerprint(measure: Callable[..., Any]) -> str:
+    """Hash of the compiled core and of all code of the experiments that ``measure`` mentions."""
+    module = inspect.getmodule(measure)
+    assert module is not None
+    seen: dict[tuple[str, str], str] = {}
+    _collect(module, measure.__name__, seen)
+    text = "\n".join(seen[key] for key in sorted(seen))
+    return hashlib.sha256(f"{source_hash()}\n{text}".encode()).hexdigest()[:16]
+
+
+def _collect(module: ModuleType, name: str, seen: dict[tuple[str, str], str]) -> None:
+    key = module.__name__, name
+    node = _definitions(module).get(name)
+    if node is None or key in seen:
+        return
+    if isinstance(node, ast.ImportFrom):
+        if (node.module or "").startswith(PACKAGE):
+            original = next(a.name for a in node.names if (a.asname or a.name) == name)
+            _collect(importlib.import_module(str(node.module)), original, seen)
+        return
+    seen[key] = ast.dump(node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            _collect(module, part.id, seen)
+
+
+@cache
+def _definitions(module: ModuleType) -> dict[str, ast.stmt]:
+    """The statement that defines each name of a module."""
+    found: dict[str, ast.stmt] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: node for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [part.id for one in targets for part in ast.walk(one) if _is_name(part)]
+            found |= dict.fromkeys(names, node)
+    return found
+
+
+def _is_name(part: ast.AST) -> bool:
+    return isinstance(part, ast.Name)

@@ -1,0 +1,213 @@
+"""The page: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from maxmargin.experiments import provenance
+from maxmargin.experiments.experiment import NotMeasured, Scale
+from maxmargin.experiments.runner import Outcome
+from maxmargin.experiments.verdicts import (
+    FAILED,
+    NOT_COMPARED,
+    REPRODUCED,
+    Count,
+    Line,
+    count,
+    shown,
+)
+from maxmargin.pages import base_style
+
+SCALES = {
+    "full": "",
+    "quick": "This is the quick version, with fewer runs than the papers made; the tables say how "
+    "many.",
+    "tiny": "This is a tiny stand-in that shows that everything works; nothing is compared.",
+}
+CLASSES = {REPRODUCED: "reproduced", FAILED: "failed", NOT_COMPARED: "none"}
+
+
+def render(outcomes: Sequence[Outcome], scale: Scale) -> str:
+    """The page of all experiments that were asked for."""
+    template = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        style=base_style(),
+        scale=SCALES[scale],
+        total=_total(sum((count(one.lines) for one in outcomes), Count(0, 0, 0))),
+        failures=_failures(outcomes),
+        overview=_overview(outcomes),
+        sections="\n".join(_section(one) for one in outcomes),
+        made=_made(),
+    )
+
+
+# ----------------------------------------------------------------------------------- summary
+def _total(total: Count) -> str:
+    if not total.compared:
+        return '<p class="total"><b>Nothing compared</b></p>'
+    share = 100 * total.reproduced / total.compared
+    return f"""<p class="total"><b>{total}</b> <span>compared numbers and claims reproduced
+({share:.0f}&nbsp;%); {total.all - total.compared} more are shown without a verdict.</span></p>
+<div class="part" style="--part: {share:.1f}%"></div>"""
+
+
+def _failures(outcomes: Sequence[Outcome]) -> str:
+    items = [
+        f'<li><a href="#{one.experiment.name}">{one.experiment.name}</a>: {_in_words(line)}</li>'
+        for one in outcomes
+        for line in one.lines
+        if line.verdict == FAILED
+    ]
+    return f"<h3>Not reproduced</h3><ul>{''.join(items)}</ul>" if items else ""
+
+
+def _in_words(line: Line) -> str:
+    what = ", ".join(escape(part) for part in (line.row, line.column) if part)
+    if line.mean is None:
+        return f"{what}: “{escape(line.paper)}” ({escape(line.ours)})"
+    return f"{what}: {line.ours}, printed {line.paper}"
+
+
+def _overview(outcomes: Sequence[Outcome]) -> str:
+    rows = "\n".join(
+        f'<tr><th><a href="#{one.experiment.name}">{one.experiment.name}</a></th>'
+        f"<td>{escape(one.experiment.title)}</td><td>{_score(one)}</td></tr>"
+        for one in outcomes
+    )
+    return f"""<h3>All experiments</h3>
+<div class="table summary"><table>
+<thead><tr><th>experiment</th><th></th><th>reproduced</th></tr></thead>
+<tbody>{rows}</tbody></table></div>"""
+
+
+def _score(outcome: Outcome) -> str:
+    if not outcome.records:
+        return "skipped"
+    total = count(outcome.lines)
+    if not total.compared:
+        return "not compared"
+    share = 100 * total.reproduced / total.compared
+    return f'{total}<i class="part small" style="--part: {share:.1f}%"></i>'
+
+
+# ---------------------------------------------------------------------------------- experiments
+def _section(outcome: Outcome) -> str:
+    one = outcome.experiment
+    return f"""
+<section id="{one.name}">
+<h2>{escape(one.title)}</h2>
+<p class="place">{escape(one.paper)}, {escape(one.place)}<br>
+<code>maxmargin reproduce {one.name}</code></p>
+<p class="claim">{escape(one.claim)}</p>
+{_missing(outcome)}
+{_panels(outcome)}
+{_tables(outcome)}
+{_list("What differs, and why", one.differences)}
+{_list("Choices that the paper leaves open", one.choices)}
+</section>"""
+
+
+def _missing(outcome: Outcome) -> str:
+    if not outcome.missing:
+        return ""
+    what = "Partly skipped" if outcome.records else "Skipped"
+    reasons = " ".join(escape(reason) for reason in outcome.missing)
+    return f'<p class="notice"><b>{what}.</b> {reasons}</p>'
+
+
+def _panels(outcome: Outcome) -> str:
+    if outcome.experiment.panels is None or not outcome.records:
+        return ""
+    try:
+        panels = outcome.experiment.panels(outcome.results)
+        drawn = "\n".join(
+            f"<figure><figcaption>{escape(panel.caption)}</figcaption>{panel.as_svg()}</figure>"
+            for panel in panels
+        )
+    except NotMeasured:
+        return '<p class="muted">No figure: some of its runs are missing.</p>'
+    return f'<div class="panels">{drawn}</div>'
+
+
+def _tables(outcome: Outcome) -> str:
+    compared = [line for line in outcome.lines if line.verdict != NOT_COMPARED]
+    others = [line for line in outcome.lines if line.verdict == NOT_COMPARED]
+    runs = outcome.experiment.runs
+    table = _table(compared, runs) if compared else ""
+    if not others:
+        return table
+    name = f"{len(others)} numbers without a verdict"
+    opened = "" if compared else " open"
+    details = f"<details{opened}><summary>{name}</summary>{_table(others, runs)}</details>"
+    return table + details
+
+
+def _table(lines: Sequence[Line], runs: int) -> str:
+    groups: dict[str, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(line.row, []).append(line)
+    bodies = "\n".join(_group(row, each, runs) for row, each in groups.items())
+    headings = ("", "", "paper", "ours", "runs", "verdict", "tolerance, or why there is none")
+    head = "".join(f"<th>{heading}</th>" for heading in headings)
+    return f"""<div class="table lines"><table>
+<thead><tr>{head}</tr></thead>
+{bodies}
+</table></div>"""
+
+
+def _group(row: str, lines: Sequence[Line], runs: int) -> str:
+    first = f'<th rowspan="{len(lines)}">{escape(row)}</th>'
+    rows = [
+        f"<tr>{first if n == 0 else ''}{_cells(line, runs)}</tr>" for n, line in enumerate(lines)
+    ]
+    return f"<tbody>{''.join(rows)}</tbody>"
+
+
+def _cells(line: Line, runs: int) -> str:
+    note = f" {escape(line.note)}" if line.note else ""
+    verdict = f'<span class="{CLASSES[line.verdict]}">{line.verdict}</span>'
+    if line.mean is None and line.ours:
+        numbers = (
+            f'<td class="words" colspan="2">{escape(line.paper)}</td>'
+            f'<td class="words" colspan="2">{escape(line.ours)}</td>'
+        )
+    else:
+        numbers = (
+            f"<td>{escape(line.column)}</td><td>{line.paper}</td>"
+            f"<td>{line.ours or '–'}{_spread(line)}</td><td>{_runs(line.runs, runs)}</td>"
+        )
+    return (
+        f'{numbers}<td class="verdict">{verdict}</td>'
+        f'<td class="why" title="{escape(line.where)}">{escape(line.why)}.{note}</td>'
+    )
+
+
+def _spread(line: Line) -> str:
+    if line.spread is None:
+        return ""
+    decimals = len(line.ours.partition(".")[2])
+    return f" <small>± {shown(line.spread, decimals)}</small>"
+
+
+def _runs(made: int, wanted: int) -> str:
+    return f"{made}" if made in (0, wanted) else f"{made} <small>of {wanted}</small>"
+
+
+def _list(title: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    return f"<h3>{title}</h3><ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def _made() -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in provenance.versions().items())
+    machine = provenance.machine()
+    commit = provenance.commit()
+    at = f", commit {commit}" if commit else ""
+    return escape(
+        f"Made on {provenance.today()}{at} with {versions}; "
+        f"{machine['cores']} cores of {machine['processor']}."
+    )

@@ -1,0 +1,181 @@
+"""Table 1 of Ishibashi, Hatano and Takeda: the 2-norm soft margin on real data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import linear_kernel
+from sklearn.svm import SVC
+
+from maxmargin import MICRA, PUMMA, ROMMA
+from maxmargin.datasets import load_adult, load_ionosphere, load_votes, make_separable
+from maxmargin.experiments.experiment import (
+    Cell,
+    DataHome,
+    Experiment,
+    NoVerdict,
+    Printed,
+    Results,
+    Scale,
+    Tolerance,
+    measured,
+)
+from maxmargin.experiments.r_of_k import PAPER
+from maxmargin.experiments.training import fit_quietly
+
+LEARNERS = ("SVM", "PUMMA", "ROMMA", "MICRA")
+TABLE = {  # seconds and 100 x margin of each
+    "ionosphere": ("0.06 10.55", "0.54 10.49", "3.12 10.50", "0.48 10.04"),
+    "house-votes": ("0.03 17.42", "0.26 17.31", "0.62 17.36", "0.09 16.51"),
+    "adult-1k": ("0.47 4.95", "5.40 4.50", "15.83 4.91", "2.34 4.03"),
+    "adult-2k": ("2.13 3.40", "25.38 3.37", "82.70 3.38", "5.61 2.81"),
+    "adult-4k": ("9.33 2.40", "159.54 2.38", "496.52 2.38", "55.91 2.00"),
+    "adult-8k": ("232.42 1.69", "807.46 1.67", "2167.40 1.67", "189.13 1.46"),
+    "adult-16k": ("1271.06 1.20", "3365.47 1.18", "12503.62 1.18", "2050.84 1.13"),
+    "adult-full": ("5893.20 0.83", "44480.59 0.82", "71296.34 0.82", "12394.86 0.79"),
+}
+LAMBDA, DELTA = 1.0, 0.01
+ALL_MISSING = 248  # the voter of whom nothing is known
+MOST_GRAM_ROWS = 8000
+QUICK = ("ionosphere", "house-votes", "adult-1k", "adult-2k", "adult-4k")
+
+ONE_PER_CENT = Tolerance(0.01, "the learners themselves stop within 1 % of the optimum", True)
+FOUR_PER_CENT = Tolerance(
+    0.04, "our optimum on Adult is 1 to 3 % above the printed one; the coding may differ", True
+)
+SIX_PER_CENT = Tolerance(
+    0.06, "which 1000 rows were taken is not said; the optimum varies by 4 % between choices", True
+)
+NO_TIMES = NoVerdict("seconds of other code on another machine")
+NO_MICRA = NoVerdict("MICRA’s parameters were tuned for each set and are not printed")
+MISPRINT = NoVerdict("4.50 contradicts the proved 99 % of 4.95; most likely a misprint of 4.90")
+
+
+def cells(scale: Scale) -> Sequence[Cell]:
+    if scale == "tiny":
+        return [{"data": "ionosphere", "learner": name} for name in LEARNERS]
+    names = QUICK if scale == "quick" else tuple(TABLE)
+    return [{"data": data, "learner": name} for data in names for name in LEARNERS]
+
+
+def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
+    X, y = make_separable(60, 4, random_state=0) if tiny else load(str(cell["data"]), data_home)
+    name = str(cell["learner"])
+    if name == "SVM" and y.size <= MOST_GRAM_ROWS:
+        return timed(lambda: exact_margin(X, y))
+    fit_quietly(learner(name).set_params(max_iter=1), X[:50], y[:50])  # compile
+    clf = learner(name)
+    numbers = timed(lambda: fit_quietly(clf, X, y).certificate_.margin)
+    if name == "SVM":
+        numbers["margin"] = 100.0 * clf.certificate_.bound
+    return {**numbers, "updates": clf.n_updates_, "certified": clf.certificate_.ratio}
+
+
+def load(name: str, data_home: DataHome) -> tuple[Any, np.ndarray]:
+    if name == "ionosphere":
+        X, y = load_ionosphere(data_home=data_home)
+        return X, np.where(y == "g", 1, -1)
+    if name == "house-votes":
+        X, y = load_votes(data_home=data_home)
+        known = np.arange(y.size) != ALL_MISSING
+        return X[known], np.where(y == "democrat", 1, -1)[known]
+    X, y = load_adult(data_home=data_home)
+    rows = y.size if name == "adult-full" else 1000 * int(name[6:-1])
+    return X[:rows], y[:rows]
+
+
+def learner(name: str) -> Any:
+    shared = {"soft_margin": LAMBDA, "max_iter": 10**6, "random_state": 0}
+    if name == "ROMMA":
+        return ROMMA(delta=DELTA, intercept_scaling="max", **shared)
+    if name == "MICRA":
+        return MICRA(intercept_scaling="max", **shared)
+    return PUMMA(delta=DELTA if name == "PUMMA" else 0.001, **shared)
+
+
+def timed(margin: Any) -> dict[str, float]:
+    began = time.process_time()
+    return {"margin": 100.0 * margin(), "seconds": time.process_time() - began}
+
+
+def exact_margin(X: Any, y: np.ndarray) -> float:
+    """1 / |w| of LIBSVM, without slack, on the kernel K + I."""
+    gram = linear_kernel(X)
+    gram[np.diag_indices_from(gram)] += LAMBDA
+    clf = SVC(kernel="precomputed", C=1e10, tol=1e-4).fit(gram, y)
+    coefs, at = clf.dual_coef_.ravel(), clf.support_
+    return float(1.0 / np.sqrt(coefs @ gram[np.ix_(at, at)] @ coefs))
+
+
+def compared() -> Iterator[Printed]:
+    where = "Table 1"
+    for data, line in TABLE.items():
+        for name, text in zip(LEARNERS, line, strict=True):
+            ours = measured("margin", data=data, learner=name)
+            yield Printed(data, f"{name}, 100 × margin", text.split()[1], ours, rule(data, name), where)
+    for data, line in TABLE.items():
+        for name, text in zip(LEARNERS, line, strict=True):
+            ours = measured("seconds", data=data, learner=name)
+            yield Printed(data, f"{name}, seconds", text.split()[0], ours, NO_TIMES, where)
+        for above, below in (("ROMMA", "PUMMA"), ("PUMMA", "MICRA")):
+            printed = seconds(data, above) / seconds(data, below)
+            ours = ratio(data, above, below)
+            what = f"time of {above} / {below}"
+            yield Printed(data, what, f"{printed:.2f}", ours, NO_TIMES, where)
+
+
+def rule(data: str, name: str) -> Tolerance | NoVerdict:
+    if name == "MICRA":
+        return NO_MICRA
+    if data == "adult-1k":
+        return MISPRINT if name == "PUMMA" else SIX_PER_CENT
+    return FOUR_PER_CENT if data.startswith("adult") else ONE_PER_CENT
+
+
+def seconds(data: str, name: str) -> float:
+    return float(TABLE[data][LEARNERS.index(name)].split()[0])
+
+
+def ratio(data: str, above: str, below: str) -> Any:
+    def values(results: Results) -> list[float]:
+        return [
+            results.mean("seconds", data=data, learner=above)
+            / results.mean("seconds", data=data, learner=below)
+        ]
+
+    return values
+
+
+EXPERIMENT = Experiment(
+    name="pumma-table1",
+    title="The 2-norm soft margin on ionosphere, house votes and Adult",
+    paper=PAPER,
+    place="Table 1",
+    claim="PUMMA comes within 1 % of the maximum margin, in less time than ROMMA.",
+    runs=1,
+    cells=cells,
+    measure=measure,
+    compared=tuple(compared()),
+    choices=(
+        "The margin is 1/‖w‖ in the extended space, where λ = 1 is added to the diagonal of the "
+        "kernel, with a bias that costs nothing: so the printed optimum of ionosphere comes out to "
+        "its four digits.",
+        "SVM is LIBSVM without slack on K + I up to 8000 rows; beyond, the Gram matrix is too large, "
+        "and it is PUMMA’s proved upper bound at δ = 0.001, at most 0.1 % too large.",
+        "House votes: without the one voter of whom nothing is known, whose row is zero; with that "
+        "row the optimum is 16.85 instead of the printed 17.42.",
+        "Adult: the first rows of the file a9a of LIBSVM.",
+        "MICRA runs with the library’s default parameters.",
+    ),
+    differences=(
+        "Adult’s optimum comes out 1 to 5 % above print for every number of rows, the whole set "
+        "included, so the choice of rows does not explain it. Other codings of the features, other "
+        "ways to learn the bias and leaving out rows with unknown values do not either; without "
+        "the feature capital-gain the numbers would fit.",
+        "Rows that still bring updates are presented more often than others, so our times are not "
+        "those of plain passes.",
+    ),
+)

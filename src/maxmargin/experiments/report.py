@@ -1,0 +1,106 @@
+"""What a run leaves behind beside its cells: CSV, JSON, the page, and a table for a README."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from maxmargin.experiments import provenance
+from maxmargin.experiments.experiment import Scale
+from maxmargin.experiments.page import render
+from maxmargin.experiments.runner import Outcome
+from maxmargin.experiments.store import file_name, write_whole
+from maxmargin.experiments.verdicts import FAILED, Count, count
+
+
+def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
+    write_whole(out / "results.csv", as_csv(outcomes))
+    write_whole(out / "results.json", as_json(outcomes, scale))
+    write_whole(out / "summary.md", as_markdown(outcomes, scale))
+    write_whole(out / "index.html", render(outcomes, scale))
+
+
+def as_csv(outcomes: Sequence[Outcome]) -> str:
+    """One line for each measured number."""
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(["experiment", "cell", "number", "value"])
+    for outcome in outcomes:
+        for record in outcome.records:
+            for number, value in _flat(record["numbers"]):
+                name = outcome.experiment.name
+                table.writerow([name, file_name(record["cell"]), number, value])
+    return file.getvalue()
+
+
+def _flat(numbers: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in numbers.items():
+        if isinstance(value, list):
+            yield from _flat({f"{name}[{n}]": one for n, one in enumerate(value)})
+        else:
+            yield name, value
+
+
+def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
+    """Everything: each number beside the printed one, each cell, and where it comes from."""
+    everything = {
+        "date": provenance.today(),
+        "commit": provenance.commit(),
+        "scale": scale,
+        "versions": provenance.versions(),
+        "machine": provenance.machine(),
+        "experiments": {
+            one.experiment.name: {
+                "paper": f"{one.experiment.paper}, {one.experiment.place}",
+                "lines": [vars(line) for line in one.lines],
+                "cells": one.records,
+                "missing": one.missing,
+            }
+            for one in outcomes
+        },
+    }
+    return json.dumps(everything, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_markdown(outcomes: Sequence[Outcome], scale: Scale) -> str:
+    """A table of all experiments, for a README."""
+    total = sum((count(one.lines) for one in outcomes), Count(0, 0, 0))
+    commit = provenance.commit()
+    where = f", commit {commit}" if commit else ""
+    command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
+    rows = "\n".join(_row(one) for one in outcomes)
+    return f"""<!-- made by: {command} -->
+| experiment | paper | reproduced | not reproduced |
+| --- | --- | --- | --- |
+{rows}
+
+{total} compared numbers and claims within the stated tolerances ({provenance.today()}{where}).
+<!-- end -->
+"""
+
+
+def _row(outcome: Outcome) -> str:
+    one = outcome.experiment
+    failed = [line for line in outcome.lines if line.verdict == FAILED]
+    total = count(outcome.lines)
+    score = str(total) if total.compared else "not compared"
+    names = "; ".join(", ".join(part for part in (x.row, x.column) if part) for x in failed)
+    cells = (f"`{one.name}`", f"{one.paper}, {one.place}", score, names)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def in_words(outcomes: Sequence[Outcome]) -> str:
+    """For the terminal."""
+    width = max(len(one.experiment.name) for one in outcomes)
+    lines = []
+    for one in outcomes:
+        total = count(one.lines)
+        said = f"{total} reproduced" if total.compared else "nothing compared"
+        if not one.records:
+            said = "skipped: " + " ".join(one.missing)
+        lines.append(f"{one.experiment.name:<{width}}  {said}")
+    return "\n".join(lines)

@@ -1,0 +1,133 @@
+"""Files of models and checkpoints: never pickle, never code; see ``docs/files.md``."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import maxmargin
+from maxmargin.persistence.container import (
+    VERSION,
+    ModelFileError,
+    explained,
+    read_container,
+    read_header,
+    write_container,
+)
+from maxmargin.persistence.learners import is_learner, summary_of
+from maxmargin.persistence.trees import TreeReader, TreeWriter
+
+__all__ = ["ModelFileError", "describe", "load", "read_file", "save", "write_file"]
+
+
+def save(clf: Any, path: Any) -> None:
+    """Write a learner to a file, so that `load` gives it back as it is, to the bit.
+
+    The file takes its place when it is complete: on any error the old one stays as it was. Saving
+    the same learner twice gives the same bytes.
+
+    Parameters
+    ----------
+    clf : estimator
+        Any learner of this library, fitted or not. Parameters that are code, such as a kernel of
+        your own, cannot be saved: TypeError names them.
+    path : str or path-like
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from maxmargin import Perceptron
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.mm")
+    >>> save(Perceptron().fit([[0.0], [1.0]], ["no", "yes"]), path)
+    >>> load(path).predict([[2.0]]).tolist()
+    ['yes']
+    """
+    if not is_learner(clf):
+        raise TypeError(f"Only learners of maxmargin can be saved, not {type(clf)!r}.")
+    write_file(path, "model", {"model": clf})
+
+
+def load(path: Any) -> Any:
+    """The learner in a file that `save` has written.
+
+    Nothing in the file is ever executed. A file that is damaged, made by something else, or not
+    consistent raises `ModelFileError`.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    estimator
+        Learning that goes on with it gives what it would have given without the file, to the bit.
+    """
+    content = read_file(path, "model")
+    with explained(path):
+        clf = content["model"]
+        if not is_learner(clf):
+            raise ValueError("there is no learner in it")
+    return clf
+
+
+def describe(path: Any) -> dict[str, Any]:
+    """What a sound file says about itself, without loading it.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    dict
+        ``format``, ``library`` (versions), ``kind`` ("model" or "checkpoint") and ``bytes``; and
+        about the learner, where there is one, ``estimator``, ``parameters`` and, if it is fitted,
+        ``n_features``, ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
+    """
+    header, size = read_header(path)
+    with explained(path):
+        words = {"format": VERSION, "library": header["library"], "kind": header["kind"]}
+        return {**words, "bytes": size, **header["summary"]}
+
+
+def write_file(path: Any, kind: str, content: dict[str, Any]) -> None:
+    """Write ``content`` to a file, all or nothing.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Links are followed. On any error what is there stays as it was, and nothing else is left.
+    kind : str
+        What `read_file` must be asked for.
+    content : dict
+        Names, with values made of None, bool, int, float, str, lists, tuples, dicts, arrays of
+        numbers or texts, CSR matrices, generators of random numbers, and learners. What occurs
+        twice is one object again after reading.
+    """
+    tree = TreeWriter()
+    trees = {}
+    for name, value in content.items():
+        with nullcontext() if is_learner(value) else tree.naming(repr(name)):
+            trees[name] = tree.dump(value)
+    learners = [value for value in content.values() if is_learner(value)]
+    header = {
+        "kind": kind,
+        "library": maxmargin.__version__,
+        "summary": summary_of(learners[0]) if learners else {},
+        "content": trees,
+    }
+    write_container(path, header, tree.arrays)
+
+
+def read_file(path: Any, kind: str) -> dict[str, Any]:
+    """The content of a file that `write_file` has written, with that kind.
+
+    A file that is damaged, made by something else, of another kind or not consistent raises
+    `ModelFileError`.
+    """
+    header, arrays = read_container(path)
+    if header.get("kind") != kind:
+        raise ModelFileError(f"{path}: the file holds a {header.get('kind')}, not a {kind}.")
+    with explained(path):
+        tree = TreeReader(arrays)
+        return {name: tree.load(value) for name, value in header["content"].items()}

@@ -1,0 +1,269 @@
+"""The bytes of a file: a JSON header, arrays, and a checksum; see ``docs/files.md``.
+
+A file is written beside its place and moved there when it is complete and on the disk, so whoever
+looks finds the old file or the new one. Reading checks the sum of all bytes before it believes any
+of them, and what the header says about arrays before it allocates them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+import struct
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from maxmargin.core.loop import TALLY
+from maxmargin.spaces.linear import SCALARS
+from maxmargin.spaces.mixture import COUNTS
+
+# As in PNG files: transfers that change line ends or cut the eighth bit are found at once.
+MAGIC = b"\x89MXM\r\n\x1a\n"
+VERSION = 1
+PREAMBLE = struct.Struct("<8sII")  # magic, version, length of the header
+ALIGNMENT = 64
+DIGEST = 32
+CHUNK = 2**20
+
+RECORDS = [dtype.newbyteorder("<") for dtype in (SCALARS, TALLY, COUNTS)]
+PLAIN_KINDS = "biufS"
+FOREIGN = {
+    b"PK\x03\x04": "a zip archive, as skops and NumPy write them",
+    b"\x1f\x8b": "a gzip file",
+    b"\x80\x02": "a pickle",
+    b"\x80\x03": "a pickle, as joblib writes them",
+    b"\x80\x04": "a pickle, as joblib writes them",
+    b"\x80\x05": "a pickle, as joblib writes them",
+    b"\x93NUMPY": "a NumPy array",
+}
+
+
+class ModelFileError(ValueError):
+    """A file that is not a whole and sound file of this library; says which, and why."""
+
+
+# ------------------------------------------------------------------------------------------ writing
+def write_container(path: Any, header: dict[str, Any], arrays: list[np.ndarray]) -> None:
+    """Write ``header`` and ``arrays`` to ``path``, all or nothing."""
+    entries = [_entry(array) for array in arrays]
+    text = json.dumps(
+        {**header, "arrays": entries}, sort_keys=True, separators=(",", ":"), allow_nan=False
+    ).encode("ascii")
+    with replacing(path) as file:
+        sum_of_all, written = hashlib.sha256(), 0
+
+        def put(data: Any) -> None:
+            nonlocal written
+            file.write(data)
+            sum_of_all.update(data)
+            written += len(data)
+
+        put(PREAMBLE.pack(MAGIC, VERSION, len(text)))
+        put(text)
+        for array in arrays:
+            put(bytes(-written % ALIGNMENT))
+            put(_bytes_of(array))
+        put(bytes(-written % ALIGNMENT))
+        file.write(sum_of_all.digest())
+
+
+def _entry(array: np.ndarray) -> dict[str, Any]:
+    """What the header says about an array."""
+    entry = {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
+    if (axes := _axes(array)) != list(range(array.ndim)):
+        entry["axes"] = axes
+    return entry
+
+
+def _name_of(dtype: np.dtype) -> Any:
+    dtype = dtype.newbyteorder("<")
+    if dtype.names is None:
+        return dtype.str
+    return [[name, dtype[name].str] for name in dtype.names]
+
+
+def _axes(array: np.ndarray) -> list[int]:
+    """The axes, that of the largest steps through memory first: sums depend on this order."""
+    if array.flags.c_contiguous:
+        return list(range(array.ndim))
+    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+
+
+def _bytes_of(array: np.ndarray) -> Any:
+    in_order = array.view(np.ndarray).transpose(_axes(array))
+    dtype = in_order.dtype.newbyteorder("<")
+    return np.ascontiguousarray(in_order, dtype=dtype).reshape(-1).view(np.uint8).data
+
+
+@contextlib.contextmanager
+def replacing(path: Any) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of ``path`` when the block ends without error."""
+    target = os.path.realpath(os.fspath(path))
+    folder, name = os.path.split(target)
+    mode = _mode_of(target)
+    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if mode is not None:
+                os.chmod(temporary, mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _mode_of(target: str) -> int | None:
+    """The permissions of a file that is there; only plain files can be replaced."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{target} is a folder.")
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{target} is not a plain file: it cannot be replaced.")
+    return stat.S_IMODE(mode)
+
+
+def _sync_folder(folder: str) -> None:
+    """Let the new name survive a loss of power, where folders can be synchronised."""
+    if os.name == "nt":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+# ------------------------------------------------------------------------------------------ reading
+def read_header(path: Any) -> tuple[dict[str, Any], int]:
+    """The header of a sound file, and the number of its bytes."""
+    with open(path, "rb") as file:
+        header, _ = _checked_header(file, path)
+        return header, os.fstat(file.fileno()).st_size
+
+
+def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """The header and the arrays of a sound file; anything else raises `ModelFileError`."""
+    with open(path, "rb") as file:
+        header, stop = _checked_header(file, path)
+        with explained(path):
+            layout = [_array_of(entry) for entry in header.pop("arrays")]
+            at, places = stop, []
+            for dtype, shape, _ in layout:
+                at += -at % ALIGNMENT
+                places.append(at)
+                at += dtype.itemsize * math.prod(shape)
+            size = at + -at % ALIGNMENT + DIGEST
+            if size != os.fstat(file.fileno()).st_size:
+                raise ValueError("the arrays that it lists do not fill it")
+            arrays = []
+            for (dtype, shape, axes), place in zip(layout, places, strict=True):
+                file.seek(place)
+                arrays.append(_read_array(file, dtype, shape, axes))
+    return header, arrays
+
+
+@contextlib.contextmanager
+def explained(path: Any) -> Iterator[None]:
+    """Whatever goes wrong with what is in a file is the file's fault."""
+    try:
+        yield
+    except OSError:
+        raise
+    except (Exception, RecursionError) as problem:
+        what = str(problem) or type(problem).__name__
+        if isinstance(problem, KeyError):
+            what = f"{what} is missing"
+        raise ModelFileError(f"{os.fspath(path)}: the file is inconsistent: {what}.") from problem
+
+
+def _checked_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], int]:
+    """The header, and where it ends; the sum of all bytes is right."""
+    name, size = os.fspath(path), os.fstat(file.fileno()).st_size
+    start = file.read(PREAMBLE.size)
+    if not start:
+        raise ModelFileError(f"{name}: the file is empty.")
+    if start[: len(MAGIC)] != MAGIC[: len(start)]:
+        what = next((what for magic, what in FOREIGN.items() if start.startswith(magic)), "")
+        raise ModelFileError(f"{name}: not a maxmargin file{what and f', but {what}'}.")
+    if size < PREAMBLE.size + DIGEST:
+        raise ModelFileError(f"{name}: the file is truncated, it has only {size} bytes.")
+    _, version, length = PREAMBLE.unpack(start)
+    sound = _sum_is_right(file, size)
+    if version != VERSION:
+        hint = (
+            "update maxmargin to read it" if sound else "it is newer than this library, or damaged"
+        )
+        raise ModelFileError(f"{name}: unknown format version {version}; {hint}.")
+    if not sound:
+        raise ModelFileError(f"{name}: the file is damaged or truncated: its checksum is wrong.")
+    stop = PREAMBLE.size + length
+    with explained(path):
+        if stop > size - DIGEST:
+            raise ValueError("its header is longer than the file")
+        file.seek(PREAMBLE.size)
+        header = json.loads(file.read(length).decode("ascii"), parse_constant=_refuse)
+        if not isinstance(header, dict):
+            raise ValueError("its header is not a JSON object")
+    return header, stop
+
+
+def _sum_is_right(file: IO[bytes], size: int) -> bool:
+    file.seek(0)
+    sum_of_all, left = hashlib.sha256(), size - DIGEST
+    while left > 0 and (chunk := file.read(min(CHUNK, left))):
+        sum_of_all.update(chunk)
+        left -= len(chunk)
+    return left == 0 and file.read() == sum_of_all.digest()
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, list[int], list[int]]:
+    """Data type, shape and axes of an array, as they are in memory."""
+    dtype, shape = _dtype_of(entry["dtype"]), entry["shape"]
+    axes = entry.get("axes", list(range(len(shape))))
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"{shape} is not the shape of an array")
+    if sorted(axes) != list(range(len(shape))) or len(shape) > 3:
+        raise ValueError(f"{axes} are not the axes of an array")
+    return dtype, [shape[axis] for axis in axes], axes
+
+
+def _dtype_of(name: Any) -> np.dtype:
+    for dtype in RECORDS:
+        if name == _name_of(dtype):
+            return dtype
+    if isinstance(name, str) and name[1:2] in PLAIN_KINDS:
+        dtype = np.dtype(name)
+        if dtype.str == name and dtype.itemsize > 0 and dtype.byteorder != ">":
+            return dtype
+    raise ValueError(f"{name!r} is not a data type of its arrays")
+
+
+def _read_array(file: IO[bytes], dtype: np.dtype, shape: list[int], axes: list[int]) -> np.ndarray:
+    """The array that begins here, in memory of its own that starts at a cache line."""
+    size = dtype.itemsize * math.prod(shape)
+    room = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    own = room[first : first + size]
+    if file.readinto(own.data) != size:  # type: ignore[attr-defined]
+        raise ValueError("it has changed while it was read")
+    array = own.view(dtype).reshape(shape).transpose(np.argsort(axes))
+    return array.view(np.recarray) if dtype.names else array

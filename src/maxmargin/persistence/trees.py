@@ -1,0 +1,211 @@
+"""Values as trees of JSON, with arrays beside them; see ``docs/files.md``.
+
+What is met twice is stored once, so that it is one object again afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.persistence.container import PLAIN_KINDS, RECORDS
+from maxmargin.persistence.layouts import Misfit
+from maxmargin.persistence.learners import dump_learner, is_learner, load_learner
+
+# Deeper trees than anybody needs.
+MOST_LEVELS = 50
+
+BIT_GENERATORS = {
+    kind.__name__: kind
+    for kind in (
+        np.random.MT19937,
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.Philox,
+        np.random.SFC64,
+    )
+}
+# Places in a buffer that NumPy's own code trusts.
+LARGEST_POSITIONS = {"pos": 624, "buffer_pos": 4}
+
+
+class TreeWriter:
+    """Makes trees of values, and gathers their arrays."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self._numbers: dict[int, int] = {}  # of arrays and other objects that are met, by id
+        self._objects = 0
+        self._kept: list[Any] = []  # so that no id is used again
+        self._level = 0
+
+    @contextlib.contextmanager
+    def naming(self, what: str) -> Iterator[None]:
+        """Say what it is that cannot be stored."""
+        try:
+            yield
+        except (TypeError, Misfit) as problem:
+            raise TypeError(f"{what} cannot be saved: {problem}") from None
+
+    def dump(self, value: Any) -> Any:
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, np.generic):
+            return self._dump_scalar(value)
+        if id(value) in self._numbers:
+            kind = "array" if isinstance(value, np.ndarray) else "same"
+            return {kind: self._numbers[id(value)]}
+        self._level += 1
+        if self._level > MOST_LEVELS:
+            raise TypeError("it is nested too deeply.")
+        tree = self._dump_object(value)
+        self._level -= 1
+        return tree
+
+    def _dump_scalar(self, value: np.generic) -> Any:
+        if isinstance(value, np.str_):
+            return str(value)
+        if isinstance(value, np.float64 | np.bool_):
+            return self.dump(value.item())
+        return {"scalar": self._add(np.array(value))}
+
+    def _dump_object(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.dump(each) for each in value]
+        if type(value) is tuple:
+            return {"tuple": [self.dump(each) for each in value]}
+        if isinstance(value, dict):
+            return {"dict": [[self.dump(key), self.dump(each)] for key, each in value.items()]}
+        if isinstance(value, np.ndarray):
+            return self._dump_array(value)
+        if sparse.issparse(value) and value.format == "csr":
+            parts = {
+                name: self.dump(getattr(value, name)) for name in ("data", "indices", "indptr")
+            }
+            return {"csr": {**parts, "columns": value.shape[1], "matrix": sparse.isspmatrix(value)}}
+        if isinstance(value, np.random.RandomState | np.random.Generator):
+            number = self._remember(value)
+            return {"random": self._dump_random(value), "number": number}
+        if is_learner(value):
+            number = self._remember(value)
+            return {**dump_learner(value, self), "number": number}
+        raise TypeError(f"{value!r} is neither a number nor a text.")
+
+    def _dump_array(self, array: np.ndarray) -> Any:
+        if array.dtype.kind == "U" and array.ndim == 1:
+            return {"texts": array.tolist(), "length": array.dtype.itemsize // 4}
+        if array.dtype.kind == "O" and array.ndim == 1:
+            return {"objects": [self.dump(each) for each in array]}
+        known = any(array.dtype == dtype for dtype in RECORDS)
+        if not known and array.dtype.kind not in PLAIN_KINDS:
+            raise TypeError(f"it is an array of {array.dtype}.")
+        self._numbers[id(array)] = number = self._add(array)
+        return {"array": number}
+
+    def _add(self, array: np.ndarray) -> int:
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def _remember(self, value: Any) -> int:
+        self._numbers[id(value)] = number = self._objects
+        self._kept.append(value)
+        self._objects += 1
+        return number
+
+    def _dump_random(self, value: Any) -> Any:
+        if isinstance(value, np.random.RandomState):
+            state = value.get_state(legacy=False)
+            return {"kind": "RandomState", "state": self.dump(state)}
+        return {"kind": "Generator", "state": self.dump(value.bit_generator.state)}
+
+
+class TreeReader:
+    """Makes values of trees."""
+
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self.arrays = arrays
+        self._objects: dict[int, Any] = {}
+        self._level = 0
+
+    def load(self, tree: Any) -> Any:
+        if tree is None or isinstance(tree, bool | int | float | str):
+            return tree
+        self._level += 1
+        if self._level > MOST_LEVELS:
+            raise Misfit("it is nested too deeply")
+        value = self._load_object(tree)
+        self._level -= 1
+        return value
+
+    def _load_object(self, tree: Any) -> Any:
+        if isinstance(tree, list):
+            return [self.load(each) for each in tree]
+        if "float" in tree:
+            return float({"inf": "inf", "-inf": "-inf", "nan": "nan"}[tree["float"]])
+        if "tuple" in tree:
+            return tuple(self.load(each) for each in tree["tuple"])
+        if "dict" in tree:
+            return {self.load(key): self.load(value) for key, value in tree["dict"]}
+        if "same" in tree:
+            return self._objects[tree["same"]]
+        if "random" in tree:
+            self._objects[tree["number"]] = value = self._load_random(tree["random"])
+            return value
+        if "estimator" in tree:
+            self._objects[tree["number"]] = value = load_learner(tree, self)
+            return value
+        return self._load_array(tree)
+
+    def _load_array(self, tree: dict[str, Any]) -> Any:
+        if "array" in tree:
+            return self._array(tree["array"])
+        if "scalar" in tree:
+            return self._array(tree["scalar"])[()]
+        if "texts" in tree:
+            texts, length = tree["texts"], tree["length"]
+            if not all(isinstance(text, str) for text in texts):
+                raise Misfit("a text is none")
+            if type(length) is not int or not 0 <= length <= max(map(len, texts), default=0) + 1000:
+                raise Misfit(f"texts are not of length {length}")
+            return np.array(texts, dtype=f"<U{length}")
+        if "objects" in tree:
+            objects = np.empty(len(tree["objects"]), dtype=object)
+            objects[:] = [self.load(each) for each in tree["objects"]]
+            return objects
+        return self._load_csr(tree["csr"])
+
+    def _array(self, number: Any) -> np.ndarray:
+        if type(number) is not int or number < 0:
+            raise Misfit(f"{number!r} is not the number of an array")
+        return self.arrays[number]
+
+    def _load_csr(self, tree: dict[str, Any]) -> Any:
+        data, indices, indptr = (self.load(tree[name]) for name in ("data", "indices", "indptr"))
+        kinds = data.dtype.kind, indices.dtype.kind, indptr.dtype.kind
+        if kinds != ("f", "i", "i") or indptr.size == 0 or not tree["columns"] < 2**62:
+            raise Misfit("a sparse matrix is not made of numbers")
+        kind = sparse.csr_matrix if tree["matrix"] else sparse.csr_array
+        matrix = kind((data, indices, indptr), shape=(indptr.size - 1, tree["columns"]))
+        matrix.check_format(full_check=True)
+        return matrix
+
+    def _load_random(self, tree: dict[str, Any]) -> Any:
+        state = self.load(tree["state"])
+        bits = BIT_GENERATORS[state["bit_generator"]](0)
+        for name, largest in LARGEST_POSITIONS.items():
+            for part in (state, state["state"]):
+                if not 0 <= part.get(name, 0) <= largest:
+                    raise Misfit("a generator of random numbers is out of range")
+        if tree["kind"] == "Generator":
+            bits.state = state
+            return np.random.Generator(bits)
+        random = np.random.RandomState(bits)
+        random.set_state(state)
+        return random

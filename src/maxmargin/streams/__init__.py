@@ -1,0 +1,126 @@
+"""Blocks of rows from files of any size, pipes, tables and iterators."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.streams.compression import plain_suffix
+from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
+
+__all__ = ["START", "Block", "Position", "Source", "StreamError", "Surprise", "Survey", "open"]
+
+# By the bytes that a file begins with, and by the suffix of its name; else it is svmlight text.
+MAGICS = {
+    **{b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "numpy", b"PK\x03\x04": "numpy"},
+}
+SUFFIXES = {
+    **{".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"},
+    **{".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "numpy", ".npz": "numpy"},
+}
+# Where the sources are: each is imported when it is needed, with the libraries that it needs.
+SOURCES = {
+    "svmlight": ("svmlight", "SvmlightSource"),
+    "csv": ("tables", "CsvSource"),
+    "parquet": ("tables", "ParquetSource"),
+    "arrow": ("tables", "ArrowSource"),
+    "numpy": ("arrays", "ArraySource"),
+    "frame": ("frames", "FrameSource"),
+    "iterator": ("iterators", "IteratorSource"),
+}
+FORMATS = ("svmlight", "csv", "parquet", "arrow", "numpy")
+
+
+def open(
+    source: Any,
+    y: Any = None,
+    *,
+    format: str | None = None,
+    schema: dict[str, Any] | None = None,
+    **options: Any,
+) -> Source:
+    """A source of blocks of rows.
+
+    Parameters
+    ----------
+    source : path, "-", binary file, frame, array, or iterable
+        "-" is standard input. Text may be compressed by gzip, bzip2, xz or zstd. Frames are those
+        of pandas, polars or pyarrow; arrays may be memory maps. An iterable gives pairs (X, y) of
+        blocks, or of a row as a dict and its label.
+    y : array of shape (n_rows,), default=None
+        The labels, if ``source`` is an array.
+    format : {"svmlight", "csv", "parquet", "arrow", "numpy"}, default=None
+        By default as the first bytes or the name of the file say; otherwise svmlight.
+    schema : dict, default=None
+        How the columns of another source were read (`Source.schema`), to read these alike.
+    **options
+        As the kind of source takes them:
+
+        - all: ``block_size`` (about as many bytes make a block);
+        - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
+        - tables: ``label`` (name or position of the column with the labels), ``categorical``
+          ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``;
+        - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import io
+    >>> from maxmargin import streams
+    >>> source = streams.open(io.BytesIO(b"+1 1:0.5 3:2\\n-1 2:1 # a comment\\n"))
+    >>> for block in source.blocks():
+    ...     print(block.X.toarray().tolist(), block.y.tolist())
+    [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]] [1.0, -1.0]
+    """
+    if isinstance(source, Source):
+        return source
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
+    known = dict(schema or {})
+    family = known.pop("format", None)
+    if y is not None:
+        options["y"] = y
+    if isinstance(source, str) and source == "-":
+        source = sys.stdin.buffer
+    if isinstance(source, str | os.PathLike):
+        source = Path(source)
+        kind = format or _format_of(source)
+    elif hasattr(source, "read"):
+        kind = format or ("csv" if family == "table" else "svmlight")
+    elif isinstance(source, np.ndarray) or sparse.issparse(source):
+        kind = "numpy"
+    elif hasattr(source, "columns") or hasattr(source, "column_names"):
+        kind = "frame"
+    elif hasattr(source, "__iter__"):
+        kind = "iterator"
+    else:
+        raise TypeError(f"Cannot read rows from {type(source).__name__}.")
+    module, name = SOURCES[kind]
+    make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    try:
+        return make(source, **{**known, **options})
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        option = str(error).split("'")[-2]
+        raise ValueError(f"{option!r} is not an option of {kind} sources.") from None
+
+
+def _format_of(path: Path) -> str:
+    """As the file's first bytes say, or its name."""
+    with builtins.open(path, "rb") as file:
+        head = file.read(16)
+    for magic, kind in MAGICS.items():
+        if head.startswith(magic):
+            return kind
+    return SUFFIXES.get(plain_suffix(path).lower(), "svmlight")

@@ -1,0 +1,162 @@
+"""Rows of NumPy arrays and CSR matrices, in memory or in files that are mapped into it."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.streams.archive import Archive
+from maxmargin.streams.source import (
+    BLOCK_SIZE,
+    START,
+    Block,
+    Position,
+    Source,
+    StreamError,
+    Survey,
+    identity_of_file,
+    sorted_labels,
+)
+
+# Of an entry of a CSR matrix: its value and its column.
+ENTRY_SIZE = 12
+# Of an array, so many pieces are looked at to know it again.
+IDENTITY_PIECES = 64
+LABELS_AT_ONCE = 2**16
+
+
+class ArraySource(Source):
+    """Rows of an array or of a CSR matrix; blocks are views of it.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_rows, n_features), or path
+        A file .npy, or .npz with arrays "X" and perhaps "y", or with a sparse matrix as
+        `scipy.sparse.save_npz` writes it. What is not compressed is mapped into memory, not read.
+    y : array of shape (n_rows,) or path of a file .npy, default=None
+    block_size : int
+        Bytes of a block, about.
+    """
+
+    def __init__(self, X: Any, *, y: Any = None, block_size: int = BLOCK_SIZE) -> None:
+        self._block_size = block_size
+        self._path = X if isinstance(X, Path) else None
+        self.name = f"<{type(X).__name__}>" if self._path is None else str(X)
+        if self._path is not None:
+            X, y_inside = self._read(self._path)
+            y = y_inside if y is None else y
+        if isinstance(y, str | Path):
+            y = self._read(Path(y))[0]
+        self._X = X.tocsr() if sparse.issparse(X) else np.asanyarray(X)
+        self._y = None if y is None else np.asanyarray(y)
+        self._check()
+        if sparse.issparse(self._X):
+            parts = (self._X.data, self._X.indices, self._X.indptr)
+            self.total = sum(part.nbytes for part in parts)
+        else:
+            self.total = self._X.nbytes
+
+    def _read(self, path: Path) -> tuple[Any, Any]:
+        try:
+            if zipfile.is_zipfile(path):
+                with Archive(path) as archive:
+                    return archive.rows(), archive.labels()
+            return np.load(path, mmap_mode="r", allow_pickle=False), None
+        except OSError:
+            raise
+        except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
+            raise StreamError(f"{path}: {error}") from error
+
+    def _check(self) -> None:
+        if self._X.ndim != 2:
+            raise StreamError(f"{self.name}: expected two dimensions, found {self._X.ndim}.")
+        if self._X.dtype.kind not in "fiub":
+            raise StreamError(f"{self.name}: expected numbers, found {self._X.dtype}.")
+        if self._y is not None and self._y.shape != self._X.shape[:1]:
+            raise StreamError(
+                f"{self.name}: {self._X.shape[0]} rows, but labels of shape {self._y.shape}."
+            )
+        if sparse.issparse(self._X):
+            starts = self._X.indptr
+            if starts[0] != 0 or starts[-1] > self._X.data.size or np.any(np.diff(starts) < 0):
+                raise StreamError(f"{self.name}: the rows of the sparse matrix are damaged.")
+
+    def survey(self) -> Survey:
+        classes = None
+        if self._y is not None:
+            classes = sorted_labels(self._y[:0])
+            for start in range(0, self._y.size, LABELS_AT_ONCE):
+                labels = np.unique(self._y[start : start + LABELS_AT_ONCE])
+                classes = sorted_labels(np.concatenate([classes, labels]) if start else labels)
+        return Survey(classes, self._X.shape[1], self._X.shape[0])
+
+    def blocks(self, start: Position = START) -> Iterator[Block]:
+        rows = self._X.shape[0]
+        begin = start.offset
+        while begin < rows:
+            end = self._end(begin)
+            X = self._rows(begin, end)
+            y = None if self._y is None else self._y[begin:end]
+            yield Block(X, y, Position(end, end, 0), int(self.total or 0) * end // rows)
+            begin = end
+
+    def _end(self, begin: int) -> int:
+        rows, width = self._X.shape
+        if not sparse.issparse(self._X):
+            return min(rows, begin + max(1, self._block_size // max(1, width * self._X.itemsize)))
+        starts = self._X.indptr
+        entries = int(starts[begin]) + self._block_size // ENTRY_SIZE
+        end = int(np.searchsorted(starts, entries, side="right")) - 1
+        # Rows without entries take room as well.
+        return min(rows, max(begin + 1, min(end, begin + self._block_size // ENTRY_SIZE)))
+
+    def _rows(self, begin: int, end: int) -> Any:
+        if not sparse.issparse(self._X):
+            return _floats(self._X[begin:end])
+        starts = self._X.indptr[begin : end + 1]
+        first, last = int(starts[0]), int(starts[-1])
+        values, columns = _floats(self._X.data[first:last]), self._X.indices[first:last]
+        shape = (end - begin, self._X.shape[1])
+        # Compiled code trusts columns.
+        if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
+            raise StreamError(f"{self.name}: there is a column outside of the matrix.")
+        return sparse.csr_matrix((values, columns, starts - first), shape=shape, copy=False)
+
+    def identity(self) -> str:
+        if self._path is not None:
+            with open(self._path, "rb") as file:
+                return identity_of_file(file, self._path.stat().st_size)
+        hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
+        rows, end = self._X.shape[0], 0
+        for begin in np.linspace(0, max(rows - 1, 0), IDENTITY_PIECES).astype(int).tolist():
+            if begin >= end:
+                for block in islice(self.blocks(Position(begin, begin, 0)), 1):
+                    hashed.update(content_of(block))
+                    end = block.end.offset
+        return hashed.hexdigest()
+
+    def schema(self) -> dict[str, Any]:
+        return {"format": "numpy"}
+
+
+def _floats(values: np.ndarray) -> np.ndarray:
+    """As they are if they are of a type that is learnt from, else as float64."""
+    kept = values.dtype in (np.float32, np.float64) and values.dtype.isnative
+    return values if kept else values.astype(np.float64)
+
+
+def content_of(block: Block) -> bytes:
+    """All values of a block, to know it again."""
+    parts = (
+        [block.X.data, block.X.indices, block.X.indptr] if sparse.issparse(block.X) else [block.X]
+    )
+    if block.y is not None:
+        parts.append(np.asarray(block.y, np.str_) if block.y.dtype == object else block.y)
+    return b"".join(part.tobytes() for part in parts)

@@ -1,0 +1,198 @@
+"""Files as they are, whatever they were compressed with."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import lzma
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from maxmargin.streams.source import StreamError
+
+# Of zstd, so much is decompressed at a time: it may grow by a factor of thousands.
+ZSTD_PIECE = 2**13
+# The longest beginning by which a compressed file is known.
+HEAD = 6
+
+
+class ZstdFrames:
+    """What the frames of a zstd file hold; one that is cut short is an error.
+
+    Parameters
+    ----------
+    file : file to read from
+    decompressor : zstandard.ZstdDecompressor
+    """
+
+    def __init__(self, file: Any, decompressor: Any) -> None:
+        self._file = file
+        self._decompressor = decompressor
+        self._frame = decompressor.decompressobj()
+        self._is_within = False
+        self._ready = b""
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        while not self._ready:
+            compressed = self._frame.unused_data
+            if self._frame.eof:
+                self._frame, self._is_within = self._decompressor.decompressobj(), False
+            compressed = compressed or self._file.read(ZSTD_PIECE)
+            if not compressed:
+                if self._is_within:
+                    raise EOFError("Compressed file ended within a frame")
+                return b""
+            self._is_within = True
+            self._ready = self._frame.decompress(compressed)
+        part, self._ready = self._ready[:size], self._ready[size:]
+        return part
+
+    def close(self) -> None:
+        """Nothing to do: the file is its owner's."""
+
+
+def _open_zstd(file: Any) -> Any:
+    """With the standard library of Python 3.14 and later, or with the package zstandard."""
+    try:
+        return importlib.import_module("compression.zstd").open(file)
+    except ModuleNotFoundError:
+        pass
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ModuleNotFoundError:
+        raise StreamError("files compressed by zstd need pip install 'zstandard'") from None
+    return ZstdFrames(file, zstandard.ZstdDecompressor())
+
+
+def _means_damage(error: Exception) -> bool:
+    """Is it what was compressed that cannot be read, and not the disk?"""
+    if isinstance(error, OSError):  # gzip and bzip2 raise it without a number
+        return error.errno is None
+    if isinstance(error, EOFError | zlib.error | lzma.LZMAError):
+        return True
+    return type(error).__module__.split(".")[0] in ("zstandard", "compression")
+
+
+# By the bytes that such files begin with.
+OPENERS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _open_zstd,
+}
+SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+
+
+def opener_of(head: bytes) -> Callable[[Any], Any] | None:
+    """What to open a file with that begins with ``head``; None if it is not compressed."""
+    for magic, opener in OPENERS.items():
+        if head.startswith(magic):
+            return opener
+    return None
+
+
+def plain_suffix(path: Path) -> str:
+    """The suffix of a file's name, without that of a compression."""
+    return path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
+
+
+class Raw:
+    """A file from front to back, a pipe too, whose first bytes may be looked at.
+
+    Attributes
+    ----------
+    done : int
+        Bytes read so far.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._head = b""
+        self.done = 0
+
+    def look(self, size: int) -> bytes:
+        """The first ``size`` bytes, which `read` gives as well."""
+        while len(self._head) < size:
+            more = self._file.read(size - len(self._head))
+            if not more:
+                break
+            self._head += more
+        return self._head
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; none at the end."""
+        part, self._head = self._head[:size], self._head[size:]
+        part = part or self._file.read(size)
+        self.done += len(part)
+        return part
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def skip(self, size: int) -> None:
+        self._file.seek(size - len(self._head), os.SEEK_CUR)
+        self._head = b""
+        self.done += size
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Bytes:
+    """The content of a file from front to back, decompressed.
+
+    Parameters
+    ----------
+    file : binary file, at its beginning
+    name : str
+        For messages.
+    """
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._raw = Raw(file)
+        self._name = name
+        opener = opener_of(self._raw.look(HEAD))
+        self._file = self._raw if opener is None else opener(self._raw)
+        self._plain = opener is None
+        self._read = 0
+
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes; fewer only at the end."""
+        parts, left = [], size
+        while left:
+            try:
+                part = self._file.read(left)
+            except Exception as error:
+                if self._plain or not _means_damage(error):
+                    raise
+                raise StreamError(
+                    f"{self._name}: damaged after {self._read:,} bytes of text: {error}"
+                ) from None
+            if not part:
+                break
+            parts.append(part)
+            left -= len(part)
+            self._read += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def skip(self, size: int) -> None:
+        """Pass over the next ``size`` bytes."""
+        if self._plain and self._raw.seekable():
+            self._raw.skip(size)
+            self._read += size
+            return
+        while size > 0 and (part := self.read(min(size, 2**20))):
+            size -= len(part)
+
+    def done(self) -> int:
+        """Bytes read, as they lie on the disk."""
+        return self._raw.done
+
+    def close(self) -> None:
+        self._file.close()
+        self._raw.close()

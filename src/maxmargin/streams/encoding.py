@@ -1,0 +1,169 @@
+"""From the columns of a table to rows of numbers.
+
+Numbers and booleans are one column each. Of text, each value has a column of its own, by a fixed
+vocabulary or by a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import murmurhash3_32
+
+from maxmargin.streams.arrow import arrow
+
+NOWHERE = -1
+
+
+class OneHot(NamedTuple):
+    """A column for each value of ``vocabulary``; none for other values."""
+
+    vocabulary: Mapping[str, Sequence[str]]
+
+    def layout(self, kinds: Mapping[str, str]) -> tuple[dict[str, int], int]:
+        """Where each column of the table begins in a row, in their order, and how long a row is."""
+        starts, width = {}, 0
+        for name, kind in kinds.items():
+            starts[name] = width
+            width += len(self.vocabulary[name]) if kind == "text" else 1
+        return starts, width
+
+    def places(self, name: str, values: Sequence[str]) -> list[int]:
+        known = {value: place for place, value in enumerate(self.vocabulary[name])}
+        return [known.get(value, NOWHERE) for value in values]
+
+
+class Hashed(NamedTuple):
+    """2**bits columns for all text together, behind those of the numbers.
+
+    The column is that of scikit-learn's ``FeatureHasher(2**bits, alternate_sign=False)`` for
+    ``{name: value}``: MurmurHash3 of "name=value" in UTF-8, here with a seed. Values that meet in a
+    column are added.
+    """
+
+    bits: int
+    seed: int
+
+    def options(self) -> dict[str, int]:
+        return {"hash_bits": self.bits, "seed": self.seed}
+
+    def layout(self, kinds: Mapping[str, str]) -> tuple[dict[str, int], int]:
+        numbers = [name for name, kind in kinds.items() if kind != "text"]
+        starts = {name: place for place, name in enumerate(numbers)}
+        starts.update((name, len(numbers)) for name, kind in kinds.items() if kind == "text")
+        return starts, len(numbers) + 2**self.bits
+
+    def places(self, name: str, values: Sequence[str]) -> list[int]:
+        mask = 2**self.bits - 1
+        texts = (f"{name}={value}".encode() for value in values)
+        return [abs(murmurhash3_32(text, self.seed)) & mask for text in texts]
+
+
+class Encoder:
+    """Rows of numbers from tables.
+
+    Parameters
+    ----------
+    kinds : dict of str
+        "number", "boolean" or "text" for each column of the table, in the order of the features.
+    spread : OneHot or Hashed
+        Where the values of text go.
+
+    Attributes
+    ----------
+    width : int
+        Number of features.
+    """
+
+    def __init__(self, kinds: Mapping[str, str], spread: OneHot | Hashed) -> None:
+        self._spread = spread
+        self._starts, self.width = spread.layout(kinds)
+        # In ascending order of their features, so that the entries of a row are sorted.
+        self._kinds = {name: kinds[name] for name in self._starts}
+        self._is_dense = "text" not in self._kinds.values()
+
+    def encode(self, table: Any) -> tuple[Any, np.ndarray | None]:
+        """The rows, and which of them have a number that is missing or infinite (None if none)."""
+        values = np.ones((table.num_rows, len(self._kinds)))
+        for place, (name, kind) in enumerate(self._kinds.items()):
+            if kind != "text":
+                values[:, place] = numbers_of(table[name])
+        bad: Any = None
+        # A sum is finite only if all its terms are; the other way round it may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(values.sum()):
+                bad = ~np.isfinite(values).all(axis=1)
+        return values if self._is_dense else self._sparse(table, values), bad
+
+    def _sparse(self, table: Any, values: np.ndarray) -> sparse.csr_matrix:
+        columns = np.empty(values.shape, np.int32)
+        for place, (name, kind) in enumerate(self._kinds.items()):
+            columns[:, place] = self._starts[name]
+            if kind == "text":
+                columns[:, place] = self._columns_of_text(name, table[name])
+        present = (columns != NOWHERE) & (values != 0.0)
+        starts = np.zeros(len(values) + 1, np.int32)
+        np.cumsum(present.sum(axis=1), out=starts[1:])
+        shape = (len(values), self.width)
+        X = sparse.csr_matrix((values[present], columns[present], starts), shape=shape, copy=False)
+        X.sum_duplicates()
+        return X
+
+    def _columns_of_text(self, name: str, column: Any) -> np.ndarray:
+        codes, texts = coded(column)
+        places = np.array([*self._spread.places(name, texts), NOWHERE], np.int64)
+        places[:-1][[not text for text in texts]] = NOWHERE
+        return np.where(places == NOWHERE, NOWHERE, places + self._starts[name])[codes]
+
+    def trouble(self, table: Any, row: int) -> tuple[str, str]:
+        """The first column whose number in ``row`` is missing or infinite, and which it is."""
+        for name, kind in self._kinds.items():
+            if kind != "text":
+                value = numbers_of(table[name].slice(row, 1))[0]
+                if not np.isfinite(value):
+                    return name, "missing" if np.isnan(value) else "infinite"
+        raise AssertionError("the row has no trouble")
+
+
+def numbers_of(column: Any) -> np.ndarray:
+    """A column as numbers, with NaN for what is missing."""
+    pa = arrow()
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+
+def coded(column: Any) -> tuple[np.ndarray, list[str]]:
+    """Text as numbers of its distinct values; the next number stands for what is missing."""
+    encoded = as_text(column).combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    return encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False), texts
+
+
+def as_text(column: Any) -> Any:
+    pa = arrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column if pa.types.is_string(column.type) else column.cast(pa.large_string())
+
+
+def labels_of(column: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """A column as labels, and which of them are missing."""
+    if kind == "text":
+        codes, texts = coded(column)
+        labels = np.array([*texts, ""], dtype=np.str_)[codes]
+        return labels, labels == ""
+    pa = arrow()
+    if not pa.types.is_boolean(column.type) and not pa.types.is_integer(column.type):
+        labels = numbers_of(column)
+        return labels, ~np.isfinite(labels)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    filled = column.fill_null(pa.scalar(0).cast(column.type))
+    return filled.to_numpy(zero_copy_only=False), missing

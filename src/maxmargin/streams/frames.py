@@ -1,0 +1,73 @@
+"""Data frames of pandas, polars, pyarrow and others, through narwhals."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from maxmargin.streams.arrow import Piece, place_behind
+from maxmargin.streams.columnar import NUMBER_SIZE, as_stream_errors
+from maxmargin.streams.source import START, Position, StreamError
+
+
+class FrameReader:
+    """Tables from a data frame, converted slice by slice.
+
+    Parameters
+    ----------
+    frame : data frame of any library that narwhals knows
+    block_size : int
+        Bytes of a block, with eight bytes for each value.
+    """
+
+    repeatable = True
+
+    def __init__(self, frame: Any, *, block_size: int) -> None:
+        try:
+            narwhals = importlib.import_module("narwhals")
+        except ModuleNotFoundError:
+            raise StreamError("reading frames needs pip install 'maxmargin[streams]'") from None
+        self._frame = narwhals.from_native(frame, eager_only=True)
+        self._block_size = block_size
+        self.name = f"<{type(frame).__module__.split('.')[0]} frame>"
+        self.rows: int | None = len(self._frame)
+        self.total: int | None = int(self._frame.estimated_size())
+
+    def kinds(self) -> dict[str, str | None]:
+        """The columns, and what kind they are."""
+        narwhals = importlib.import_module("narwhals")
+        texts = (narwhals.String, narwhals.Categorical, narwhals.Enum)
+
+        def kind_of(dtype: Any) -> str | None:
+            if dtype == narwhals.Boolean:
+                return "boolean"
+            if dtype.is_numeric():
+                return "number"
+            return "text" if any(dtype == text for text in texts) else None
+
+        return {name: kind_of(dtype) for name, dtype in self._frame.schema.items()}
+
+    def pieces(self, start: Position, kinds: Mapping[str, str]) -> Generator[range, None, None]:
+        """Rows that belong together, to be converted by `read`."""
+        rows = max(1, self._block_size // (NUMBER_SIZE * max(1, len(kinds))))
+        for row in range(start.offset, len(self._frame), rows):
+            yield range(row, min(row + rows, len(self._frame)))
+
+    def read(self, rows: range, kinds: Mapping[str, str]) -> Piece:
+        """The columns of ``kinds`` as a table."""
+        with as_stream_errors(self.name):
+            table = self._frame[rows.start : rows.stop].select(*kinds).to_arrow()
+        done = int((self.total or 0) * rows.stop / len(self._frame))
+        return Piece(table, rows.stop, 0, done, 0, place_behind(rows.start))
+
+    def identity(self) -> str:
+        """A hash of the columns and of the first and the last rows."""
+        hashed = hashlib.sha256(f"{self._frame.schema} {len(self._frame)}".encode())
+        names = dict.fromkeys(self._frame.columns, "")
+        pieces = list(self.pieces(START, names))
+        for rows in (*pieces[:1], *pieces[-1:]):
+            for batch in self.read(rows, names).table.to_batches():
+                hashed.update(batch.serialize())
+        return hashed.hexdigest()

@@ -1,0 +1,219 @@
+"""Rows from any iterable: of pairs (X, y) of blocks, or of rows as dicts and their labels."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.streams.arrays import content_of
+from maxmargin.streams.source import (
+    BLOCK_SIZE,
+    START,
+    Block,
+    Position,
+    Source,
+    StreamError,
+    Survey,
+    sorted_labels,
+)
+
+ROWS_AT_ONCE = 1024
+# Of an entry of a CSR matrix: its value and its column.
+ENTRY_SIZE = 12
+
+
+class IteratorSource(Source):
+    """Blocks as an iterable gives them, or of its rows.
+
+    It is read in the thread that asks for blocks: some iterators, such as cursors of data bases,
+    do not work in any other.
+
+    Parameters
+    ----------
+    rows : iterable
+        Of pairs (X, y) of a block, y being None without labels; or of pairs of a row as a dict and
+        its label, or of dicts alone. A number in a dict is an entry of the column of its name; text
+        is an entry 1 of the column "name=text". If ``iter(rows)`` starts anew each time, as with a
+        list, the source can be read more than once.
+    columns : list of str, default=None
+        The columns of dicts; other names are left out. By default all, in the order in which they
+        appear.
+    block_size : int
+        Bytes of a block of dicts, about, which has at most 1024 of them.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Any],
+        *,
+        columns: Sequence[str] | None = None,
+        block_size: int = BLOCK_SIZE,
+    ) -> None:
+        self._rows = rows
+        self._iterator = iter(rows)
+        self.repeatable = self._iterator is not rows
+        self.name = f"<{type(rows).__name__}>"
+        self._block_size = block_size
+        self._is_fixed = columns is not None
+        self._columns = {name: place for place, name in enumerate(columns or ())}
+        self._survey: Survey | None = None
+        # Of a source that is read once: the block that the survey has taken, and the rest.
+        self._begun: tuple[list[Block], Iterator[Block]] | None = None
+
+    def survey(self) -> Survey:
+        if self._survey is None:
+            blocks: Iterable[Block] = self._read(self._iterator)
+            if not self.repeatable:
+                rest = iter(blocks)
+                first = [block for block in [next(rest, None)] if block is not None]
+                self._begun, blocks = (first, rest), first
+            labels: set[Any] = set()
+            has_labels, width, row = False, 1, 0
+            for block in blocks:
+                if block.y is not None:
+                    has_labels = True
+                    labels.update(np.unique(block.y).tolist())
+                width, row = max(width, block.X.shape[1]), block.end.row
+            classes = sorted_labels(np.array(sorted(labels))) if has_labels else None
+            self._survey = Survey(classes, width, row if self.repeatable else None)
+        return self._survey
+
+    def blocks(self, start: Position = START) -> Iterator[Block]:
+        self.survey()
+        for block in self._from_the_beginning():
+            begin = block.end.row - block.X.shape[0]
+            if block.end.row <= start.row:
+                continue
+            if begin < start.row:
+                cut = slice(start.row - begin, None)
+                block = block._replace(X=block.X[cut], y=None if block.y is None else block.y[cut])
+            yield block
+
+    def _from_the_beginning(self) -> Iterator[Block]:
+        if self._begun is not None:
+            return chain(*self._begun)
+        return self._read(iter(self._rows))
+
+    def _read(self, items: Iterator[Any]) -> Iterator[Block]:
+        first = next(items, None)
+        if first is None:
+            return
+        items = chain([first], items)
+        is_row = isinstance(first, Mapping) or isinstance(first[0], Mapping)
+        pairs = self._pairs_of_rows(items) if is_row else self._pairs(items)
+        row, done, has_labels = 0, 0, None
+        for number, (X, y) in enumerate(pairs, 1):
+            if has_labels not in (None, y is not None):
+                raise StreamError(f"{self.name}, block {number}: some rows have labels, some none.")
+            has_labels = y is not None
+            row, done = row + X.shape[0], done + _size(X)
+            if X.shape[0]:
+                yield Block(X, y, Position(row, row, 0), done)
+
+    def _pairs(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None]]:
+        width = None
+        for number, item in enumerate(items, 1):
+            try:
+                X, y = item
+            except (TypeError, ValueError):
+                raise StreamError(f"{self.name}, block {number}: expected a pair (X, y).") from None
+            X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+            y = None if y is None else np.asarray(y)
+            if X.ndim != 2 or X.dtype.kind not in "fiub":
+                raise StreamError(
+                    f"{self.name}, block {number}: expected numbers in two dimensions, "
+                    f"found {X.dtype} in {X.ndim}."
+                )
+            if y is not None and y.shape != X.shape[:1]:
+                raise StreamError(
+                    f"{self.name}, block {number}: {X.shape[0]} rows, "
+                    f"but labels of shape {y.shape}."
+                )
+            if width not in (None, X.shape[1]):
+                raise StreamError(
+                    f"{self.name}, block {number}: {X.shape[1]} columns, expected {width}."
+                )
+            width = X.shape[1]
+            yield X if X.dtype.kind == "f" else X.astype(np.float64), y
+
+    def _pairs_of_rows(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None]]:
+        starts, columns, values, labels = [0], list[int](), list[float](), list[Any]()
+        for number, item in enumerate(items, 1):
+            row, label = (item, None) if isinstance(item, Mapping) else item
+            for name, value in self._entries(row, f"{self.name}, row {number}"):
+                place = self._place(name)
+                if place is not None and value:
+                    columns.append(place)
+                    values.append(value)
+            starts.append(len(values))
+            labels.append(label)
+            if len(labels) == ROWS_AT_ONCE or len(values) * ENTRY_SIZE >= self._block_size:
+                yield self._block(starts, columns, values, labels, number)
+                starts, columns, values, labels = [0], [], [], []
+        if labels:
+            yield self._block(starts, columns, values, labels, number)
+
+    def _entries(self, row: Any, where: str) -> Iterator[tuple[str, float]]:
+        if not isinstance(row, Mapping):
+            raise StreamError(f"{where}: expected a dict, found {type(row).__name__}.")
+        for name, value in row.items():
+            if isinstance(value, str):
+                yield f"{name}={value}", 1.0
+            elif isinstance(value, Real | np.bool_) and math.isfinite(value):
+                yield str(name), float(value)
+            else:
+                raise StreamError(
+                    f"{where}, column {name!r}: expected a finite number or text, found {value!r}."
+                )
+
+    def _place(self, name: str) -> int | None:
+        if self._is_fixed:
+            return self._columns.get(name)
+        return self._columns.setdefault(name, len(self._columns))
+
+    def _block(
+        self,
+        starts: list[int],
+        columns: list[int],
+        values: list[float],
+        labels: list[Any],
+        last: int,
+    ) -> tuple[Any, np.ndarray | None]:
+        shape = (len(labels), max(1, len(self._columns)))
+        parts = (np.array(values, np.float64), np.array(columns, np.int32), np.array(starts))
+        X = sparse.csr_matrix(parts, shape=shape)
+        X.sum_duplicates()
+        if all(label is None for label in labels):
+            return X, None
+        kinds = {isinstance(label, str | np.str_) for label in labels}
+        y = np.array(labels)
+        is_sound = len(kinds) == 1 and y.ndim == 1 and y.dtype.kind in "biufU"
+        if not is_sound or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+            raise StreamError(
+                f"{self.name}, rows {last - len(labels) + 1} to {last}: "
+                "labels must be all numbers or all text, and none may be missing."
+            )
+        return X, y
+
+    def identity(self) -> str:
+        self.survey()
+        hashed = hashlib.sha256()
+        for block in self._begun[0] if self._begun else islice(self._from_the_beginning(), 1):
+            hashed.update(content_of(block))
+        return hashed.hexdigest()
+
+    def schema(self) -> dict[str, Any]:
+        self.survey()
+        named = {"columns": list(self._columns)} if self._columns else {}
+        return {"format": "iterator", **named}
+
+
+def _size(X: Any) -> int:
+    return X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes

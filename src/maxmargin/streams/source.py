@@ -1,0 +1,149 @@
+"""What a source of rows is: blocks, one after another, from any place where one ended."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+# Of the text or the arrays of a block: small enough for a few of them to stay in the cache of the
+# processor, large enough for the work per block not to count.
+BLOCK_SIZE = 2**21
+# Of a file that is larger, so much is looked at to know it again.
+IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
+
+
+class StreamError(ValueError):
+    """Input that cannot be read; the message names file, line and column."""
+
+
+class Surprise(StreamError):
+    """A row contradicts what a glance at the first rows has suggested."""
+
+
+class Position(NamedTuple):
+    """Where a block ends and the next one begins.
+
+    Attributes
+    ----------
+    offset : what comes before, in the source's own unit (bytes of text, record batches, rows)
+    row, line : number of rows given, and of lines read
+    """
+
+    offset: int
+    row: int
+    line: int
+
+
+START = Position(0, 0, 0)
+
+
+class Block(NamedTuple):
+    """Rows that were read together.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+    y : array of shape (n_rows,), or None without labels
+    end : Position
+    done : bytes of the source that were read so far, as they lie on the disk
+    """
+
+    X: Any
+    y: np.ndarray | None
+    end: Position
+    done: int
+
+
+class Survey(NamedTuple):
+    """What is known of a source before anything is learnt from it.
+
+    Attributes
+    ----------
+    classes : sorted labels, None without labels
+    width : number of features
+    rows : number of rows, None if that is not known
+    """
+
+    classes: np.ndarray | None
+    width: int
+    rows: int | None
+
+
+class Source(abc.ABC):
+    """Rows from a file, a pipe or an iterator.
+
+    A block begins where the last one ended, and where it ends depends on nothing else: so a stream
+    that is taken up again at a `Position` gives the blocks that it would have given.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    total : int or None
+        Bytes in all, as they lie on the disk, if that is known.
+    repeatable : bool
+        Can it be read more than once?
+    skipped : int
+        Rows left out so far because they could not be read (``on_error="skip"``).
+    """
+
+    name: str
+    total: int | None = None
+    repeatable: bool = True
+    skipped: int = 0
+
+    @abc.abstractmethod
+    def survey(self) -> Survey:
+        """Find labels and width: of all rows if the source is repeatable, else of the first block.
+
+        Nothing is lost: `blocks` gives these rows as well.
+        """
+
+    def glance(self) -> Survey:
+        """What the first rows suggest, where looking at all of them takes long.
+
+        A row that contradicts it is a `Surprise`; after a `survey` there are none.
+        """
+        return self.survey()
+
+    @abc.abstractmethod
+    def blocks(self, start: Position = START) -> Iterator[Block]:
+        """The blocks from ``start`` on, read ahead while the last one is worked on."""
+
+    @abc.abstractmethod
+    def identity(self) -> str:
+        """Tells this source from another one under the same name."""
+
+    @abc.abstractmethod
+    def schema(self) -> dict[str, Any]:
+        """How columns are read, in JSON's types: `streams.open` reads another file alike by it."""
+
+    def restore(self, schema: dict[str, Any]) -> None:
+        """Read as ``schema``, made by this source in an earlier process, says."""
+        self.survey()
+
+
+def identity_of_file(file: BinaryIO, size: int) -> str:
+    """A hash of a file's size and content; of a large file, of pieces all over it."""
+    hashed = hashlib.sha256(str(size).encode())
+    if size <= IDENTITY_PIECES * IDENTITY_PIECE:
+        starts = np.arange(0, size, IDENTITY_PIECE)
+    else:
+        starts = np.linspace(0, size - IDENTITY_PIECE, IDENTITY_PIECES).astype(np.int64)
+    for start in starts.tolist():
+        file.seek(start)
+        hashed.update(file.read(IDENTITY_PIECE))
+    return hashed.hexdigest()
+
+
+def sorted_labels(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels; integers where all of them are."""
+    distinct = np.unique(labels)
+    if distinct.dtype.kind == "f" and np.all(distinct == np.round(distinct)):
+        if np.all(np.abs(distinct) < 2**53):
+            return distinct.astype(np.int64)
+    return distinct

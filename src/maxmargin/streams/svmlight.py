@@ -1,0 +1,282 @@
+"""svmlight and LIBSVM text, read exactly and in parallel."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Generator, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.streams.ahead import ahead
+from maxmargin.streams.compression import Bytes
+from maxmargin.streams.source import (
+    BLOCK_SIZE,
+    START,
+    Block,
+    Position,
+    Source,
+    StreamError,
+    Surprise,
+    Survey,
+    identity_of_file,
+    sorted_labels,
+)
+from maxmargin.streams.text.svmlight import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
+
+
+LONGEST_LINE = 2**30
+
+
+class Chunk(NamedTuple):
+    """Whole lines, where they end in the text, and the bytes read from the disk up to there."""
+
+    text: bytes
+    end: int
+    done: int
+
+
+class Lines(NamedTuple):
+    """What was read from a chunk; ``counts`` as of `text.svmlight.parse`."""
+
+    chunk: Chunk
+    labels: np.ndarray
+    values: np.ndarray
+    columns: np.ndarray
+    starts: np.ndarray
+    counts: np.recarray
+
+
+class SvmlightSource(Source):
+    """Rows of svmlight text, as CSR matrices.
+
+    Parameters
+    ----------
+    file : path, or binary file that is read once
+    zero_based : bool or "auto"
+        Do columns begin with 0? "auto" says so if there is a column 0.
+    n_features : int, default=None
+        Number of columns; more of them are an error.
+    least_width : int, default=0
+        Number of columns, unless there are more.
+    on_error : {"raise", "skip"}
+    block_size : int
+        Bytes of text in a block, about.
+    """
+
+    def __init__(
+        self,
+        file: Path | BinaryIO,
+        *,
+        zero_based: bool | str = "auto",
+        n_features: int | None = None,
+        least_width: int = 0,
+        on_error: str = "raise",
+        block_size: int = BLOCK_SIZE,
+    ) -> None:
+        if zero_based not in (True, False, "auto"):
+            raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}.")
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
+        if block_size < 1:
+            raise ValueError(f"block_size must be at least 1, got {block_size!r}.")
+        self._file = file
+        self._on_error = on_error
+        self._block_size = block_size
+        self._known_base = None if zero_based == "auto" else bool(zero_based)
+        self._zero_based = self._known_base
+        self._width = n_features or least_width
+        self._given_width = n_features
+        self._guessed = False
+        self._given = False
+        self._survey: Survey | None = None
+        # Of a source that is read once: what the survey has read, and the rest.
+        self._begun: tuple[list[Chunk], Generator[Chunk, None, None]] | None = None
+        if isinstance(file, Path):
+            self.name, self.total = str(file), os.stat(file).st_size
+        else:
+            name = getattr(file, "name", None)
+            self.name, self.repeatable = name if isinstance(name, str) else "<pipe>", False
+
+    def survey(self) -> Survey:
+        if self._survey is None:
+            if not self.repeatable:
+                return self.glance()
+            self._zero_based, self._guessed = self._known_base, False
+            self._survey = self._look_at(self._chunks(START))
+        return self._survey
+
+    def glance(self) -> Survey:
+        # A surprise would go unnoticed if it were skipped.
+        sure = self._known_base is not None or self._on_error == "raise"
+        if self._survey is not None or (self.repeatable and not sure):
+            return self.survey()
+        if self._begun is not None:
+            return self._look_at(chunk for chunk in self._begun[0])._replace(rows=None)
+        chunks = self._chunks(START)
+        first = [next(chunks, Chunk(b"", 0, 0))]
+        if self.repeatable:
+            chunks.close()
+        else:
+            self._begun = first, chunks
+        self._guessed = True
+        return self._look_at(chunk for chunk in first)._replace(rows=None)
+
+    def _look_at(self, chunks: Generator[Chunk, None, None]) -> Survey:
+        labels, rows, first, last, line = set(), 0, 1, -1, 0
+        shift = 1 if self._zero_based is False else 0
+        for lines in ahead(chunks, lambda chunk: self._parse(chunk, shift)):
+            self._check(lines, line)
+            counts = lines.counts[0]
+            labels.update(np.unique(lines.labels).tolist())
+            rows, line = rows + int(counts.rows), line + int(counts.lines)
+            first, last = min(first, int(counts.first_column)), max(last, int(counts.last_column))
+        if self._zero_based is None:
+            self._zero_based = first == 0
+        width = last + 1 if self._zero_based else last
+        if self._given_width is not None and width > self._given_width:
+            raise StreamError(
+                f"{self.name}: there is a column {last}, more than n_features={self._given_width}."
+            )
+        self._width = max(width, self._width, 1)
+        classes = sorted_labels(np.array(sorted(labels)))
+        return Survey(classes, self._width, rows)
+
+    def blocks(self, start: Position = START) -> Iterator[Block]:
+        if not self.repeatable and self._given:
+            raise StreamError(f"{self.name} can be read only once.")
+        if self._zero_based is None:
+            self.survey()
+        self._given = True
+        row, line, self.skipped = start.row, start.line, 0
+        shift = 0 if self._zero_based else 1
+        for lines in ahead(self._chunks(start), lambda chunk: self._parse(chunk, shift)):
+            self._check(lines, line)
+            counts = lines.counts[0]
+            row, line = row + int(counts.rows), line + int(counts.lines)
+            self.skipped += int(counts.skipped)
+            if counts.rows:
+                yield self._block(lines, Position(lines.chunk.end, row, line), shift)
+
+    def _block(self, lines: Lines, end: Position, shift: int) -> Block:
+        width = max(self._width, int(lines.counts.last_column[0]) + 1 - shift)
+        if self._given_width is not None and width > self._given_width:
+            raise StreamError(
+                f"{self.name}, before line {end.line + 1}: there is a column {width - 1 + shift}, "
+                f"more than n_features={self._given_width}."
+            )
+        if self._guessed and self.repeatable and width > self._width:
+            raise Surprise(f"{self.name}, before line {end.line + 1}: rows have become wider.")
+        self._width = width  # later rows are not narrower
+        shape = (lines.labels.size, width)
+        X = sparse.csr_matrix((lines.values, lines.columns, lines.starts), shape=shape, copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True
+        return Block(X, lines.labels, end, lines.chunk.done)
+
+    def _chunks(self, start: Position) -> Generator[Chunk, None, None]:
+        """Pieces of whole lines; where one ends depends on where it begins, and on nothing else."""
+        if self._begun is not None:
+            first, rest = self._begun
+            yield from (chunk for chunk in chain(first, rest) if chunk.end > start.offset)
+            return
+        file = open(self._file, "rb") if isinstance(self._file, Path) else self._file
+        try:
+            text = Bytes(file, self.name)
+            text.skip(start.offset)
+            end, rest = start.offset, b""
+            while piece := text.read(self._block_size - len(rest)):
+                piece = rest + piece
+                if b"\n" not in piece:
+                    piece += self._to_newline(text)
+                cut = piece.rfind(b"\n") + 1
+                if cut == 0:  # the last line has no newline
+                    break
+                rest, piece = piece[cut:], piece[:cut]
+                end += cut
+                yield Chunk(piece, end, text.done())
+            else:
+                piece = rest
+            if piece:
+                yield Chunk(piece + b"\n", end + len(piece), text.done())
+        finally:
+            if isinstance(self._file, Path):
+                file.close()
+
+    def _to_newline(self, text: Bytes) -> bytes:
+        """More text, a block at a time, until there is the end of a line."""
+        parts: list[bytes] = []
+        while more := text.read(self._block_size):
+            parts.append(more)
+            if b"\n" in more:
+                break
+            if len(parts) * self._block_size > LONGEST_LINE:
+                raise StreamError(f"{self.name}: a line is longer than 1 GiB.")
+        return b"".join(parts)
+
+    def _parse(self, chunk: Chunk, shift: int) -> Lines:
+        text = np.frombuffer(chunk.text, np.uint8)
+        counts = np.zeros(1, COUNTS).view(np.recarray)
+        rows, entries = count(text)
+        labels, values, columns = np.empty(rows), np.empty(entries), np.empty(entries, np.int32)
+        starts, slow = np.empty(rows + 1, np.int32), np.empty((rows + entries, 3), np.int32)
+        go_on = self._on_error == "skip"
+        parse(text, shift, go_on, labels, values, columns, starts, slow, counts)
+        infinite = []
+        for begin, end, entry in slow[: counts.slow[0]].tolist():
+            number = float(chunk.text[begin:end])
+            if math.isinf(number):
+                infinite.append((begin, end))
+            elif entry >= 0:
+                values[entry] = number
+            else:
+                labels[-1 - entry] = number
+        if infinite:  # by so little that only Python noticed: read again as if it were obvious
+            changed = bytearray(chunk.text)
+            for begin, end in infinite:
+                changed[begin:end] = b"e999".rjust(end - begin, b"9")
+            return self._parse(chunk._replace(text=bytes(changed)), shift)._replace(chunk=chunk)
+        rows, entries = int(counts.rows[0]), int(counts.entries[0])
+        return Lines(
+            chunk, labels[:rows], values[:entries], columns[:entries], starts[: rows + 1], counts
+        )
+
+    def _check(self, lines: Lines, line: int) -> None:
+        """Raise for a line that cannot be read, unless such lines are skipped."""
+        counts = lines.counts[0]
+        if self._on_error == "skip" or not counts.skipped:
+            return
+        at, begin = int(counts.trouble_at), int(counts.line_at)
+        rest = lines.chunk.text[at : at + 40].partition(b"\n")[0]
+        if rest.isspace() or not rest:
+            found = "the end of the line"
+        elif rest[:1].isspace():
+            found = "a space"
+        else:
+            found = repr(rest.split()[0].decode("utf-8", "replace"))
+        surprising = self._guessed and counts.trouble == COLUMN_ZERO
+        raise (Surprise if surprising else StreamError)(
+            f"{self.name}, line {line + int(counts.trouble_line) + 1}, column {at - begin + 1}: "
+            f"{TROUBLES[counts.trouble]}; found {found}."
+        )
+
+    def identity(self) -> str:
+        if not isinstance(self._file, Path):
+            self.survey()
+            first = self._begun[0][0].text if self._begun else b""
+            return identity_of_file(io.BytesIO(first), len(first))
+        with open(self._file, "rb") as file:
+            return identity_of_file(file, os.stat(self._file).st_size)
+
+    def schema(self) -> dict[str, Any]:
+        if self._zero_based is None:
+            self.survey()
+        return {"format": "svmlight", "zero_based": self._zero_based, "least_width": self._width}
+
+    def restore(self, schema: dict[str, Any]) -> None:
+        self._zero_based, self._width = schema["zero_based"], schema["least_width"]
+        self._guessed = True

@@ -1,0 +1,286 @@
+"""Rows of numbers from tables: CSV, Parquet and Arrow files, and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin.streams.ahead import ahead
+from maxmargin.streams.arrow import KINDS, Piece, arrow
+from maxmargin.streams.columnar import ColumnarReader
+from maxmargin.streams.csvtext import CsvReader
+from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of
+from maxmargin.streams.frames import FrameReader
+from maxmargin.streams.source import (
+    BLOCK_SIZE,
+    START,
+    Block,
+    Position,
+    Source,
+    StreamError,
+    Survey,
+    sorted_labels,
+)
+
+LABELS = ("label", "target", "class", "y")
+# A vocabulary is kept in memory; larger ones are better hashed.
+LARGEST_VOCABULARY = 10**6
+MOST_NAMES = 20  # in a message
+
+
+class TableSource(Source):
+    """Rows of a table, as arrays, or as CSR matrices if there is text among its columns.
+
+    Parameters
+    ----------
+    file : path, binary file with CSV that is read once, or data frame
+    format : {"csv", "parquet", "arrow", "frame"}
+    label : str or int, default=None
+        Name or position of the column with the labels, positions from the end being negative. By
+        default the one that is called "label", "target", "class" or "y".
+    needs_label : bool, default=True
+        Is it an error if there is no such column?
+    columns : list of str, default=None
+        The features, in their order; by default all columns but the label.
+    kinds : dict of str, default=None
+        "number", "boolean" or "text" for some columns; otherwise as the types of the file or the
+        first lines of CSV say.
+    categorical : {"one-hot", "hash"}
+        Where the values of text go: a column for each value of the vocabulary, or the column that a
+        hash of name and value gives.
+    vocabulary : dict of lists of str, default=None
+        The values of columns of text; otherwise all that are there, sorted.
+    hash_bits, seed : int
+        Text is hashed to 2**hash_bits columns.
+    header : bool, default=True
+        Does CSV begin with the names of its columns? If not, they are "0", "1", ...
+    delimiter : str, default=None
+        Of CSV; by default as the first line says.
+    on_error : {"raise", "skip"}
+        What to do with rows that cannot be read, have no label, or a number that is missing or
+        infinite.
+    block_size : int
+        Bytes of a block, about.
+    """
+
+    def __init__(
+        self,
+        file: Any,
+        format: str,
+        *,
+        label: str | int | None = None,
+        needs_label: bool = True,
+        columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str] | None = None,
+        categorical: str = "one-hot",
+        vocabulary: Mapping[str, Sequence[str]] | None = None,
+        hash_bits: int = 18,
+        seed: int = 0,
+        header: bool = True,
+        delimiter: str | None = None,
+        on_error: str = "raise",
+        block_size: int = BLOCK_SIZE,
+    ) -> None:
+        arrow()
+        _check_choice("categorical", categorical, ("one-hot", "hash"))
+        _check_choice("on_error", on_error, ("raise", "skip"))
+        if not 1 <= hash_bits <= 30:
+            raise StreamError(f"hash_bits must be between 1 and 30, not {hash_bits}.")
+        self._format = format
+        self._skips = on_error == "skip"
+        self._header = header
+        self._hashed = Hashed(hash_bits, seed) if categorical == "hash" else None
+        self._reader: Any
+        if format == "csv":
+            self._reader = CsvReader(
+                file,
+                header=header,
+                delimiter=delimiter,
+                skip=self._skips,
+                block_size=block_size,
+            )
+        elif format == "frame":
+            self._reader = FrameReader(file, block_size=block_size)
+        else:
+            self._reader = ColumnarReader(Path(file), format=format, block_size=block_size)
+        self.name, self.total = self._reader.name, self._reader.total
+        self.repeatable = self._reader.repeatable
+        self._choose_columns(label, needs_label, columns, kinds or {})
+        self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
+        self._survey: Survey | None = None
+
+    def _choose_columns(
+        self,
+        label: str | int | None,
+        needs_label: bool,
+        columns: Sequence[str] | None,
+        kinds: Mapping[str, str],
+    ) -> None:
+        found = self._reader.kinds()
+        self._label = self._label_among(list(found), label, needs_label)
+        features = [name for name in found if name != self._label] if columns is None else columns
+        self._kinds = {name: self._kind(name, found, kinds) for name in features}
+        self._label_kinds: dict[str, str] = {}
+        if self._label is not None:
+            self._label_kinds[self._label] = self._kind(self._label, found, kinds)
+        if not self._kinds:
+            raise StreamError(f"{self.name}: there is no column beside the label.")
+
+    def _label_among(self, names: list[str], label: str | int | None, needed: bool) -> str | None:
+        if isinstance(label, int):
+            if -len(names) <= label < len(names):
+                return names[label]
+        elif label is None:
+            candidates = [name for name in names if name.lower() in LABELS]
+            if len(candidates) == 1:
+                return candidates[0]
+        elif label in names:
+            return label
+        if not needed:
+            return None
+        what = (
+            "which column has the labels? say label=" if label is None else f"no column {label!r}"
+        )
+        raise StreamError(f"{self.name}: {what}; there are {_listed(names)}.")
+
+    def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
+        """What a column is read as: what was said of it, if the file allows that."""
+        if name not in found:
+            raise StreamError(f"{self.name}: no column {name!r}; there are {_listed(list(found))}.")
+        there, wanted = found[name], given.get(name, found[name])
+        if there is None or wanted is None:
+            raise StreamError(
+                f"{self.name}: column {name!r} is neither of numbers nor of text; "
+                "say with columns=[...] which ones to read."
+            )
+        _check_choice(f"the kind of column {name!r}", wanted, KINDS)
+        if self._format != "csv" and there == "text" and wanted != "text":
+            raise StreamError(f"{self.name}: column {name!r} is of text, expected a {wanted}.")
+        return wanted
+
+    def survey(self) -> Survey:
+        if self._survey is None:
+            unknown = [name for name in self._texts() if name not in self._vocabulary]
+            if self._hashed is not None:
+                unknown = []
+            wanted = dict.fromkeys(unknown, "text") | self._label_kinds
+            labels: set[Any] = set()
+            values: dict[str, set[str]] = {name: set() for name in unknown}
+            rows = 0
+            for piece in self._pieces_to_look_at(wanted) if wanted else ():
+                rows += piece.table.num_rows
+                if self._label is not None:
+                    labels.update(np.unique(self._labels_in(piece)).tolist())
+                for name in unknown:
+                    self._gather(name, values[name], piece.table[name])
+            self._vocabulary.update((name, sorted(values[name])) for name in unknown)
+            classes = None if self._label is None else sorted_labels(np.array(sorted(labels)))
+            is_exact = self.repeatable and not self._skips
+            known = (rows if wanted else self._reader.rows) if is_exact else None
+            self._survey = Survey(classes, self._encoder().width, known)
+        return self._survey
+
+    def _texts(self) -> list[str]:
+        return [name for name, kind in self._kinds.items() if kind == "text"]
+
+    def _pieces_to_look_at(self, wanted: Mapping[str, str]) -> Iterator[Piece]:
+        pieces = self._reader.pieces(START, wanted)
+        if self.repeatable:
+            return ahead(pieces, lambda raw: self._reader.read(raw, wanted))
+        return (self._reader.read(raw, wanted) for raw in islice(pieces, 1))
+
+    def _labels_in(self, piece: Piece) -> np.ndarray:
+        labels, missing = self._labels_and_missing(piece)
+        return labels[~missing]
+
+    def _labels_and_missing(self, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
+        ((name, kind),) = self._label_kinds.items()
+        labels, missing = labels_of(piece.table[name], kind)
+        if missing.any() and not self._skips:
+            row = int(np.argmax(missing))
+            raise StreamError(
+                f"{self.name}, {piece.place(row)}, column {name!r}: there is no label."
+            )
+        return labels, missing
+
+    def _gather(self, name: str, values: set[str], column: Any) -> None:
+        values.update(text for text in coded(column)[1] if text)
+        if len(values) > LARGEST_VOCABULARY:
+            raise StreamError(
+                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; "
+                'say categorical="hash", or leave it out with columns=[...].'
+            )
+
+    def _encoder(self) -> Encoder:
+        return Encoder(self._kinds, self._hashed or OneHot(self._vocabulary))
+
+    def blocks(self, start: Position = START) -> Iterator[Block]:
+        self.survey()
+        encoder = self._encoder()
+        wanted = self._kinds | self._label_kinds
+        row, self.skipped = start.row, 0
+
+        def work(raw: Any) -> tuple[Piece, Any, np.ndarray | None]:
+            piece = self._reader.read(raw, wanted)
+            return piece, *self._rows(piece, encoder)
+
+        for piece, X, y in ahead(self._reader.pieces(start, wanted), work):
+            row += X.shape[0]
+            self.skipped += piece.skipped + piece.table.num_rows - X.shape[0]
+            if X.shape[0]:
+                yield Block(X, y, Position(piece.end, row, piece.line), piece.done)
+
+    def _rows(self, piece: Piece, encoder: Encoder) -> tuple[Any, np.ndarray | None]:
+        """Rows and labels, without those that something is wrong with."""
+        X, bad = encoder.encode(piece.table)
+        if bad is not None and not self._skips:
+            row = int(np.argmax(bad))
+            column, trouble = encoder.trouble(piece.table, row)
+            raise StreamError(
+                f"{self.name}, {piece.place(row)}, column {column!r}: the number is {trouble}."
+            )
+        y = None
+        if self._label is not None:
+            y, missing = self._labels_and_missing(piece)
+            if missing.any():
+                bad = missing if bad is None else bad | missing
+        return (X, y) if bad is None else (X[~bad], y if y is None else y[~bad])
+
+    def identity(self) -> str:
+        return self._reader.identity()
+
+    def schema(self) -> dict[str, Any]:
+        self.survey()
+        read: dict[str, Any] = {
+            "format": "table",
+            "label": self._label,
+            "needs_label": self._label is not None,
+            "columns": list(self._kinds),
+            "kinds": self._kinds | self._label_kinds,
+        }
+        if not self._header:
+            read["header"] = False
+        if self._hashed is not None:
+            return {**read, "categorical": "hash", **self._hashed.options()}
+        return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
+
+
+CsvSource = partial(TableSource, format="csv")
+ParquetSource = partial(TableSource, format="parquet")
+ArrowSource = partial(TableSource, format="arrow")
+FrameSource = partial(TableSource, format="frame")
+
+
+def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise StreamError(f"{what} must be one of {_listed(choices)}, not {value!r}.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_NAMES]))
+    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -1,0 +1,173 @@
+"""Decimal numbers from text, each exactly what Python's ``float`` makes of it.
+
+A number with digits ``w`` and exponent ``q`` is ``w 10^q``. If ``w`` and ``10^|q|`` are both exact
+in double precision, one multiplication or division rounds once, and so rightly (W. D. Clinger, "How
+to read floating point numbers accurately"). Otherwise ``w`` is multiplied by the first 64 or 128
+bits of ``5^q``, which nearly always is enough to know how to round (D. Lemire, "Number parsing at a
+gigabyte per second"). What is left is rare, and is handed to Python.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+OPTIONS = {"error_model": "numpy", "_nrt": False}
+
+SMALLEST_POWER, LARGEST_POWER = -342, 308
+# Powers of ten that are exact in double precision.
+EXACT_POWER = 22
+EXACT_TENS = 10.0 ** np.arange(EXACT_POWER + 1)
+LARGEST_EXACT = np.uint64(2**53)
+# So many digits fit into 64 bits.
+MOST_DIGITS = 19
+
+# What became of a number.
+FINE, BROKEN, TOO_LARGE, LEFT_TO_PYTHON = 0, 1, 2, 3
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+_EXPLICIT_BITS = 52
+_SHIFT = np.uint64(64 - _EXPLICIT_BITS - 3)
+_UNSURE = np.uint64(0x1FF)
+_ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+_IMPLICIT_BIT = np.uint64(1 << _EXPLICIT_BITS)
+_LARGEST_EXPONENT = 0x7FF
+
+
+def powers_of_five() -> np.ndarray:
+    """The first 128 bits of ``5^q``, as two numbers a line; rounded up for negative q, else down."""
+    lines = []
+    for q in range(SMALLEST_POWER, LARGEST_POWER + 1):
+        five = 5 ** abs(q)
+        if q < 0:
+            bits = five.bit_length() + (127 if q >= -27 else 128 + five.bit_length())
+            power = (1 << bits) // five + 1
+        else:
+            power = five << 128
+        power >>= power.bit_length() - 128
+        lines.append((power >> 64, power & (2**64 - 1)))
+    return np.array(lines, dtype=np.uint64)
+
+
+POWERS_OF_FIVE = powers_of_five()
+
+
+@register_jitable(**OPTIONS)
+def product(a, b):  # type: ignore[no-untyped-def]
+    """The upper and the lower 64 bits of ``a b``."""
+    a_low, a_high, b_low, b_high = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
+    low, high = a_low * b_low, a_high * b_high
+    cross, other = a_low * b_high, a_high * b_low
+    middle = (low >> _HALF) + (cross & _LOW) + (other & _LOW)
+    return (
+        high + (cross >> _HALF) + (other >> _HALF) + (middle >> _HALF),
+        (low & _LOW) | (middle << _HALF),
+    )
+
+
+@register_jitable(**OPTIONS)
+def leading_zeros(a):  # type: ignore[no-untyped-def]
+    """Of the 64 bits of ``a > 0``."""
+    count, step = np.uint64(0), _HALF
+    while step > np.uint64(0):
+        if a >> (np.uint64(64) - step) == np.uint64(0):
+            a <<= step
+            count += step
+        step >>= _ONE
+    return count
+
+
+@register_jitable(**OPTIONS)
+def scaled(digits, q):  # type: ignore[no-untyped-def]
+    """The bits of ``digits 10^q`` in double precision, for ``digits > 0``; and what became of it.
+
+    Numbers near the smallest ones are left to Python.
+    """
+    if q < SMALLEST_POWER:
+        return np.uint64(0), LEFT_TO_PYTHON
+    if q > LARGEST_POWER:
+        return np.uint64(0), TOO_LARGE
+    zeros = leading_zeros(digits)
+    digits <<= zeros
+    upper, lower = product(digits, POWERS_OF_FIVE[q - SMALLEST_POWER, 0])
+    if upper & _UNSURE == _UNSURE:
+        more, _ = product(digits, POWERS_OF_FIVE[q - SMALLEST_POWER, 1])
+        lower += more
+        if lower < more:
+            upper += _ONE
+    if lower == _ALL_ONES and not -27 <= q <= 55:
+        return np.uint64(0), LEFT_TO_PYTHON
+    top = upper >> np.uint64(63)
+    mantissa = upper >> (top + _SHIFT)
+    exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - np.int64(zeros) + 1023
+    if exponent <= 0:
+        return np.uint64(0), LEFT_TO_PYTHON
+    half_way = lower <= _ONE and -4 <= q <= 23 and mantissa & np.uint64(3) == _ONE
+    if half_way and mantissa << (top + _SHIFT) == upper:
+        mantissa &= ~_ONE  # to even
+    mantissa = (mantissa + (mantissa & _ONE)) >> _ONE
+    if mantissa >= _IMPLICIT_BIT << _ONE:
+        mantissa = _IMPLICIT_BIT
+        exponent += 1
+    if exponent >= _LARGEST_EXPONENT:
+        return np.uint64(0), TOO_LARGE
+    return (mantissa & ~_IMPLICIT_BIT) | (np.uint64(exponent) << np.uint64(_EXPLICIT_BITS)), FINE
+
+
+@register_jitable(**OPTIONS)
+def is_digit(byte):  # type: ignore[no-untyped-def]
+    return np.uint8(byte - np.uint8(48)) < np.uint8(10)
+
+
+@register_jitable(**OPTIONS)
+def read_number(text, at):  # type: ignore[no-untyped-def]
+    """The number that begins at ``text[at]``, the place behind it, and what became of it.
+
+    The text must end with a byte that belongs to no number.
+    """
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    digits, seen, significant, q = np.uint64(0), 0, 0, 0
+    behind_point = 0
+    while True:
+        if is_digit(text[at]):
+            seen += 1
+            q -= behind_point
+            if significant < MOST_DIGITS:
+                digits = digits * np.uint64(10) + np.uint64(text[at] - np.uint8(48))
+                significant += digits > np.uint64(0)
+            else:
+                significant += 1
+                q += 1
+        elif text[at] == 46 and behind_point == 0:
+            behind_point = 1
+        else:
+            break
+        at += 1
+    if seen == 0:
+        return 0.0, at, BROKEN
+    if text[at] == 101 or text[at] == 69:
+        at += 1
+        downward = text[at] == 45
+        if downward or text[at] == 43:
+            at += 1
+        if not is_digit(text[at]):
+            return 0.0, at, BROKEN
+        exponent = 0
+        while is_digit(text[at]):
+            exponent = min(10 * exponent + np.int64(text[at] - np.uint8(48)), 1_000_000_000)
+            at += 1
+        q += -exponent if downward else exponent
+    sign = -1.0 if negative else 1.0
+    if digits == np.uint64(0):
+        return sign * 0.0, at, FINE
+    if significant <= MOST_DIGITS and digits <= LARGEST_EXACT and -EXACT_POWER <= q <= EXACT_POWER:
+        exact = np.float64(digits)
+        return sign * (exact / EXACT_TENS[-q] if q < 0 else exact * EXACT_TENS[q]), at, FINE
+    bits, outcome = scaled(digits, q)
+    if outcome == FINE and significant > MOST_DIGITS:
+        outcome = LEFT_TO_PYTHON
+    return sign * np.uint64(bits).view(np.float64), at, outcome

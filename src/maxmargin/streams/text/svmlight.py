@@ -1,0 +1,186 @@
+"""Lines of svmlight text: ``label [qid:number] column:value ... [# comment]``."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.streams.text.decimals import (
+    BROKEN,
+    FINE,
+    LEFT_TO_PYTHON,
+    OPTIONS,
+    TOO_LARGE,
+    is_digit,
+    read_number,
+)
+
+NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON = 10, 13, 32, 9, 35, 58
+LARGEST_COLUMN = 2**31 - 2
+
+# What is wrong with a line: numbers that compiled code can hand over, and their meaning.
+TROUBLES = (
+    "",
+    "expected a label, a number",
+    "the label is too large for a number",
+    "expected 'column:value'",
+    "the column is not a number below 2147483647",
+    "the columns must be in ascending order",
+    "a column occurs twice",
+    "there is a column 0, but columns were taken to begin with 1 (say zero_based=True)",
+    "expected a number behind the colon",
+    "the value is too large for a number",
+)
+(
+    NO_TROUBLE,
+    BAD_LABEL,
+    LARGE_LABEL,
+    NO_COLUMN,
+    BAD_COLUMN,
+    UNSORTED,
+    REPEATED,
+    COLUMN_ZERO,
+    BAD_VALUE,
+    LARGE_VALUE,
+) = range(len(TROUBLES))
+
+# Counts that `parse` hands over.
+COUNTS = np.dtype(
+    [
+        *(("rows", "i8"), ("entries", "i8"), ("lines", "i8"), ("slow", "i8"), ("skipped", "i8")),
+        *(("first_column", "i8"), ("last_column", "i8")),
+        *(("trouble", "i8"), ("trouble_line", "i8"), ("trouble_at", "i8"), ("line_at", "i8")),
+    ],
+    align=True,
+)
+
+
+@register_jitable(**OPTIONS)
+def is_end(byte):  # type: ignore[no-untyped-def]
+    """Does a token end here?"""
+    return byte <= SPACE and (byte == SPACE or byte == NEWLINE or byte == TAB or byte == RETURN)
+
+
+@register_jitable(**OPTIONS)
+def skip_spaces(text, at):  # type: ignore[no-untyped-def]
+    while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
+        at += 1
+    return at
+
+
+@register_jitable(**OPTIONS)
+def skip_query(text, at):  # type: ignore[no-untyped-def]
+    """Behind ``qid:number``, if that is what comes."""
+    if text[at] != 113 or text[at + 1] != 105 or text[at + 2] != 100 or text[at + 3] != COLON:
+        return at
+    end = at + 4
+    while is_digit(text[end]):
+        end += 1
+    if end > at + 4 and (is_end(text[end]) or text[end] == COMMENT):
+        return skip_spaces(text, end)
+    return at
+
+
+@register_jitable(**OPTIONS)
+def read_column(text, at):  # type: ignore[no-untyped-def]
+    """The number that begins at ``text[at]``, -1 if there is none, and the place behind it."""
+    if not is_digit(text[at]):
+        return np.int64(-1), at
+    column = np.int64(0)
+    while is_digit(text[at]):
+        column = min(column * 10 + np.int64(text[at] - np.uint8(48)), LARGEST_COLUMN + 1)
+        at += 1
+    return column, at
+
+
+@Compiled
+def count(text):  # type: ignore[no-untyped-def]
+    """The number of lines, and of colons."""
+    lines = colons = 0
+    for byte in text:
+        lines += byte == NEWLINE
+        colons += byte == COLON
+    return lines, colons
+
+
+@Compiled
+def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  # type: ignore[no-untyped-def]
+    """Read lines; the text ends with a newline.
+
+    Columns are counted from ``shift``. Numbers for Python to read are noted in ``slow``: where they
+    begin and end, and which entry they are (``-1 - row`` for a label). A line with a trouble is
+    left out; the first one is described in ``counts``, and reading ends there unless ``go_on``.
+    """
+    at, row, entry, line, left = 0, 0, 0, 0, 0
+    first_column, last_column, skipped = LARGEST_COLUMN, np.int64(-1), 0
+    starts[0] = 0
+    while at < text.size:
+        line_at = at
+        at = skip_spaces(text, at)
+        trouble, entry_before, left_before = NO_TROUBLE, entry, left
+        is_row = text[at] != NEWLINE and text[at] != COMMENT
+        if is_row:
+            begin = at
+            label, at, outcome = read_number(text, at)
+            labels[row] = label
+            if outcome == LEFT_TO_PYTHON:
+                slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, -1 - row
+                left += 1
+            if outcome == BROKEN or not (is_end(text[at]) or text[at] == COMMENT):
+                trouble, at = BAD_LABEL, begin
+            elif outcome == TOO_LARGE:
+                trouble, at = LARGE_LABEL, begin
+            else:
+                at = skip_query(text, skip_spaces(text, at))
+            before = np.int64(-1)
+            while trouble == NO_TROUBLE and text[at] != NEWLINE and text[at] != COMMENT:
+                begin = at
+                column, at = read_column(text, at)
+                if column < 0 or text[at] != COLON:
+                    trouble, at = NO_COLUMN, begin
+                elif column > LARGEST_COLUMN:
+                    trouble, at = BAD_COLUMN, begin
+                elif column <= before:
+                    trouble, at = (REPEATED if column == before else UNSORTED), begin
+                elif column < shift:
+                    trouble, at = COLUMN_ZERO, begin
+                else:
+                    begin = at + 1
+                    value, at, outcome = read_number(text, begin)
+                    values[entry] = value
+                    columns[entry] = np.int32(column - shift)
+                    if outcome == LEFT_TO_PYTHON:
+                        slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, entry
+                        left += 1
+                    if outcome == BROKEN or not (is_end(text[at]) or text[at] == COMMENT):
+                        trouble, at = BAD_VALUE, begin
+                    elif outcome == TOO_LARGE:
+                        trouble, at = LARGE_VALUE, begin
+                    else:
+                        if before < 0:
+                            first_in_line = column
+                        before = column
+                        entry += 1
+                        at = skip_spaces(text, at)
+            if trouble == NO_TROUBLE:
+                row += 1
+                starts[row] = entry
+                if before >= 0:
+                    first_column = min(first_column, first_in_line)
+                    last_column = max(last_column, before)
+            else:
+                entry, left = entry_before, left_before
+                skipped += 1
+                if skipped == 1:
+                    counts[0].trouble, counts[0].trouble_line = trouble, line
+                    counts[0].trouble_at, counts[0].line_at = at, line_at
+                if not go_on:
+                    break
+        while text[at] != NEWLINE:
+            at += 1
+        at += 1
+        line += 1
+    mine = counts[0]
+    mine.rows, mine.entries, mine.lines, mine.slow, mine.skipped = row, entry, line, left, skipped
+    mine.first_column, mine.last_column = first_column, last_column
