@@ -6,6 +6,7 @@ import contextlib
 import errno
 import glob
 import os
+import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from maxmargin.persistence.container import explained
 from maxmargin.streams import START, Position
 
 KIND = "checkpoint"
+# A file that is half written and has not been touched for so long is one of a killed process.
+SECONDS_FOR_A_WRITE = 60.0
 
 
 @dataclass
@@ -57,7 +60,7 @@ class CheckpointFile:
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
-        # Another process may write to the same place: each has files of its own until they are whole.
+        # Another process may write to the same place: until a file is whole, it has its own name.
         self._fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
         self._row: int | None = None
 
@@ -90,14 +93,14 @@ class CheckpointFile:
             raise FileNotFoundError(
                 errno.ENOENT, "There is no such folder for a checkpoint", str(self.path.parent)
             )
-        self._clear_away()
+        self._tidy_up()
         checkpoint, trouble = None, ""
-        for path in (self.path, self.previous):
+        for path in (self.path, self.previous) if self.path.exists() else ():
             try:
                 checkpoint = _read(path)
                 break
             except FileNotFoundError:
-                continue
+                continue  # the first one was the only one
             except ModelFileError as error:
                 trouble += f"{error} "
         if checkpoint is None:
@@ -113,12 +116,17 @@ class CheckpointFile:
             )
         return checkpoint
 
-    def _clear_away(self) -> None:
-        """Delete what killed processes have left half written."""
-        name = glob.escape(self.path.name)
-        for pattern in (f"{name}.*.new", f".{name}.*.new.*.tmp"):
-            for left in self.path.parent.glob(pattern):
-                left.unlink(missing_ok=True)
+    def _tidy_up(self) -> None:
+        """Undo what a killed process has left half done."""
+        folder, name = self.path.parent, glob.escape(self.path.name)
+        fresh = list(folder.glob(f"{name}.*.new"))
+        # Without a fresh one somebody has deleted the checkpoint, to begin anew.
+        if fresh and not self.path.exists() and self.previous.exists():
+            os.replace(self.previous, self.path)
+        for left in [*fresh, *folder.glob(f".{name}.*.new.*.tmp")]:
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - left.stat().st_mtime > SECONDS_FOR_A_WRITE:
+                    left.unlink()
 
 
 def _read(path: Path) -> Checkpoint:

@@ -22,6 +22,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.facts import Facts
 from maxmargin.growing import check_wider_X, grow_model
 from maxmargin.guard import keeps_state_on_error
+from maxmargin.handover import packed, unpacked
 from maxmargin.keepers import ON_FULL, Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
@@ -436,7 +437,10 @@ class OnlineClassifier(Streamable, ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_one_row"}
+        return packed({name: value for name, value in state.items() if name != "_one_row"})
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(unpacked(state))
 
     def _is_fitted(self) -> bool:
         return "_model" in self.__dict__

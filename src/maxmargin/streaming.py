@@ -46,7 +46,7 @@ def fit_stream(
     stand, guessed = None if file is None else file.read(), True
     if stand is None:
         survey = source.glance()
-        if classes is None and np.size(survey.classes) < 2:  # rows may be sorted by label
+        if classes is None and np.size(survey.classes) < 2:  # they may be sorted by label
             survey = source.survey()
         stand = _beginning(clf, source, survey, classes, file)
     else:
@@ -71,6 +71,8 @@ def _beginning(
     clf: Any, source: streams.Source, survey: streams.Survey, classes: Any, file: Any
 ) -> Checkpoint:
     """Nothing is learnt yet."""
+    if survey.classes is None:
+        raise ValueError(f"{source.name} has no labels.")
     learner = copy.deepcopy(clf) if getattr(clf, "warm_start", False) else clone(clf)
     if hasattr(learner, "classes_"):
         classes = learner.classes_
@@ -145,6 +147,7 @@ class Run:
             done = block.done
 
     def _learn(self, block: streams.Block) -> None:
+        assert block.y is not None
         learner, classes = self.stand.learner, self.stand.classes
         fitted = hasattr(learner, "classes_")
         wider = fitted and block.X.shape[1] > learner.n_features_in_
@@ -232,6 +235,7 @@ def measure(learner: Any, source: streams.Source) -> float:
     """The certified share of the best margin on all rows, which takes one more look at them."""
     lowest: Any = np.inf
     for block in source.blocks():
+        assert block.y is not None
         rows = learner._model.rows(block.X)
         numbers = examples.class_numbers(block.y, learner.classes_)
         lowest = np.minimum(lowest, learner._model.margins(rows, learner._targets(numbers)))
@@ -256,8 +260,6 @@ def _check_passes(clf: Any, source: streams.Source, passes: int) -> None:
 
 
 def _check_classes(classes: Any, source: streams.Source) -> None:
-    if classes is None:
-        raise ValueError(f"{source.name} has no labels.")
     if classes.size == 0:
         raise streams.StreamError(f"{source.name}: there are no rows.")
     if classes.size == 1:

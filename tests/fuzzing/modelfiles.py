@@ -208,7 +208,8 @@ def _outcome(path: Path, is_the_same: bool) -> str:
 def _use(clf: Any) -> None:
     """A learner that was loaded does its work, or says why it does not."""
     rows = X[:5, : getattr(clf, "n_features_in_", 3)]
-    labels = getattr(clf, "classes_", two)[[0, 1, 0, 1, 1]]
+    classes = getattr(clf, "classes_", two)
+    labels = classes[np.array([0, 1, 0, 1, 1]) % classes.size]
     for use in (
         lambda: clf.predict(rows),
         lambda: clf.partial_fit(rows, labels, classes=np.unique(labels)),

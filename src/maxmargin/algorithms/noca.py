@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin import examples
 from maxmargin.facts import Facts
 from maxmargin.guard import keeps_state_on_error
+from maxmargin.handover import packed, unpacked
 from maxmargin.progress import bar
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
 from maxmargin.streamable import Streamable
@@ -314,6 +315,12 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
     def _fitted(self) -> Mixture:
         check_is_fitted(self, "_mixture")
         return self._mixture
+
+    def __getstate__(self) -> Any:
+        return packed(super().__getstate__())
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(unpacked(state))
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_mixture" in vars(self)

@@ -21,6 +21,7 @@ from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.fit import fit
 from maxmargin.cli.info import info
 from maxmargin.cli.predict import predict
+from maxmargin.cli.reproduce import reproduce
 
 app = typer.Typer(
     help="Online large-margin classification, with a certificate for every fit.",
@@ -50,7 +51,7 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, info):
+for command in (fit, predict, evaluate, info, reproduce):
     app.command()(command)
 
 

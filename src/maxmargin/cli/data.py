@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli.errors import misuse
+from maxmargin.cli.errors import in_words, misuse
+
+
+class Kind(str, Enum):
+    svmlight = "svmlight"
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+    numpy = "numpy"
+
+
+class Words(str, Enum):
+    onehot = "one-hot"
+    hash = "hash"
+
+
+# They are not read from front to back.
+NOT_IN_PIPES = (Kind.parquet, Kind.arrow, Kind.numpy)
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A file, or - for standard input.")]
 Format = Annotated[
-    str | None,
-    typer.Option(help="svmlight, csv, parquet, arrow or numpy; else as the file itself says."),
+    Kind | None,
+    typer.Option(help="By default as the file says; - is svmlight, for models of tables CSV."),
 ]
 Label = Annotated[
-    str | None, typer.Option(help="Name or position of the column with the labels (tables).")
+    str | None,
+    typer.Option(help="Column with the labels, by name or position; of .npy, the file with them."),
+]
+Header = Annotated[
+    bool, typer.Option("--header/--no-header", help="Does CSV begin with names of columns?")
 ]
 Categorical = Annotated[
-    str | None, typer.Option(help="Columns of words: one-hot, or hash (tables).")
+    Words | None, typer.Option(help="How words in tables become numbers; by default one-hot.")
 ]
-Features = Annotated[int | None, typer.Option(help="Number of columns, if it is known (svmlight).")]
+Features = Annotated[
+    int | None, typer.Option(min=1, help="Number of columns, if it is known (svmlight).")
+]
 ZeroBased = Annotated[
     bool | None,
     typer.Option("--zero-based/--one-based", help="Number of the first column (svmlight)."),
@@ -32,39 +61,89 @@ SkipErrors = Annotated[
 def open_source(
     data: str,
     *,
-    format: str | None = None,
-    label: str | None = None,
-    categorical: str | None = None,
-    n_features: int | None = None,
-    zero_based: bool | None = None,
-    skip_errors: bool = False,
-    schema: dict[str, Any] | None = None,
+    format: Kind | None,
+    label: str | None,
+    header: bool,
+    categorical: Words | None,
+    n_features: int | None,
+    zero_based: bool | None,
+    skip_errors: bool,
 ) -> Any:
     """The source that the options describe."""
     from maxmargin import streams
 
     options: dict[str, Any] = {
-        "label": int(label) if label and label.lstrip("-").isdigit() else label,
-        "categorical": categorical,
+        "header": None if header else False,
+        "categorical": categorical and categorical.value,
         "n_features": n_features,
         "zero_based": zero_based,
         "on_error": "skip" if skip_errors else None,
     }
+    if label is not None and label.endswith(".npy"):
+        options["y"] = label
+    elif label is not None:
+        options["label"] = int(label) if label.lstrip("-").isdigit() else label
     given = {name: value for name, value in options.items() if value is not None}
+    file = _file(data, format)
     try:
-        return streams.open(data, format=format, schema=schema, **given)
+        return streams.open(file, format=format and format.value, **given)
     except streams.StreamError:
         raise
     except ValueError as error:
-        misuse(str(error))
+        misuse(in_words(error))
 
 
-def open_alike(data: str, learner: Any, format: str | None, skip_errors: bool) -> Any:
+def open_alike(
+    data: str, learner: Any, *, format: Kind | None, skip_errors: bool, labelled: bool
+) -> Any:
     """Rows as ``learner`` knows them, from another file."""
-    schema = dict(getattr(learner, "schema_", None) or {"format": "svmlight"})
+    from maxmargin import streams
+
+    schema = dict(getattr(learner, "schema_", None) or {"format": "numpy"})
     if schema["format"] == "svmlight":
         schema["least_width"] = learner.n_features_in_
-    return open_source(data, format=format, skip_errors=skip_errors, schema=schema)
+    if schema["format"] == "table" and not labelled:
+        schema["needs_label"] = False
+    file, kind = _file(data, format), format and format.value
+    skipping: dict[str, Any] = {"on_error": "skip"} if skip_errors else {}
+    try:
+        return streams.open(file, format=kind, schema=schema, **skipping)
+    except streams.StreamError:
+        raise
+    except ValueError:
+        if schema["format"] == "table":
+            message = "the model was learnt from a table, whose columns have names; this is none."
+            raise streams.StreamError(f"{data}: {message}") from None
+    # Columns without names are the same in files of all kinds.
+    return streams.open(file, format=kind, **skipping)
+
+
+def _file(data: str, format: Kind | None) -> Any:
+    """A path; or a pipe, which can be opened only once."""
+    if data == "-":
+        name, descriptor = "<stdin>", sys.stdin.fileno()
+    elif stat.S_ISFIFO(os.stat(data).st_mode):
+        name, descriptor = data, os.open(data, os.O_RDONLY)
+    else:
+        return data
+    if format in NOT_IN_PIPES:
+        misuse(f"{format.value} cannot be read from a pipe: write it to a file.")
+    # Without a buffer: its lock, held by a thread that waits for more, would crash the exit.
+    pipe = io.FileIO(descriptor, closefd=False)
+    pipe.name = name  # type: ignore[misc]
+    return pipe
+
+
+def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:
+    """The blocks of a source, with a bar on a terminal."""
+    from maxmargin.progress import bar
+
+    total, done = source.total, 0
+    with bar(title, total and total / 1e6, "MB", enabled=enabled) as advance:
+        for block in source.blocks():
+            yield block
+            advance((block.done - done) / 1e6, note=f"{block.end.row:,} rows")
+            done = block.done
 
 
 def classes_of(text: str | None) -> list[Any] | None:
@@ -72,11 +151,9 @@ def classes_of(text: str | None) -> list[Any] | None:
     if text is None:
         return None
     words = [word.strip() for word in text.split(",")]
-    try:
-        return [int(word) for word in words]
-    except ValueError:
-        pass
-    try:
-        return [float(word) for word in words]
-    except ValueError:
-        return list(words)
+    for number in (int, float):
+        try:
+            return [number(word) for word in words]
+        except ValueError:
+            pass
+    return list(words)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -19,23 +21,59 @@ MISSING = "maxmargin: this command needs {module}: pip install 'maxmargin[{extra
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 # With this set, mistakes show where in the code they were found.
 DEBUG = "MAXMARGIN_DEBUG"
+# What options of the command are called in messages of the library.
+KEYWORD = re.compile(r"\b(label|classes|categorical|n_features|zero_based|passes)=\"?([\w.-]*)\"?")
+REFUSED = re.compile(r"'(\w+)' is not an option")
+OTHERWISE_CALLED = {"on_error": "skip_errors", "y": "label", "header": "no_header"}
 
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
     """No traceback for what is not a bug: trouble with files and input, and Ctrl-C."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: complain(str(message))
+            yield
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain again at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _give_up_output()
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, MemoryError) as error:
         if os.environ.get(DEBUG):
             raise
-        fail(f"maxmargin: {error or type(error).__name__}")
+        _give_up_output()
+        complain(in_words(error))
+        raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
+        _give_up_output()
         fail("interrupted", code=INTERRUPTED)
+
+
+def _give_up_output() -> None:
+    """What cannot be written any more: Python would try again in the end, and complain."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def in_words(error: Exception) -> str:
+    """What has happened, in the words of the command."""
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror}"
+    text = REFUSED.sub(lambda match: f"{_option(match[1])} is not an option", str(error))
+    text = KEYWORD.sub(lambda match: f"{_option(match[1])} {match[2]}".rstrip(), text)
+    return text or type(error).__name__
+
+
+def _option(keyword: str) -> str:
+    return "--" + OTHERWISE_CALLED.get(keyword, keyword).replace("_", "-")
+
+
+def complain(message: str) -> None:
+    typer.echo(f"maxmargin: {message}", err=True)
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
@@ -47,12 +85,13 @@ def misuse(message: str) -> NoReturn:
     fail(f"maxmargin: {message}", code=MISUSED)
 
 
-def nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what may have been meant."""
-    by_lower = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+    known = list(known)
+    begun = [each for each in known if each.startswith(name.lower())]
+    close = begun or get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     if close:
-        return f"did you mean {' or '.join(by_lower[each] for each in close)}?"
+        return f"did you mean {' or '.join(close[:3])}?"
     return f"there are {', '.join(known)}."
 
 
@@ -64,12 +103,26 @@ def require(module: str, *, extra: str) -> None:
         fail(MISSING.format(module=module, extra=extra))
 
 
-def check_writable(path: Path) -> None:
-    """Fail now rather than after the work; an old file stays as it is."""
+def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
+    """Fail now rather than after the work; an old file stays as it is.
+
+    ``unlike`` are the other files of the command, which must not be overwritten.
+    """
+    if str(path) == "-":
+        misuse("only rows go through pipes: say the name of a file to write, not -.")
+    for other in unlike:
+        if other is not None and _same(path, Path(other)):
+            misuse(f"{path} is read or written as something else: it would be overwritten.")
     existed = path.exists()
+    if existed and not path.is_file():
+        fail(f"maxmargin: cannot write {path}: it is not a file")
     try:
         path.open("ab").close()
     except OSError as error:
         fail(f"maxmargin: cannot write {path}: {error.strerror}")
     if not existed:
         path.unlink()
+
+
+def _same(path: Path, other: Path) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)

@@ -11,22 +11,35 @@ import typer
 
 from maxmargin.cli import data as reading
 from maxmargin.cli import learners
-from maxmargin.cli.errors import check_writable, one_line_errors, require
-from maxmargin.cli.fit import Classes, Json, Settings
-from maxmargin.cli.output import show
+from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
+from maxmargin.cli.fit import Classes, Json
+from maxmargin.cli.output import duration, percent, print_json, print_table
+
+# Looks at the counts on the way along a file, and the most rows that "recently" means.
+LOOKS, RECENT = 200, 1000
+Algorithms = Annotated[
+    list[str],
+    typer.Option(
+        "--algorithm",
+        "-a",
+        help="The learner; several can be compared.",
+        autocompletion=learners.complete,
+    ),
+]
+Settings = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="A parameter, of all learners that have it; norma.rate=0.1 is for one of them.",
+    ),
+]
 
 
 def evaluate(
     data: reading.Data,
-    algorithm: Annotated[
-        list[str],
-        typer.Option(
-            "--algorithm",
-            "-a",
-            help="The learner; several can be compared.",
-            autocompletion=learners.complete,
-        ),
-    ] = ["amira"],  # noqa: B006
+    algorithm: Algorithms = ["amira"],  # noqa: B006
     settings: Settings = [],  # noqa: B006
     plot: Annotated[
         Path | None, typer.Option(help="File to draw mistakes and accuracy into (png, svg, pdf).")
@@ -35,6 +48,7 @@ def evaluate(
     classes: Classes = None,
     format: reading.Format = None,
     label: reading.Label = None,
+    header: reading.Header = True,
     categorical: reading.Categorical = None,
     n_features: reading.Features = None,
     zero_based: reading.ZeroBased = None,
@@ -43,60 +57,118 @@ def evaluate(
 ) -> None:
     """Let learners predict each row of DATA before they learn from it."""
     with one_line_errors():
-        contestants = [learners.make(name, settings) for name in algorithm]
+        contestants = learners.make_all(algorithm, settings)
         if plot is not None:
-            require("matplotlib", extra="plots")
-            check_writable(plot)
+            check_plot(plot, data)
         source = reading.open_source(
             data,
             format=format,
             label=label,
+            header=header,
             categorical=categorical,
             n_features=n_features,
             zero_based=zero_based,
             skip_errors=skip_errors,
         )
-        survey = source.survey()
+        known = reading.classes_of(classes) or known_classes(source)
+        step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
         from maxmargin.evaluate import progressive
 
-        known = reading.classes_of(classes) or survey.classes
         began = time.perf_counter()
-        results = progressive(contestants, shown(source), classes=known, delay=delay)
-        seconds = time.perf_counter() - began
-        for learner, result in zip(contestants, results, strict=True):
-            show(report(learner, result, seconds), as_json)
+        results = progressive(contestants, shown(source), step=step, classes=known, delay=delay)
+        report = summary(results, source, time.perf_counter() - began)
         if plot is not None:
-            draw(results, plot)
+            draw(results, plot, report["recent"])
+            report["plot"] = str(plot)
+        if as_json:
+            print_json(report)
+        else:
+            show(report)
+
+
+def check_plot(path: Path, data: str) -> None:
+    """Can a picture be drawn into this file?"""
+    require("matplotlib", extra="plots")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix.lower().lstrip(".") not in kinds:
+        misuse(f"--plot {path}: the name must end with one of .{', .'.join(kinds)}.")
+    check_writable(path, unlike=(data,))
+
+
+def known_classes(source: Any) -> Any:
+    """All labels of a file; of a pipe those in its first block."""
+    classes = source.survey().classes
+    if classes is None:
+        raise ValueError(f"{source.name} has no labels.")
+    if classes.size == 0:
+        raise ValueError(f"{source.name}: there are no rows.")
+    if classes.size == 1:
+        where = "" if source.repeatable else " in its first block; say --classes"
+        raise ValueError(f"{source.name} has only one class, {classes.tolist()}{where}.")
+    return classes
 
 
 def shown(source: Any) -> Iterator[tuple[Any, Any]]:
-    """The blocks of a source, with a bar."""
-    from maxmargin.progress import bar
+    """Rows and labels, with a bar."""
+    width = None
+    for block in reading.with_bar(source, "evaluate"):
+        width = width or block.X.shape[1]
+        if block.X.shape[1] != width:
+            raise ValueError(
+                f"{source.name}, before row {block.end.row:,}: rows have become wider; "
+                "say the number of columns with --n-features."
+            )
+        yield block.X, block.y
 
-    total, done = source.total, 0
-    with bar("evaluate", total and total / 1e6, "MB") as advance:
-        for block in source.blocks():
-            yield block.X, block.y
-            advance((block.done - done) / 1e6, note=f"{block.end.row:,} rows")
-            done = block.done
 
-
-def report(learner: Any, result: Any, seconds: float) -> dict[str, Any]:
+def summary(results: list[Any], source: Any, seconds: float) -> dict[str, Any]:
+    """What each learner made of the rows."""
+    rows = int(results[0].wrong.size)
+    recent = max(1, min(RECENT, rows // 10))
     return {
-        "algorithm": result.name,
-        "rows": int(result.wrong.size),
-        "mistakes": int(result.wrong.sum()),
-        "accuracy": result.accuracy,
-        "recent": float(result.recent_accuracy()[-1]) if result.wrong.size else None,
-        "updates": int(result.updates[-1]) if result.updates.size else None,
+        "data": source.name,
+        "rows": rows,
+        "recent": recent,
+        "skipped": source.skipped,
         "seconds": round(seconds, 3),
+        "learners": [
+            {
+                "algorithm": result.name,
+                "mistakes": int(result.wrong.sum()),
+                "accuracy": result.accuracy,
+                "recent_accuracy": float(result.recent_accuracy(recent)[-1]),
+                "updates": int(result.updates[-1]),
+            }
+            for result in results
+        ],
     }
 
 
-def draw(results: list[Any], path: Path) -> None:
+def show(report: dict[str, Any]) -> None:
+    """The report for people."""
+    title = f"{report['data']}, {report['rows']:,} rows in {duration(report['seconds'])}"
+    if report["skipped"]:
+        title += f", {report['skipped']:,} that could not be read"
+    rows = [
+        (
+            each["algorithm"],
+            f"{each['mistakes']:,}",
+            percent(each["accuracy"]),
+            percent(each["recent_accuracy"]),
+            f"{each['updates']:,}",
+        )
+        for each in report["learners"]
+    ]
+    heads = ("learner", "mistakes", "right", f"of the last {report['recent']:,}", "updates")
+    print_table(title, heads, rows)
+
+
+def draw(results: list[Any], path: Path, window: int) -> None:
     """Mistakes and recent accuracy of all learners."""
     axes = None
     for result in results:
-        axes = result.plot(axes)
+        axes = result.plot(axes, window=window)
     assert axes is not None
     axes[0].figure.savefig(path)

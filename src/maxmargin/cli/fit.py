@@ -10,8 +10,8 @@ import typer
 
 from maxmargin.cli import data as reading
 from maxmargin.cli import learners
-from maxmargin.cli.errors import check_writable, one_line_errors
-from maxmargin.cli.output import show
+from maxmargin.cli.errors import INTERRUPTED, check_writable, fail, misuse, one_line_errors
+from maxmargin.cli.output import count, duration, listed, percent, print_json, print_report, size
 from maxmargin.cli.predict import score
 
 Algorithm = Annotated[
@@ -22,7 +22,7 @@ Settings = Annotated[
     list[str],
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="A parameter of the learner."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Classes = Annotated[
     str | None,
     typer.Option(help="All labels, with commas; of a pipe, else those in its first block."),
@@ -45,6 +45,7 @@ def fit(
     classes: Classes = None,
     format: reading.Format = None,
     label: reading.Label = None,
+    header: reading.Header = True,
     categorical: reading.Categorical = None,
     n_features: reading.Features = None,
     zero_based: reading.ZeroBased = None,
@@ -55,25 +56,36 @@ def fit(
     with one_line_errors():
         learner = learners.make(algorithm, settings)
         if model is not None:
-            check_writable(model)
+            check_writable(model, unlike=(data, test, checkpoint))
+        if checkpoint is not None:
+            check_writable(checkpoint, unlike=(data, test))
         source = reading.open_source(
             data,
             format=format,
             label=label,
+            header=header,
             categorical=categorical,
             n_features=n_features,
             zero_based=zero_based,
             skip_errors=skip_errors,
         )
+        if passes > 1 and not source.repeatable:
+            misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
+        count_rows(source)
         began = time.perf_counter()
-        learner.fit_stream(
-            source,
-            passes=passes,
-            classes=reading.classes_of(classes),
-            checkpoint=checkpoint,
-            every=every,
-            progress=True,
-        )
+        try:
+            learner.fit_stream(
+                source,
+                passes=passes,
+                classes=reading.classes_of(classes),
+                checkpoint=checkpoint,
+                every=every,
+                progress=True,
+            )
+        except KeyboardInterrupt:
+            if checkpoint is None:
+                raise
+            fail(f"interrupted; the same command goes on from {checkpoint}", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
             from maxmargin.persistence import save
@@ -81,8 +93,28 @@ def fit(
             save(learner, model)
             report["model"] = str(model)
         if test is not None:
-            report["test"] = score(learner, reading.open_alike(test, learner, None, skip_errors))
-        show(report, as_json)
+            rows = reading.open_alike(
+                test, learner, format=None, skip_errors=skip_errors, labelled=True
+            )
+            report["test"] = score(learner, rows)
+        if as_json:
+            print_json(report)
+        else:
+            show(report)
+
+
+def count_rows(source: Any) -> None:
+    """Let a source keep count: ``rows`` that it has, and ``rows_read``, over and over perhaps."""
+    blocks = source.blocks
+    source.rows = source.rows_read = 0
+
+    def counted(*start: Any) -> Any:
+        for block in blocks(*start):
+            source.rows = max(source.rows, block.end.row)
+            source.rows_read += block.X.shape[0]
+            yield block
+
+    source.blocks = counted
 
 
 def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
@@ -90,15 +122,48 @@ def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
     report: dict[str, Any] = {
         "algorithm": type(learner).__name__,
         "data": source.name,
+        "rows": source.rows,
+        "skipped": source.skipped,
         "features": int(learner.n_features_in_),
         "classes": learner.classes_.tolist(),
         "passes": int(learner.n_iter_),
-        "updates": getattr(learner, "n_updates_", None),
+        "converged": bool(getattr(learner, "converged_", False)),
         "mistakes": int(learner.n_mistakes_),
-        "skipped": source.skipped,
+        "updates": getattr(learner, "n_updates_", None),
         "seconds": round(seconds, 3),
+        "rows_per_second": round(source.rows_read / seconds),
     }
     certificate = getattr(learner, "certificate_", None)
     if certificate is not None and certificate.margin == certificate.margin:
         report["margin"], report["certified"] = certificate.margin, certificate.ratio
     return report
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report for people."""
+    rows, passes, rate = report["rows"], report["passes"], report["rows_per_second"]
+    lines: dict[str, str | None] = {
+        "rows": f"{rows:,} in {duration(report['seconds'])}, {rate:,} rows/s",
+        "skipped": report["skipped"] and f"{report['skipped']:,} that could not be read",
+        "features": count(report["features"]),
+        "classes": listed(report["classes"]),
+        "passes": f"{passes:,}" + (", nothing is left to learn" if report["converged"] else ""),
+        "mistakes": f"{report['mistakes']:,}",
+        "updates": count(report["updates"]),
+    }
+    if rows:
+        lines["mistakes"] = with_share(report["mistakes"], rows * passes)
+    if "margin" in report:
+        sure = f", at least {percent(report['certified'])} of the best"
+        lines["margin"] = f"{report['margin']:.6g}" + (sure if report["certified"] > 0 else "")
+    if "test" in report:
+        test = report["test"]
+        lines["test"] = f"{percent(test['accuracy'])} of {test['rows']:,} rows right"
+    model = report.get("model")
+    lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"
+    hint = f"maxmargin predict {model} DATA" if model else "To keep the model, add --model FILE."
+    print_report(f"{report['algorithm']}, learnt from {report['data']}", lines, hint)
+
+
+def with_share(part: int, whole: int) -> str:
+    return f"{part:,} ({percent(part / whole)})"

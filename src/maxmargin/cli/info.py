@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import maxmargin
 from maxmargin.cli.errors import one_line_errors
 from maxmargin.cli.fit import Json
-from maxmargin.cli.output import show
+from maxmargin.cli.output import count, listed, percent, print_json, print_report, size
 from maxmargin.cli.predict import Model
 
 
@@ -13,4 +16,39 @@ def info(model: Model, as_json: Json = False) -> None:
     with one_line_errors():
         from maxmargin.persistence import describe
 
-        show(describe(model), as_json)
+        words = describe(model)
+        if as_json:
+            print_json({"file": str(model), **words})
+        else:
+            show(str(model), words)
+
+
+def show(path: str, words: dict[str, Any]) -> None:
+    """The description for people."""
+    title = f"{words['estimator']}, a {words['kind']}"
+    if "classes" not in words:
+        title += " that has not learnt yet"
+    lines = {
+        "features": count(words.get("n_features")),
+        "classes": listed(words.get("classes", [])),
+        "mistakes": count(words.get("mistakes")),
+        "updates": count(words.get("updates")),
+        "components": count(words.get("components")),
+        "rows kept": count(words.get("supports")),
+        "parameters": unusual(words["estimator"], words["parameters"]) or "all as by default",
+        "file": f"{path}, {size(words['bytes'])}, by maxmargin {words['library']}",
+    }
+    if certificate := words.get("certificate"):
+        sure = f", at least {percent(certificate['ratio'])} of the best"
+        lines["margin"] = f"{certificate['margin']:.6g}{sure if certificate['ratio'] > 0 else ''}"
+    print_report(title, lines)
+
+
+def unusual(name: str, parameters: dict[str, Any]) -> str:
+    """The parameters that are not as by default."""
+    usual = getattr(maxmargin, name)().get_params()
+    return ", ".join(
+        f"{each}={str(value).lower() if value is None or isinstance(value, bool) else value}"
+        for each, value in parameters.items()
+        if value != usual[each]
+    )

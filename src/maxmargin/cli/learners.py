@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import maxmargin
 from maxmargin.cli.errors import misuse, nearest
 
+WORDS = {"true": True, "false": False, "none": None}
 
-def names() -> list[str]:
-    """Of all learners, as people type them."""
-    from maxmargin import overview
 
-    return [cls.__name__.lower() for cls in overview.learners()]
+def names() -> dict[str, str]:
+    """Of all learners: as people type them, and as classes are called. Nothing is imported."""
+    homes = maxmargin._HOMES.items()
+    return {name.lower(): name for name, home in sorted(homes) if home.startswith("algorithms.")}
 
 
 def complete(incomplete: str) -> list[str]:
@@ -20,27 +21,60 @@ def complete(incomplete: str) -> list[str]:
     return [name for name in names() if name.startswith(incomplete.lower())]
 
 
-def make(name: str, settings: list[str]) -> Any:
-    """The learner called ``name``, with parameters given as ``name=value``."""
-    from maxmargin import overview
-
-    by_name = {cls.__name__.lower(): cls for cls in overview.learners()}
-    wanted = name.lower().replace("-", "").replace("_", "")
-    if wanted not in by_name:
-        misuse(f"there is no algorithm {name!r}: {nearest(wanted, list(by_name))}")
-    return parametrised(by_name[wanted], settings)
+def make(algorithm: str, settings: list[str]) -> Any:
+    """The learner called ``algorithm``, with these settings."""
+    return make_all([algorithm], settings)[0]
 
 
-def parametrised(cls: Any, settings: list[str]) -> Any:
-    known, parameters = list(cls().get_params()), {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            misuse(f"--set takes name=value, got {setting!r}")
-        if key not in known:
-            misuse(f"{cls.__name__} has no parameter {key!r}: {nearest(key, known)}")
-        parameters[key] = value_of(text)
-    learner = cls(**parameters)
+def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
+    """Learners by their names.
+
+    A setting ``name=value`` is for all that have such a parameter, ``algorithm.name=value`` for
+    that one.
+    """
+    chosen = [_checked_name(name) for name in algorithms]
+    parsed = [_parsed(setting, chosen) for setting in settings]
+    classes = {name: getattr(maxmargin, names()[name]) for name in chosen}
+    known = {name: list(cls().get_params()) for name, cls in classes.items()}
+    for owner, parameter, _ in parsed:
+        owners = [owner] if owner else chosen
+        if not any(parameter in known[each] for each in owners):
+            everything = sorted({each for one in owners for each in known[one]})
+            who = " and ".join(dict.fromkeys(classes[each].__name__ for each in owners))
+            verb = "has" if len(set(owners)) == 1 else "have"
+            misuse(f"{who} {verb} no parameter {parameter!r}: {nearest(parameter, everything)}")
+    learners = []
+    for name in chosen:
+        given = {
+            parameter: value
+            for owner, parameter, value in parsed
+            if owner in ("", name) and parameter in known[name]
+        }
+        learners.append(_validated(classes[name](**given)))
+    return learners
+
+
+def _checked_name(name: str) -> str:
+    plain = name.lower().replace("-", "").replace("_", "")
+    if plain not in names():
+        misuse(f"there is no algorithm {name!r}: {nearest(plain, names())}")
+    return plain
+
+
+def _parsed(setting: str, chosen: list[str]) -> tuple[str, str, Any]:
+    """Whose parameter it is ("" for all), its name and its value."""
+    key, equals, text = setting.partition("=")
+    if not (key and equals):
+        misuse(f"--set takes name=value, got {setting!r}.")
+    owner, dot, parameter = key.strip().rpartition(".")
+    if dot and (owner := _checked_name(owner)) not in chosen:
+        misuse(f"--set {setting}: {owner} is not among the algorithms {', '.join(chosen)}.")
+    if parameter == "max_iter":
+        misuse("a stream is read as often as --passes says: max_iter has no effect.")
+    return owner, parameter, value_of(text.strip())
+
+
+def _validated(learner: Any) -> Any:
     try:
         learner._validate_params()
     except ValueError as error:
@@ -50,7 +84,11 @@ def parametrised(cls: Any, settings: list[str]) -> Any:
 
 def value_of(text: str) -> Any:
     """A number, true, false, none, or else a word."""
-    try:
-        return json.loads(text.lower().replace("none", "null"))
-    except ValueError:
-        return text
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            pass
+    return text

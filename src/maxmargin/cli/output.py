@@ -4,41 +4,88 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import typer
 
-
-def show(report: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(_finite(report), ensure_ascii=False))
-        return
-    for name, value in report.items():
-        if value is None:
-            continue
-        if isinstance(value, dict):
-            inner = ", ".join(f"{key} {_readable(each)}" for key, each in value.items())
-            typer.echo(f"{name:>12}  {inner}")
-        else:
-            typer.echo(f"{name:>12}  {_readable(value)}")
+MOST_CLASSES = 10  # in a line
 
 
-def _readable(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list):
-        shown = ", ".join(str(each) for each in value[:10])
-        return f"{shown}, ... ({len(value)} in all)" if len(value) > 10 else shown
-    return str(value)
+def print_json(report: Mapping[str, Any]) -> None:
+    """One object on one line."""
+    typer.echo(json.dumps(_finite(report), ensure_ascii=False))
+
+
+def print_report(title: str, lines: Mapping[str, str | None], hint: str = "") -> None:
+    """A title and lines with a name each; what is None is left out, and a pipe gets no hint."""
+    shown = {name: text for name, text in lines.items() if text}
+    width = max(map(len, shown), default=0)
+    typer.echo(_styled(title, bold=True))
+    for name, text in shown.items():
+        typer.echo(f"  {_styled(name.ljust(width), dim=True)}  {text}")
+    if hint and sys.stdout.isatty():
+        typer.echo(_styled(hint, dim=True))
+
+
+def print_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """A title and columns, the first to the left and the others to the right."""
+    cells = [tuple(heads), *map(tuple, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    typer.echo(_styled(title, bold=True))
+    for number, row in enumerate(cells):
+        first, *others = (
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        typer.echo(_styled("   ".join([f"  {first}", *others]), dim=number == 0))
+
+
+def count(number: int | None) -> str | None:
+    return None if number is None else f"{number:,}"
+
+
+def percent(share: float | None) -> str:
+    """With two decimals; 0 and 100 only if it is exactly that."""
+    if share is None or share != share:
+        return "-"
+    rounded = round(100 * share, 2)
+    if share not in (0.0, 1.0):
+        rounded = min(max(rounded, 0.01), 99.99)
+    return f"{rounded:.2f} %"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
+
+
+def size(number: int) -> str:
+    amount, unit = float(number), "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if amount >= 1000:
+            amount, unit = amount / 1000, larger
+    return f"{amount:.3g} {unit}"
+
+
+def listed(values: list[Any]) -> str:
+    shown = ", ".join(map(str, values[:MOST_CLASSES]))
+    return f"{shown}, ... ({len(values):,} in all)" if len(values) > MOST_CLASSES else shown
+
+
+def _styled(text: str, **style: bool) -> str:
+    """For a terminal; `typer.echo` takes the style away in a pipe."""
+    return text if os.environ.get("NO_COLOR") else typer.style(text, **style)
 
 
 def _finite(value: Any) -> Any:
     """JSON has no numbers that are none, and none that are infinite."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):
         return [_finite(each) for each in value]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,43 +30,69 @@ def predict(
         from maxmargin.persistence import load
 
         learner = load(model)
-        source = reading.open_alike(data, learner, format, skip_errors)
-        for block in source.blocks():
+        source = reading.open_alike(
+            data, learner, format=format, skip_errors=skip_errors, labelled=False
+        )
+        to_terminal = sys.stdout.isatty()
+        for block in reading.with_bar(source, "predict", enabled=not to_terminal):
             X = known_columns(block.X, learner, source.name)
-            labels, outputs = learner.predict(X), None
+            labels = learner.predict(X).tolist()
+            outputs = None
             if scores:
-                outputs = learner.decision_function(X)
-                outputs = outputs.reshape(len(labels), -1)
-            sys.stdout.writelines(lines(labels.tolist(), outputs, as_json))
+                outputs = learner.decision_function(X).reshape(len(labels), -1).tolist()
+            sys.stdout.write(text_of(labels, outputs, as_json))
         sys.stdout.flush()
 
 
-def lines(labels: list[Any], outputs: Any, as_json: bool) -> Iterator[str]:
-    for i, label in enumerate(labels):
-        numbers = [] if outputs is None else outputs[i].tolist()
-        if as_json:
-            row = {"label": label} if outputs is None else {"label": label, "scores": numbers}
-            yield json.dumps(row, ensure_ascii=False) + "\n"
-        else:
-            yield "\t".join([str(label), *map(repr, numbers)]) + "\n"
+def text_of(labels: list[Any], outputs: list[list[float]] | None, as_json: bool) -> str:
+    """The lines for a block of rows; what is the same in many lines is formatted once."""
+    words = {
+        label: json.dumps(label, ensure_ascii=False) if as_json else str(label)
+        for label in set(labels)
+    }
+    pattern = '{{"label": {}, "scores": [{}]}}\n' if as_json else "{}\t{}\n"
+    if outputs is None:
+        lines = {
+            label: f'{{"label": {word}}}\n' if as_json else f"{word}\n"
+            for label, word in words.items()
+        }
+        return "".join([lines[label] for label in labels])
+    between = ", " if as_json else "\t"
+    return "".join(
+        pattern.format(words[label], between.join(map(repr, numbers)))
+        for label, numbers in zip(labels, outputs, strict=True)
+    )
 
 
 def known_columns(X: Any, learner: Any, name: str) -> Any:
-    """``X`` without columns that the learner has never seen, whose weights are 0."""
+    """``X`` with as many columns as the learner knows, where that makes no difference.
+
+    Sparse rows may lack the last columns, and a linear learner's weights of those that it has never
+    seen are 0.
+    """
     width = learner.n_features_in_
-    if X.shape[1] <= width:
+    if X.shape[1] == width:
         return X
-    if getattr(learner, "kernel", None) != "linear":
-        raise ValueError(f"{name} has {X.shape[1]} columns, the model knows {width}.")
-    return X[:, :width]
+    can_drop = getattr(learner, "kernel", None) == "linear"
+    if not hasattr(X, "indptr") or (X.shape[1] > width and not can_drop):
+        raise ValueError(f"{name} has {X.shape[1]:,} columns, the model knows {width:,}.")
+    X.resize(X.shape[0], width)
+    return X
 
 
 def score(learner: Any, source: Any) -> dict[str, Any]:
     """Rows, mistakes and accuracy on labelled rows."""
     rows = mistakes = 0
-    for block in source.blocks():
+    for block in reading.with_bar(source, "test"):
         if block.y is None:
             raise ValueError(f"{source.name} has no labels.")
         predicted = learner.predict(known_columns(block.X, learner, source.name))
         rows, mistakes = rows + len(predicted), mistakes + int((predicted != block.y).sum())
-    return {"rows": rows, "mistakes": mistakes, "accuracy": 1.0 - mistakes / max(rows, 1)}
+    if not rows:
+        raise ValueError(f"{source.name}: there are no rows.")
+    return {
+        "data": source.name,
+        "rows": rows,
+        "mistakes": mistakes,
+        "accuracy": 1 - mistakes / rows,
+    }

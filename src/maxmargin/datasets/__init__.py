@@ -14,6 +14,7 @@ from maxmargin.datasets.real import (
     load_usps,
     load_votes,
 )
+from maxmargin.datasets.vehicle import load_vehicle
 
 __all__ = [
     "load_adult",
@@ -21,6 +22,7 @@ __all__ = [
     "load_ionosphere",
     "load_mnist",
     "load_usps",
+    "load_vehicle",
     "load_votes",
     "make_drifting",
     "make_r_of_k",

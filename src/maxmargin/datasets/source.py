@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import zlib
@@ -45,30 +46,34 @@ class Source:
     Attributes
     ----------
     files : tuple of str
-        Paths in the user's folder. Each file may be compressed, its name then ends in ``.gz``.
+        Paths in the user's folder. Each file may be compressed; see ``compression``.
     parse : callable
         Turns the contents of the files into X and y.
     n_features : int
-    counts : mapping
-        The number of rows of every class, by which damaged and wrong files are recognised.
+    counts : mapping or int
+        The number of rows of every class, or of all together, by which damaged and wrong files are
+        recognised.
     origin : str
         Who publishes the files.
     openml : OnOpenML or None
         What to download if the files are not there: this data set, or one whose first or last rows
         are this part.
+    compression : {".gz", ".bz2"}
+        What the name of a compressed file ends in.
     """
 
     files: tuple[str, ...]
     parse: Callable[..., Table]
     n_features: int
-    counts: Mapping[Any, int]
+    counts: Mapping[Any, int] | int
     origin: str
     openml: OnOpenML | None
+    compression: str = ".gz"
 
     def load(self, data_home: str | PathLike[str] | None) -> Table:
         named = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
         folder = Path(named).expanduser() if named else None
-        found = {file: find(folder, file) for file in self.files}
+        found = {file: find(folder, file, self.compression) for file in self.files}
         paths = [path for path in found.values() if path]
         if len(paths) < len(found):
             missing = [file for file, path in found.items() if not path]
@@ -94,8 +99,8 @@ class Source:
             ) from error
         with blaming(str(self.openml)):
             X, y = self.openml.convert(bunch)
-            n_rows = sum(self.counts.values())
-            if class_counts(y[:n_rows]) == self.counts:
+            n_rows = self.counts if isinstance(self.counts, int) else sum(self.counts.values())
+            if self._found(y[:n_rows]) == self.counts:
                 X, y = X[:n_rows], y[:n_rows]
             else:
                 X, y = X[-n_rows:], y[-n_rows:]
@@ -103,14 +108,19 @@ class Source:
         return X, y
 
     def _check(self, X: Any, y: Any) -> None:
-        counts = class_counts(y)
-        if counts != self.counts:
-            raise ValueError(f"rows by class are {counts}, not {dict(self.counts)}")
+        found = self._found(y)
+        if found != self.counts:
+            what = "rows" if isinstance(self.counts, int) else "rows by class"
+            raise ValueError(f"{what} are {found}, not {self.counts}")
         if X.shape != (y.size, self.n_features):
             raise ValueError(f"X has shape {X.shape}, not {(y.size, self.n_features)}")
 
+    def _found(self, y: Any) -> dict[Any, int] | int:
+        """What ``y`` has of what ``counts`` says."""
+        return int(y.size) if isinstance(self.counts, int) else class_counts(y)
+
     def _not_found(self, missing: list[str], folder: Path | None) -> str:
-        files = " and ".join(f"{file}[.gz]" for file in missing)
+        files = " and ".join(f"{file}[{self.compression}]" for file in missing)
         where = f" in the folder {folder}" if folder else ": no folder is named"
         return (
             f"{files} not found{where}. Get what is missing from {self.origin}, and name the "
@@ -118,9 +128,9 @@ class Source:
         )
 
 
-def find(folder: Path | None, file: str) -> Path | None:
+def find(folder: Path | None, file: str, compression: str) -> Path | None:
     if folder:
-        for path in (folder / file, folder / f"{file}.gz"):
+        for path in (folder / file, folder / f"{file}{compression}"):
             if path.is_file():
                 return path
     return None
@@ -128,6 +138,11 @@ def find(folder: Path | None, file: str) -> Path | None:
 
 def read(path: Path) -> bytes:
     content = path.read_bytes()
+    if path.suffix == ".bz2":
+        try:
+            return bz2.decompress(content)
+        except OSError as error:  # in Python's words, damage is a failure to read
+            raise ValueError(str(error)) from error
     return gzip.decompress(content) if path.suffix == ".gz" else content
 
 

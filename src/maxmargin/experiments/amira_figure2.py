@@ -79,7 +79,5 @@ EXPERIMENT = Experiment(
     ],
     panels=panels,
     choices=(*CHOICES, "Pegasos makes 20 passes: it never stops by itself."),
-    differences=(
-        "Margins of runs that do not separate the data (Pegasos) are drawn at 0.",
-    ),
+    differences=("Margins of runs that do not separate the data (Pegasos) are drawn at 0.",),
 )

@@ -16,12 +16,13 @@ from maxmargin.experiments.experiment import (
     Scale,
     measured,
 )
-from maxmargin.experiments.figures import BOUND, MARGIN, Panel
+from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import CHOICES, CLOSE, MOST_PASSES, PAPER, measure_learners
+from maxmargin.pages.svg import BOUND, MARGIN
 
 WHERE = "section 4.1, text on Figure 3"
 EPSILONS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-PASSES_OF_PA = 1000
+PASSES_OF_PA = 100
 
 
 def cells(scale: Scale) -> Sequence[Cell]:

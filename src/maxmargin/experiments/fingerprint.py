@@ -58,10 +58,7 @@ def _definitions(module: ModuleType) -> dict[str, ast.stmt]:
             found |= {alias.asname or alias.name: node for alias in node.names}
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = [part.id for one in targets for part in ast.walk(one) if _is_name(part)]
-            found |= dict.fromkeys(names, node)
+            for part in (part for one in targets for part in ast.walk(one)):
+                if isinstance(part, ast.Name):
+                    found[part.id] = node
     return found
-
-
-def _is_name(part: ast.AST) -> bool:
-    return isinstance(part, ast.Name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -136,52 +137,65 @@ def _tables(outcome: Outcome) -> str:
     compared = [line for line in outcome.lines if line.verdict != NOT_COMPARED]
     others = [line for line in outcome.lines if line.verdict == NOT_COMPARED]
     runs = outcome.experiment.runs
-    table = _table(compared, runs) if compared else ""
+    tables = _numbers_and_claims(compared, runs)
     if not others:
-        return table
-    name = f"{len(others)} numbers without a verdict"
+        return tables
+    name = f"{len(others)} without a verdict"
     opened = "" if compared else " open"
-    details = f"<details{opened}><summary>{name}</summary>{_table(others, runs)}</details>"
-    return table + details
+    hidden = _numbers_and_claims(others, runs)
+    return f"{tables}<details{opened}><summary>{name}</summary>{hidden}</details>"
 
 
-def _table(lines: Sequence[Line], runs: int) -> str:
-    groups: dict[str, list[Line]] = {}
-    for line in lines:
-        groups.setdefault(line.row, []).append(line)
-    bodies = "\n".join(_group(row, each, runs) for row, each in groups.items())
+def _numbers_and_claims(lines: Sequence[Line], runs: int) -> str:
+    numbers = [line for line in lines if line.column]
+    claims = [line for line in lines if not line.column]
     headings = ("", "", "paper", "ours", "runs", "verdict", "tolerance, or why there is none")
+    said = ("", "the paper says", "ours", "verdict", "")
+    return _table("numbers", headings, numbers, partial(_number_cells, runs=runs)) + _table(
+        "claims", said, claims, _claim_cells
+    )
+
+
+def _table(
+    kind: str, headings: Sequence[str], lines: Sequence[Line], cells: Callable[[Line], str]
+) -> str:
+    if not lines:
+        return ""
+    groups: dict[str, list[str]] = {}
+    for line in lines:
+        groups.setdefault(line.row, []).append(cells(line))
     head = "".join(f"<th>{heading}</th>" for heading in headings)
-    return f"""<div class="table lines"><table>
+    bodies = "\n".join(_group(row, each) for row, each in groups.items())
+    return f"""<div class="table {kind}"><table>
 <thead><tr>{head}</tr></thead>
 {bodies}
 </table></div>"""
 
 
-def _group(row: str, lines: Sequence[Line], runs: int) -> str:
+def _group(row: str, lines: Sequence[str]) -> str:
     first = f'<th rowspan="{len(lines)}">{escape(row)}</th>'
-    rows = [
-        f"<tr>{first if n == 0 else ''}{_cells(line, runs)}</tr>" for n, line in enumerate(lines)
-    ]
-    return f"<tbody>{''.join(rows)}</tbody>"
+    return f"<tbody><tr>{first}{'</tr><tr>'.join(lines)}</tr></tbody>"
 
 
-def _cells(line: Line, runs: int) -> str:
-    note = f" {escape(line.note)}" if line.note else ""
-    verdict = f'<span class="{CLASSES[line.verdict]}">{line.verdict}</span>'
-    if line.mean is None and line.ours:
-        numbers = (
-            f'<td class="words" colspan="2">{escape(line.paper)}</td>'
-            f'<td class="words" colspan="2">{escape(line.ours)}</td>'
-        )
-    else:
-        numbers = (
-            f"<td>{escape(line.column)}</td><td>{line.paper}</td>"
-            f"<td>{line.ours or '–'}{_spread(line)}</td><td>{_runs(line.runs, runs)}</td>"
-        )
+def _number_cells(line: Line, runs: int) -> str:
+    numbers = (line.paper, f"{line.ours or '–'}{_spread(line)}", _runs(line.runs, runs))
+    cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
+    return f"<td>{escape(line.column)}</td>{cells}{_verdict_cells(line)}"
+
+
+def _claim_cells(line: Line) -> str:
     return (
-        f'{numbers}<td class="verdict">{verdict}</td>'
-        f'<td class="why" title="{escape(line.where)}">{escape(line.why)}.{note}</td>'
+        f'<td class="words">{escape(line.paper)}</td><td class="words">{escape(line.ours)}</td>'
+        f"{_verdict_cells(line)}"
+    )
+
+
+def _verdict_cells(line: Line) -> str:
+    verdict = f'<span class="{CLASSES[line.verdict]}">{line.verdict}</span>'
+    reasons = " ".join(f"{text}." for text in (line.why, line.note.rstrip(".")) if text)
+    return (
+        f'<td class="verdict">{verdict}</td>'
+        f'<td class="why" title="{escape(line.where)}">{escape(reasons)}</td>'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from maxmargin.experiments.experiment import Claim, Experiment, Results
@@ -16,7 +17,9 @@ def fewer_updates(p: str, r: int, rival: str) -> Claim:
         ours = results.values("PUMMA updates in all", p=p, r=r)
         theirs = results.mean(f"{rival} updates in all", p=p, r=r)
         mean = sum(ours) / len(ours)
-        said = f"{mean:,.0f} against {theirs:,.0f} updates ({theirs / mean:.1f} ×), {len(ours)} runs"
+        said = (
+            f"{mean:,.0f} against {theirs:,.0f} updates ({theirs / mean:.1f} ×), {len(ours)} runs"
+        )
         return mean < theirs, said
 
     return Claim(f"p = {p}, bias {BIAS[r]}", f"PUMMA converges faster than {rival}", holds, WHERE)
@@ -44,7 +47,7 @@ def panels(results: Results) -> list[Panel]:
     return [
         Panel(
             f"p = {p}: margin in the original space against updates; the bias in parentheses.",
-            lambda axes, p=p: draw(axes, p),
+            partial(draw, p=p),
             settings,
         )
         for p in NORMS

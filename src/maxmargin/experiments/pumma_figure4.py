@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from maxmargin.experiments.experiment import Claim, Experiment, Results
@@ -35,7 +36,7 @@ def panels(results: Results) -> list[Panel]:
     return [
         Panel(
             f"p = {p}: margin in the original space against time; the bias in parentheses.",
-            lambda axes, p=p: draw(axes, p),
+            partial(draw, p=p),
             settings,
         )
         for p in DRAWN

@@ -88,7 +88,7 @@ def load(name: str, data_home: DataHome) -> tuple[Any, np.ndarray]:
 
 
 def learner(name: str) -> Any:
-    shared = {"soft_margin": LAMBDA, "max_iter": 10**6, "random_state": 0}
+    shared: dict[str, Any] = {"soft_margin": LAMBDA, "max_iter": 10**6, "random_state": 0}
     if name == "ROMMA":
         return ROMMA(delta=DELTA, intercept_scaling="max", **shared)
     if name == "MICRA":
@@ -115,7 +115,9 @@ def compared() -> Iterator[Printed]:
     for data, line in TABLE.items():
         for name, text in zip(LEARNERS, line, strict=True):
             ours = measured("margin", data=data, learner=name)
-            yield Printed(data, f"{name}, 100 × margin", text.split()[1], ours, rule(data, name), where)
+            yield Printed(
+                data, f"{name}, 100 × margin", text.split()[1], ours, rule(data, name), where
+            )
     for data, line in TABLE.items():
         for name, text in zip(LEARNERS, line, strict=True):
             ours = measured("seconds", data=data, learner=name)
@@ -163,8 +165,8 @@ EXPERIMENT = Experiment(
         "The margin is 1/‖w‖ in the extended space, where λ = 1 is added to the diagonal of the "
         "kernel, with a bias that costs nothing: so the printed optimum of ionosphere comes out to "
         "its four digits.",
-        "SVM is LIBSVM without slack on K + I up to 8000 rows; beyond, the Gram matrix is too large, "
-        "and it is PUMMA’s proved upper bound at δ = 0.001, at most 0.1 % too large.",
+        "SVM is LIBSVM without slack on K + I up to 8000 rows; beyond, where that is too "
+        "large, it is PUMMA’s proved upper bound at δ = 0.001, at most 0.1 % too large.",
         "House votes: without the one voter of whom nothing is known, whose row is zero; with that "
         "row the optimum is 16.85 instead of the printed 17.42.",
         "Adult: the first rows of the file a9a of LIBSVM.",

@@ -88,7 +88,7 @@ def best_margin(X: np.ndarray, y: np.ndarray, p: float) -> float:
 
 
 def mean_run(results: Results, name: str, what: str, **where: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Means over the runs of ``what`` and of the margin, pass by pass; ended runs stay as they are."""
+    """Means over the runs of ``what`` and of the margin, pass by pass; ended runs stay put."""
     runs = list(
         zip(
             *(results.values(f"{name} {each}", **where) for each in ("passes", what, "margins")),

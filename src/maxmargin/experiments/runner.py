@@ -135,9 +135,10 @@ def prepare_worker(threads: int) -> None:
 
 
 def measure_one(task: Task) -> Done:
-    began = time.perf_counter()
+    began, began_working = time.perf_counter(), time.process_time()
     try:
         numbers = task.measure(task.place.cell, task.place.tiny, task.data_home)
     except FileNotFoundError as error:
         return Done(None, str(error))
-    return Done(task.place.save(numbers, time.perf_counter() - began), "")
+    seconds, working = time.perf_counter() - began, time.process_time() - began_working
+    return Done(task.place.save(numbers, seconds, working), "")

@@ -34,9 +34,7 @@ CHOICES = (
 )
 
 
-def measure_learners(
-    learners: Mapping[str, Any], seed: int, tiny: bool
-) -> dict[str, float]:
+def measure_learners(learners: Mapping[str, Any], seed: int, tiny: bool) -> dict[str, float]:
     """Share of the best margin and updates of each learner on the data set ``seed``."""
     rows, gap = (200, 0.5) if tiny else (ROWS, GAP)
     X, y = make_separable(rows, gap=gap, random_state=seed)

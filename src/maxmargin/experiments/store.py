@@ -44,11 +44,12 @@ class Place(NamedTuple):
         same = {"cell": dict(self.cell), "code": self.code, "tiny": self.tiny}
         return record if all(record.get(name) == one for name, one in same.items()) else None
 
-    def save(self, numbers: Numbers, seconds: float) -> dict[str, Any]:
+    def save(self, numbers: Numbers, seconds: float, processor_seconds: float) -> dict[str, Any]:
         record = {
             "cell": dict(self.cell),
             "numbers": dict(numbers),
             "seconds": round(seconds, 3),
+            "processor_seconds": round(processor_seconds, 3),
             "tiny": self.tiny,
             "code": self.code,
             "versions": provenance.versions(),

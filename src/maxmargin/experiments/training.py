@@ -53,4 +53,4 @@ def passes_in_order(clf: Any, X: np.ndarray, y: np.ndarray, most: int) -> Iterat
 
 def margin_of(clf: Any, X: np.ndarray, y: np.ndarray, q: float = 2.0) -> float:
     """The least ``y (w.x + b) / |w|_q``, for labels -1 and +1, with w in the space of the rows."""
-    return float((y * clf.decision_function(X)).min() / np.linalg.norm(clf.coef_, ord=q))
+    return float((y * clf.decision_function(X)).min() / np.linalg.norm(clf.coef_.ravel(), ord=q))

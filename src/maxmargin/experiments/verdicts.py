@@ -135,7 +135,7 @@ def _claim(claim: Claim, results: Results) -> Line:
         spread=None,
         runs=len(results.records),
         verdict=REPRODUCED if holds else FAILED,
-        why="the claim itself",
+        why="",
         where=claim.where,
         note=claim.note,
     )

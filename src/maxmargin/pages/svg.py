@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from html import escape
-from itertools import count
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -43,8 +43,6 @@ STYLE: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
 }
 
-_serial = count()
-
 
 def as_svg(figure: Figure, title: str) -> str:
     """The figure as an element of the page: own ids, the page's colours and font, a name."""
@@ -52,7 +50,9 @@ def as_svg(figure: Figure, title: str) -> str:
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(file, format="svg", transparent=True, metadata=nothing)
     _, _, body = file.getvalue().partition("</defs>")  # before it: prologue and style
-    body = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{next(_serial)}-", body)
+    # Ids must not occur in two pictures of a page, but the same page should come out the same.
+    prefix = hashlib.sha256(f"{title}\n{body}".encode()).hexdigest()[:12]
+    body = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>f{prefix}-", body)
     body = re.sub(r'font-family: [^;"]*; ?', "", body).replace("xlink:href", "href")
     for color, variable in VARIABLES.items():
         body = body.replace(color, variable)

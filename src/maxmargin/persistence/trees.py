@@ -188,13 +188,24 @@ class TreeReader:
 
     def _load_csr(self, tree: dict[str, Any]) -> Any:
         data, indices, indptr = (self.load(tree[name]) for name in ("data", "indices", "indptr"))
-        kinds = data.dtype.kind, indices.dtype.kind, indptr.dtype.kind
-        if kinds != ("f", "i", "i") or indptr.size == 0 or not tree["columns"] < 2**62:
+        columns = tree["columns"]
+        if (data.dtype.kind, indices.dtype.kind, indptr.dtype.kind) != ("f", "i", "i"):
             raise Misfit("a sparse matrix is not made of numbers")
-        kind = sparse.csr_matrix if tree["matrix"] else sparse.csr_array
-        matrix = kind((data, indices, indptr), shape=(indptr.size - 1, tree["columns"]))
-        matrix.check_format(full_check=True)
-        return matrix
+        # SciPy's own check computes differences, which may overflow.
+        if not (
+            data.ndim == indices.ndim == indptr.ndim == 1
+            and data.size == indices.size
+            and type(columns) is int
+            and 0 <= columns < 2**62
+            and indptr.size > 0
+            and indptr[0] == 0
+            and indptr[-1] == data.size
+            and bool((indptr[1:] >= indptr[:-1]).all())
+            and (data.size == 0 or 0 <= indices.min() <= indices.max() < columns)
+        ):
+            raise Misfit("a sparse matrix points outside its arrays")
+        kind = sparse.csr_matrix if tree["matrix"] is True else sparse.csr_array
+        return kind((data, indices, indptr), shape=(indptr.size - 1, columns))
 
     def _load_random(self, tree: dict[str, Any]) -> Any:
         state = self.load(tree["state"])

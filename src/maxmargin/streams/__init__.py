@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -19,11 +20,21 @@ __all__ = ["START", "Block", "Position", "Source", "StreamError", "Surprise", "S
 
 # By the bytes that a file begins with, and by the suffix of its name; else it is svmlight text.
 MAGICS = {
-    **{b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "numpy", b"PK\x03\x04": "numpy"},
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\x93NUMPY": "numpy",
+    b"PK\x03\x04": "numpy",
 }
 SUFFIXES = {
-    **{".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet"},
-    **{".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "numpy", ".npz": "numpy"},
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".npy": "numpy",
+    ".npz": "numpy",
 }
 # Where the sources are: each is imported when it is needed, with the libraries that it needs.
 SOURCES = {
@@ -32,7 +43,7 @@ SOURCES = {
     "parquet": ("tables", "ParquetSource"),
     "arrow": ("tables", "ArrowSource"),
     "numpy": ("arrays", "ArraySource"),
-    "frame": ("frames", "FrameSource"),
+    "frame": ("tables", "FrameSource"),
     "iterator": ("iterators", "IteratorSource"),
 }
 FORMATS = ("svmlight", "csv", "parquet", "arrow", "numpy")
@@ -65,8 +76,10 @@ def open(
 
         - all: ``block_size`` (about as many bytes make a block);
         - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
-        - tables: ``label`` (name or position of the column with the labels), ``categorical``
-          ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``;
+        - tables: ``label`` (name or position of the column with the labels), ``columns`` (the
+          features), ``kinds`` ("number", "boolean" or "text" by name), ``categorical`` ("one-hot"
+          or "hash"), ``vocabulary``, ``hash_bits``, ``seed``, ``needs_label``; CSV also ``header``
+          and ``delimiter``;
         - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
 
     Returns
@@ -94,8 +107,13 @@ def open(
         source = sys.stdin.buffer
     if isinstance(source, str | os.PathLike):
         source = Path(source)
+        if source.is_fifo() or source.is_char_device():  # can be opened only once
+            source = builtins.open(source, "rb")  # noqa: SIM115
+    if isinstance(source, Path):
         kind = format or _format_of(source)
     elif hasattr(source, "read"):
+        if isinstance(source, io.TextIOBase):
+            raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
         kind = format or ("csv" if family == "table" else "svmlight")
     elif isinstance(source, np.ndarray) or sparse.issparse(source):
         kind = "numpy"

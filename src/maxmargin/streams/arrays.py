@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -64,13 +63,12 @@ class ArraySource(Source):
             self.total = self._X.nbytes
 
     def _read(self, path: Path) -> tuple[Any, Any]:
+        is_array = _is_array(path)
         try:
-            if zipfile.is_zipfile(path):
-                with Archive(path) as archive:
-                    return archive.rows(), archive.labels()
-            return np.load(path, mmap_mode="r", allow_pickle=False), None
-        except OSError:
-            raise
+            if is_array:
+                return np.load(path, mmap_mode="r", allow_pickle=False), None
+            with Archive(path) as archive:
+                return archive.rows(), archive.labels()
         except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
             raise StreamError(f"{path}: {error}") from error
 
@@ -127,7 +125,10 @@ class ArraySource(Source):
         # Compiled code trusts columns.
         if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
             raise StreamError(f"{self.name}: there is a column outside of the matrix.")
-        return sparse.csr_matrix((values, columns, starts - first), shape=shape, copy=False)
+        block = sparse.csr_matrix(shape, dtype=values.dtype)
+        # Given to the constructor, views of large arrays would be copied.
+        block.data, block.indices, block.indptr = values, columns, starts - first
+        return block
 
     def identity(self) -> str:
         if self._path is not None:
@@ -144,6 +145,13 @@ class ArraySource(Source):
 
     def schema(self) -> dict[str, Any]:
         return {"format": "numpy"}
+
+
+def _is_array(path: Path) -> bool:
+    """Is it a file .npy, and not .npz?"""
+    magic = np.lib.format.MAGIC_PREFIX
+    with open(path, "rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def _floats(values: np.ndarray) -> np.ndarray:

@@ -38,8 +38,9 @@ class ColumnarReader:
         self._file: Any = ParquetFile(path) if format == "parquet" else ArrowFile(path)
         with as_stream_errors(self.name):
             self._schema = self._file.schema()
+            names = self._schema.names
             self.rows: int | None = self._file.rows()
-        if len(set(self._schema.names)) < len(self._schema.names):
+        if len(set(names)) < len(names):
             raise StreamError(f"{path}: there are two columns of the same name.")
 
     def kinds(self) -> dict[str, str | None]:
@@ -52,6 +53,7 @@ class ColumnarReader:
         row = start.offset
         with as_stream_errors(self.name):
             for table, share in self._file.tables(list(kinds), row, rows):
+                table.validate(full=True)  # a damaged file may point anywhere
                 place = place_behind(row)
                 row += table.num_rows
                 yield Piece(table, row, 0, int(share * self.total), 0, place)
@@ -146,5 +148,5 @@ def as_stream_errors(name: str) -> Iterator[None]:
     """What pyarrow says of a damaged file, with the name of the file."""
     try:
         yield
-    except (arrow().ArrowException, OSError) as error:
+    except (arrow().ArrowException, OSError, UnicodeDecodeError) as error:
         raise StreamError(f"{name}: {error}") from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -22,6 +22,8 @@ from maxmargin.streams.source import Position, StreamError, identity_of_file
 HEAD = 2**18
 # A column is one of numbers if so many of its values are: the others are mistakes.
 ENOUGH_NUMBERS = 0.9
+# So many are looked at one by one if there is one among them that cannot be read.
+FEW_LINES = 16
 MARK = b"\xef\xbb\xbf"  # at the beginning of some UTF-8 files
 DELIMITERS = ",\t;|"
 NEWLINE, QUOTE = b"\n", b'"'
@@ -93,23 +95,25 @@ class CsvReader:
         else:
             self.name, self.repeatable = str(getattr(file, "name", "<pipe>")), False
         head = self._head()
-        self._delimiter = delimiter or _delimiter_of(head.partition(NEWLINE)[0])
-        field = f'(?:"(?:[^"]|"")*"|[^"{re.escape(self._delimiter)}]*)'
-        self._sound_line = re.compile(f"{field}(?:{re.escape(self._delimiter)}{field})*")
+        first_line = head.partition(NEWLINE)[0]
+        self._delimiter = _delimiter_of(first_line) if delimiter is None else delimiter
+        if not re.fullmatch(r"[ -~\t]", self._delimiter) or self._delimiter == '"':
+            raise StreamError(f"a delimiter is one character, not {self._delimiter!r}.")
+        between = re.escape(self._delimiter)
+        field = f'(?:"(?:[^"]|"")*"|[^"{between}]*)'
+        self._sound_line = re.compile(f"{field}(?:{between}{field})*")
+        self._field = re.compile(f"(?:^|{between})({field})")
         self._header = self._header_of(head)
         self._places = {name: place for place, name in enumerate(self._header.names)}
 
     def _head(self) -> bytes:
         if not isinstance(self._file, Path):
-            chunks = whole_lines(Bytes(self._file, self.name), self._block_size, 0)
-            first = next(chunks, Chunk(b"", 0, 0))
-            # More than the header, so that something is known of the columns.
-            while first.text.count(NEWLINE) == 1 and (more := next(chunks, None)):
-                first = more._replace(text=first.text + more.text)
-            self._begun = (first, chunks)
-            return first.text
+            chunks = whole_lines(Bytes(self._file, self.name), self.name, self._block_size, 0)
+            self._begun = (_more_than_a_header(chunks), chunks)
+            return self._begun[0].text
         with open(self._file, "rb") as file:
-            return next(whole_lines(Bytes(file, self.name), HEAD, 0), Chunk(b"", 0, 0)).text
+            chunks = whole_lines(Bytes(file, self.name), self.name, HEAD, 0)
+            return _more_than_a_header(chunks).text
 
     def _header_of(self, head: bytes) -> Header:
         line = head.partition(NEWLINE)[0]
@@ -122,9 +126,9 @@ class CsvReader:
         if not self._has_header:
             return Header([str(place) for place in range(len(names))], mark, 0)
         names = [name.strip() for name in names]
-        for name in names:
-            if names.count(name) > 1:
-                raise StreamError(f"{self.name}: there are two columns {name!r}.")
+        name, times = Counter(names).most_common(1)[0]
+        if times > 1:
+            raise StreamError(f"{self.name}: there are {times} columns {name!r}.")
         return Header(names, len(line) + 1, 1)
 
     def kinds(self) -> dict[str, str | None]:
@@ -159,25 +163,38 @@ class CsvReader:
         with open(self._file, "rb") as file:
             text = Bytes(file, self.name)
             text.skip(offset)
-            yield from whole_lines(text, self._block_size, offset)
+            yield from whole_lines(text, self.name, self._block_size, offset)
 
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
         """The columns of ``kinds`` as a table."""
-        text, skipped = chunk.text.replace(b"\r\n", NEWLINE), 0
-        table, trouble = self._table(text, kinds)
-        if table is None:
-            text, skipped = self._sound_lines(text, kinds, chunk.first_line)
-            table, trouble = self._table(text, kinds)
-        if table is None:
-            raise StreamError(
-                f"{self.name}, lines {chunk.first_line + 1} to {chunk.last_line}: {trouble}"
-            )
+        text = chunk.text.replace(b"\r\n", NEWLINE)
+        tables, skipped = self._tables(text, kinds, chunk.first_line)
 
         def place(row: int) -> str:
             lines = [number for number, line in enumerate(text.split(NEWLINE), 1) if line]
             return f"line {chunk.first_line + lines[row]}"
 
+        table = arrow().concat_tables(tables)
         return Piece(table, chunk.end, chunk.last_line, chunk.done, skipped, place)
+
+    def _tables(self, text: bytes, kinds: Mapping[str, str], before: int) -> tuple[list[Any], int]:
+        """Tables of the lines that can be read, and how many cannot; these are closed in on."""
+        table, trouble = self._table(text, kinds)
+        if table is not None:
+            return [table], 0
+        lines = text.count(NEWLINE)
+        if lines > FEW_LINES:
+            # Before the middle, or else behind the first line: so neither part is empty.
+            middle = 1 + max(text.rfind(NEWLINE, 0, len(text) // 2), text.index(NEWLINE))
+            first, second = text[:middle], text[middle:]
+            tables, skipped = self._tables(first, kinds, before)
+            more, others = self._tables(second, kinds, before + first.count(NEWLINE))
+            return tables + more, skipped + others
+        text, skipped = self._sound_lines(text, kinds, before)
+        table, trouble = self._table(text, kinds)
+        if table is None:
+            raise StreamError(f"{self.name}, lines {before + 1} to {before + lines}: {trouble}")
+        return [table], skipped
 
     def _table(self, text: bytes, kinds: Mapping[str, str]) -> tuple[Any, str]:
         """The columns of sound text, or None and what is wrong with it."""
@@ -263,7 +280,7 @@ class CsvReader:
         text = line.removesuffix(b"\r").decode()
         if '"' not in text:
             return text.split(self._delimiter)
-        return next(csv.reader([text], delimiter=self._delimiter))
+        return [_unquoted(field) for field in self._field.findall(text)]
 
     def identity(self) -> str:
         if not isinstance(self._file, Path):
@@ -271,6 +288,18 @@ class CsvReader:
             return identity_of_file(io.BytesIO(first), len(first))
         with open(self._file, "rb") as file:
             return identity_of_file(file, os.stat(self._file).st_size)
+
+
+def _more_than_a_header(chunks: Iterator[Chunk]) -> Chunk:
+    """The first chunk, with so many others that something is known of the columns."""
+    first = next(chunks, Chunk(b"", 0, 0))
+    while first.text.count(NEWLINE) == 1 and (more := next(chunks, None)):
+        first = more._replace(text=first.text + more.text)
+    return first
+
+
+def _unquoted(field: str) -> str:
+    return field[1:-1].replace('""', '"') if field.startswith('"') else field
 
 
 def kind_of_values(values: Sequence[str]) -> str:

@@ -18,21 +18,25 @@ from maxmargin.streams.arrow import arrow
 NOWHERE = -1
 
 
-class OneHot(NamedTuple):
+class OneHot:
     """A column for each value of ``vocabulary``; none for other values."""
 
-    vocabulary: Mapping[str, Sequence[str]]
+    def __init__(self, vocabulary: Mapping[str, Sequence[str]]) -> None:
+        self._known = {
+            name: {value: place for place, value in enumerate(dict.fromkeys(values))}
+            for name, values in vocabulary.items()
+        }
 
     def layout(self, kinds: Mapping[str, str]) -> tuple[dict[str, int], int]:
         """Where each column of the table begins in a row, in their order, and how long a row is."""
         starts, width = {}, 0
         for name, kind in kinds.items():
             starts[name] = width
-            width += len(self.vocabulary[name]) if kind == "text" else 1
+            width += len(self._known[name]) if kind == "text" else 1
         return starts, width
 
     def places(self, name: str, values: Sequence[str]) -> list[int]:
-        known = {value: place for place, value in enumerate(self.vocabulary[name])}
+        known = self._known[name]
         return [known.get(value, NOWHERE) for value in values]
 
 
@@ -91,12 +95,12 @@ class Encoder:
         for place, (name, kind) in enumerate(self._kinds.items()):
             if kind != "text":
                 values[:, place] = numbers_of(table[name])
-        bad: Any = None
         # A sum is finite only if all its terms are; the other way round it may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(values.sum()):
-                bad = ~np.isfinite(values).all(axis=1)
-        return values if self._is_dense else self._sparse(table, values), bad
+            may_be_bad = not np.isfinite(values.sum())
+        bad: Any = ~np.isfinite(values).all(axis=1) if may_be_bad else np.zeros(0, bool)
+        X = values if self._is_dense else self._sparse(table, values)
+        return X, bad if bad.any() else None
 
     def _sparse(self, table: Any, values: np.ndarray) -> sparse.csr_matrix:
         columns = np.empty(values.shape, np.int32)

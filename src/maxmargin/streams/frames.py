@@ -30,6 +30,8 @@ class FrameReader:
         except ModuleNotFoundError:
             raise StreamError("reading frames needs pip install 'maxmargin[streams]'") from None
         self._frame = narwhals.from_native(frame, eager_only=True)
+        if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
+            self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})
         self._block_size = block_size
         self.name = f"<{type(frame).__module__.split('.')[0]} frame>"
         self.rows: int | None = len(self._frame)

@@ -102,12 +102,10 @@ class IteratorSource(Source):
         return self._read(iter(self._rows))
 
     def _read(self, items: Iterator[Any]) -> Iterator[Block]:
-        first = next(items, None)
-        if first is None:
-            return
-        items = chain([first], items)
-        is_row = isinstance(first, Mapping) or isinstance(first[0], Mapping)
-        pairs = self._pairs_of_rows(items) if is_row else self._pairs(items)
+        first = list(islice(items, 1))
+        items = chain(first, items)
+        has_rows = any(_is_row(item) for item in first)
+        pairs = self._pairs_of_rows(items) if has_rows else self._pairs(items)
         row, done, has_labels = 0, 0, None
         for number, (X, y) in enumerate(pairs, 1):
             if has_labels not in (None, y is not None):
@@ -120,10 +118,9 @@ class IteratorSource(Source):
     def _pairs(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None]]:
         width = None
         for number, item in enumerate(items, 1):
-            try:
-                X, y = item
-            except (TypeError, ValueError):
-                raise StreamError(f"{self.name}, block {number}: expected a pair (X, y).") from None
+            if not _is_pair(item):
+                raise StreamError(f"{self.name}, block {number}: expected a pair (X, y).")
+            X, y = item
             X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
             y = None if y is None else np.asarray(y)
             if X.ndim != 2 or X.dtype.kind not in "fiub":
@@ -146,6 +143,8 @@ class IteratorSource(Source):
     def _pairs_of_rows(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None]]:
         starts, columns, values, labels = [0], list[int](), list[float](), list[Any]()
         for number, item in enumerate(items, 1):
+            if not _is_row(item):
+                raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
             row, label = (item, None) if isinstance(item, Mapping) else item
             for name, value in self._entries(row, f"{self.name}, row {number}"):
                 place = self._place(name)
@@ -160,9 +159,7 @@ class IteratorSource(Source):
         if labels:
             yield self._block(starts, columns, values, labels, number)
 
-    def _entries(self, row: Any, where: str) -> Iterator[tuple[str, float]]:
-        if not isinstance(row, Mapping):
-            raise StreamError(f"{where}: expected a dict, found {type(row).__name__}.")
+    def _entries(self, row: Mapping[str, Any], where: str) -> Iterator[tuple[str, float]]:
         for name, value in row.items():
             if isinstance(value, str):
                 yield f"{name}={value}", 1.0
@@ -213,6 +210,14 @@ class IteratorSource(Source):
         self.survey()
         named = {"columns": list(self._columns)} if self._columns else {}
         return {"format": "iterator", **named}
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple | list) and len(item) == 2
+
+
+def _is_row(item: Any) -> bool:
+    return isinstance(item, Mapping) or (_is_pair(item) and isinstance(item[0], Mapping))
 
 
 def _size(X: Any) -> int:

@@ -6,6 +6,9 @@ from collections.abc import Generator
 from typing import NamedTuple
 
 from maxmargin.streams.compression import Bytes
+from maxmargin.streams.source import StreamError
+
+LONGEST_LINE = 2**30
 
 
 class Chunk(NamedTuple):
@@ -16,20 +19,30 @@ class Chunk(NamedTuple):
     done: int
 
 
-def whole_lines(text: Bytes, size: int, offset: int) -> Generator[Chunk, None, None]:
+def whole_lines(text: Bytes, name: str, size: int, offset: int) -> Generator[Chunk, None, None]:
     """Pieces of about ``size`` bytes of what is left of ``text``, which begins at ``offset``.
 
     Where a piece ends depends on where it begins, and on nothing else. A last line without a
     newline is given one.
     """
     end, rest = offset, b""
-    while piece := rest + text.read(max(size - len(rest), 1)):
-        while b"\n" not in piece and (more := text.read(size)):
-            piece += more
-        cut = piece.rfind(b"\n") + 1
-        if cut == 0:
-            yield Chunk(piece + b"\n", end + len(piece), text.done())
-            return
+    while piece := rest + text.read(size - len(rest)):
+        if b"\n" not in piece:
+            piece += _to_newline(text, name, size)
+        has_ended = len(piece) % size > 0  # only then there are fewer bytes than asked for
+        cut = len(piece) if has_ended else (piece.rfind(b"\n") + 1 or len(piece))
         rest, piece = piece[cut:], piece[:cut]
         end += cut
-        yield Chunk(piece, end, text.done())
+        yield Chunk(piece if piece.endswith(b"\n") else piece + b"\n", end, text.done())
+
+
+def _to_newline(text: Bytes, name: str, size: int) -> bytes:
+    """More text, ``size`` bytes at a time, until there is the end of a line."""
+    parts: list[bytes] = []
+    while more := text.read(size):
+        parts.append(more)
+        if b"\n" in more:
+            break
+        if len(parts) * size > LONGEST_LINE:
+            raise StreamError(f"{name}: a line is longer than 1 GiB.")
+    return b"".join(parts)

@@ -143,7 +143,5 @@ def identity_of_file(file: BinaryIO, size: int) -> str:
 def sorted_labels(labels: np.ndarray) -> np.ndarray:
     """The distinct labels; integers where all of them are."""
     distinct = np.unique(labels)
-    if distinct.dtype.kind == "f" and np.all(distinct == np.round(distinct)):
-        if np.all(np.abs(distinct) < 2**53):
-            return distinct.astype(np.int64)
-    return distinct
+    whole = distinct.dtype.kind == "f" and np.all(distinct == np.round(distinct))
+    return distinct.astype(np.int64) if whole and np.all(np.abs(distinct) < 2**53) else distinct

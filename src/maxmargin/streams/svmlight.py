@@ -6,6 +6,7 @@ import io
 import math
 import os
 from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -15,6 +16,7 @@ from scipy import sparse
 
 from maxmargin.streams.ahead import ahead
 from maxmargin.streams.compression import Bytes
+from maxmargin.streams.lines import Chunk, whole_lines
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -28,17 +30,6 @@ from maxmargin.streams.source import (
     sorted_labels,
 )
 from maxmargin.streams.text.svmlight import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
-
-
-LONGEST_LINE = 2**30
-
-
-class Chunk(NamedTuple):
-    """Whole lines, where they end in the text, and the bytes read from the disk up to there."""
-
-    text: bytes
-    end: int
-    done: int
 
 
 class Lines(NamedTuple):
@@ -178,45 +169,19 @@ class SvmlightSource(Source):
         X.has_sorted_indices = X.has_canonical_format = True
         return Block(X, lines.labels, end, lines.chunk.done)
 
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return open(self._file, "rb") if isinstance(self._file, Path) else nullcontext(self._file)
+
     def _chunks(self, start: Position) -> Generator[Chunk, None, None]:
         """Pieces of whole lines; where one ends depends on where it begins, and on nothing else."""
         if self._begun is not None:
-            first, rest = self._begun
-            yield from (chunk for chunk in chain(first, rest) if chunk.end > start.offset)
+            chunks = chain(*self._begun)
+            yield from (chunk for chunk in chunks if chunk.end > start.offset)
             return
-        file = open(self._file, "rb") if isinstance(self._file, Path) else self._file
-        try:
+        with self._opened() as file:
             text = Bytes(file, self.name)
             text.skip(start.offset)
-            end, rest = start.offset, b""
-            while piece := text.read(self._block_size - len(rest)):
-                piece = rest + piece
-                if b"\n" not in piece:
-                    piece += self._to_newline(text)
-                cut = piece.rfind(b"\n") + 1
-                if cut == 0:  # the last line has no newline
-                    break
-                rest, piece = piece[cut:], piece[:cut]
-                end += cut
-                yield Chunk(piece, end, text.done())
-            else:
-                piece = rest
-            if piece:
-                yield Chunk(piece + b"\n", end + len(piece), text.done())
-        finally:
-            if isinstance(self._file, Path):
-                file.close()
-
-    def _to_newline(self, text: Bytes) -> bytes:
-        """More text, a block at a time, until there is the end of a line."""
-        parts: list[bytes] = []
-        while more := text.read(self._block_size):
-            parts.append(more)
-            if b"\n" in more:
-                break
-            if len(parts) * self._block_size > LONGEST_LINE:
-                raise StreamError(f"{self.name}: a line is longer than 1 GiB.")
-        return b"".join(parts)
+            yield from whole_lines(text, self.name, self._block_size, start.offset)
 
     def _parse(self, chunk: Chunk, shift: int) -> Lines:
         text = np.frombuffer(chunk.text, np.uint8)

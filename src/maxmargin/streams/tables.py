@@ -110,8 +110,8 @@ class TableSource(Source):
             self._reader = ColumnarReader(Path(file), format=format, block_size=block_size)
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
-        self._choose_columns(label, needs_label, columns, kinds or {})
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
+        self._choose_columns(label, needs_label, columns, kinds or {})
         self._survey: Survey | None = None
 
     def _choose_columns(
@@ -130,6 +130,9 @@ class TableSource(Source):
             self._label_kinds[self._label] = self._kind(self._label, found, kinds)
         if not self._kinds:
             raise StreamError(f"{self.name}: there is no column beside the label.")
+        for name in (*kinds, *self._vocabulary):
+            if name != label:
+                self._check_column(name, found)
 
     def _label_among(self, names: list[str], label: str | int | None, needed: bool) -> str | None:
         if isinstance(label, int):
@@ -150,8 +153,7 @@ class TableSource(Source):
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
         """What a column is read as: what was said of it, if the file allows that."""
-        if name not in found:
-            raise StreamError(f"{self.name}: no column {name!r}; there are {_listed(list(found))}.")
+        self._check_column(name, found)
         there, wanted = found[name], given.get(name, found[name])
         if there is None or wanted is None:
             raise StreamError(
@@ -162,6 +164,10 @@ class TableSource(Source):
         if self._format != "csv" and there == "text" and wanted != "text":
             raise StreamError(f"{self.name}: column {name!r} is of text, expected a {wanted}.")
         return wanted
+
+    def _check_column(self, name: str, found: Mapping[str, Any]) -> None:
+        if name not in found:
+            raise StreamError(f"{self.name}: no column {name!r}; there are {_listed(list(found))}.")
 
     def survey(self) -> Survey:
         if self._survey is None:

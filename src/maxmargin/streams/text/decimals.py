@@ -22,6 +22,9 @@ LARGEST_EXACT = np.uint64(2**53)
 # So many digits fit into 64 bits.
 MOST_DIGITS = 19
 
+# Exponents that are larger make no difference.
+BEYOND_ANY_POWER = 2**40
+
 # What became of a number.
 FINE, BROKEN, TOO_LARGE, LEFT_TO_PYTHON = 0, 1, 2, 3
 
@@ -37,7 +40,7 @@ _LARGEST_EXPONENT = 0x7FF
 
 
 def powers_of_five() -> np.ndarray:
-    """The first 128 bits of ``5^q``, as two numbers a line; rounded up for negative q, else down."""
+    """The first 128 bits of ``5^q``, two numbers a line; rounded up for negative q, else down."""
     lines = []
     for q in range(SMALLEST_POWER, LARGEST_POWER + 1):
         five = 5 ** abs(q)
@@ -138,7 +141,7 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
             q -= behind_point
             if significant < MOST_DIGITS:
                 digits = digits * np.uint64(10) + np.uint64(text[at] - np.uint8(48))
-                significant += digits > np.uint64(0)
+                significant += 1 if digits > np.uint64(0) else 0
             else:
                 significant += 1
                 q += 1
@@ -158,7 +161,8 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
             return 0.0, at, BROKEN
         exponent = 0
         while is_digit(text[at]):
-            exponent = min(10 * exponent + np.int64(text[at] - np.uint8(48)), 1_000_000_000)
+            digit = np.int64(text[at] - np.uint8(48))
+            exponent = min(10 * exponent + digit, BEYOND_ANY_POWER)  # type: ignore[assignment]
             at += 1
         q += -exponent if downward else exponent
     sign = -1.0 if negative else 1.0

@@ -8,7 +8,6 @@ from numba.extending import register_jitable
 from maxmargin.core.bridge import Compiled
 from maxmargin.streams.text.decimals import (
     BROKEN,
-    FINE,
     LEFT_TO_PYTHON,
     OPTIONS,
     TOO_LARGE,
@@ -59,7 +58,7 @@ COUNTS = np.dtype(
 @register_jitable(**OPTIONS)
 def is_end(byte):  # type: ignore[no-untyped-def]
     """Does a token end here?"""
-    return byte <= SPACE and (byte == SPACE or byte == NEWLINE or byte == TAB or byte == RETURN)
+    return byte <= SPACE and byte in (SPACE, NEWLINE, TAB, RETURN)
 
 
 @register_jitable(**OPTIONS)
@@ -89,7 +88,7 @@ def read_column(text, at):  # type: ignore[no-untyped-def]
         return np.int64(-1), at
     column = np.int64(0)
     while is_digit(text[at]):
-        column = min(column * 10 + np.int64(text[at] - np.uint8(48)), LARGEST_COLUMN + 1)
+        column = min(column * 10 + np.int64(text[at] - np.uint8(48)), LARGEST_COLUMN + 1)  # type: ignore[arg-type]
         at += 1
     return column, at
 

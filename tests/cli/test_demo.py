@@ -1,31 +1,14 @@
-"""The command: exit codes, messages, and what it leaves behind."""
+"""``maxmargin demo``: exit codes, messages, and what it leaves behind."""
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 
 import pytest
 
-import maxmargin
 import maxmargin.demo
-from maxmargin.cli import main
 from maxmargin.demo import problems
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command; the exit code, what it printed, and what it complained about."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["maxmargin", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code or 0, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -44,40 +27,6 @@ def no_demo(monkeypatch):
         raise AssertionError("the training has started")
 
     monkeypatch.setattr(maxmargin.demo, "run", started)
-
-
-def python(program, *arguments):
-    environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-
-
-def test_version(command):
-    assert command("--version") == (0, f"maxmargin {maxmargin.__version__}\n", "")
-
-
-def test_help_names_the_commands(command):
-    code, printed, _ = command("--help")
-    assert code == 0
-    assert "demo" in printed
-
-
-def test_unknown_command(command):
-    code, _, errors = command("fly")
-    assert code == 2
-    assert "fly" in errors
-
-
-def test_python_m_is_the_command():
-    command = [sys.executable, "-m", "maxmargin", "--version"]
-    process = subprocess.run(command, capture_output=True, text=True)
-    assert (process.returncode, process.stdout) == (0, f"maxmargin {maxmargin.__version__}\n")
 
 
 def test_demo_writes_the_page(command, tiny_demo, tmp_path):
@@ -122,14 +71,6 @@ def test_missing_extra(command, no_demo, monkeypatch, module, extra):
     assert errors == f"maxmargin: this command needs {module}: pip install 'maxmargin[{extra}]'\n"
 
 
-def test_missing_typer():
-    program = "import sys; sys.modules['typer'] = None; import maxmargin.cli"
-    process = python(program)
-    printed, errors = process.communicate()
-    assert (process.returncode, printed) == (1, "")
-    assert errors == "maxmargin: this command needs typer: pip install 'maxmargin[cli]'\n"
-
-
 def interrupted(out):
     raise KeyboardInterrupt
 
@@ -149,7 +90,7 @@ def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
-def test_ctrl_c(tmp_path):
+def test_ctrl_c(tmp_path, python):
     program = """
 import signal, sys, time
 import maxmargin.cli, maxmargin.demo
@@ -171,7 +112,7 @@ maxmargin.cli.main()
     assert (process.returncode, printed, errors) == (130, "", "interrupted\n")
 
 
-def test_pipe_gets_plain_text(tmp_path):
+def test_pipe_gets_plain_text(tmp_path, python):
     program = """
 import sys
 import maxmargin.cli, maxmargin.demo

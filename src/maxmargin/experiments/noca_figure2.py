@@ -1,0 +1,64 @@
+"""Figure 2 of Chi, He and Zhang: accuracy on SensIT Vehicle against the number of rows seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.experiments.experiment import Claim, Experiment, Results
+from maxmargin.experiments.figures import COLOURS, Panel
+from maxmargin.experiments.noca_table3 import VEHICLE_CHOICES, measure
+from maxmargin.experiments.rivals import CHOICES, LEARNERS, PAPER, cells
+
+WHERE = "section 5, text on Figure 2"
+
+
+def always_best(results: Results) -> tuple[bool, str]:
+    curves = {name: np.array(results.curve("accuracies", learner=name)) for name in LEARNERS}
+    lead = curves["NOCApm"] - np.maximum(curves["Forgetron"], curves["Projectron++"])
+    worst = int(lead.argmin())
+    rows = results.values("seen", learner="NOCApm")[0][worst]
+    said = f"best at {np.sum(lead > 0)} of {lead.size} looks; least lead {lead[worst]:+.1f} points"
+    return bool((lead > 0).all()), f"{said}, after {rows} rows"
+
+
+def panels(results: Results) -> list[Panel]:
+    def draw(axes: Any) -> None:
+        for name, colour in zip(LEARNERS, COLOURS, strict=False):
+            seen = results.values("seen", learner=name)[0]
+            axes.plot(
+                np.array(seen) / 1000.0,
+                results.curve("accuracies", learner=name),
+                color=colour,
+                label=name,
+            )
+
+    what = "generated data in place of SensIT Vehicle" if results.stand_in else "SensIT Vehicle"
+    caption = f"Accuracy so far against the number of rows seen, {what}: means over the orders."
+    settings = {"xlabel": "thousands of rows", "ylabel": "right predictions, %"}
+    return [Panel(caption, draw, settings, {"loc": "lower right"})]
+
+
+EXPERIMENT = Experiment(
+    name="noca-figure2",
+    title="Accuracy on SensIT Vehicle against the number of rows seen",
+    paper=PAPER,
+    place="Figure 2",
+    claim="NOCApm is the most accurate from the beginning, and stays so.",
+    runs=5,
+    cells=cells,
+    measure=measure,
+    compared=[
+        Claim(
+            "NOCApm",
+            "smoothly obtains the best accuracies as the number of examples grows",
+            always_best,
+            WHERE,
+        )
+    ],
+    panels=panels,
+    cells_of="noca-table3",
+    choices=(*VEHICLE_CHOICES, *CHOICES),
+    differences=("The runs are those of Table 3.",),
+)

@@ -1,0 +1,65 @@
+"""Table 2 of Chi, He and Zhang: NOCApm and its rivals on Adult."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.datasets import load_adult, make_separable
+from maxmargin.experiments.experiment import Cell, DataHome, Experiment
+from maxmargin.experiments.rivals import (
+    CHOICES,
+    CLAIMS,
+    PAPER,
+    Setting,
+    cells,
+    compared,
+    one_pass,
+    shuffled,
+)
+
+TABLE = {  # accuracy in %, size, seconds
+    "NOCApm": "80.78 58.2 11.40",
+    "Forgetron": "76.25 2000 42.78",
+    "Projectron++": "79.88 740.2 35.09",
+}
+SETTING = Setting(epsilon=0.39, components=58, sigma=np.sqrt(2.0), budget=2000)
+
+
+def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
+    (X, y), test = (
+        (make_separable(200, 3, random_state=part) for part in range(2))
+        if tiny
+        else (load(part, data_home) for part in ("train", "test"))
+    )
+    clf = SETTING.learner(str(cell["learner"]))
+    numbers = one_pass(clf, *shuffled(X, y, int(cell["order"])))
+    return {**numbers, "test": 100.0 * clf.score(*test)}
+
+
+def load(part: str, data_home: DataHome) -> tuple[np.ndarray, np.ndarray]:
+    return load_adult(part, encoding="integer", drop_missing=True, scale=True, data_home=data_home)
+
+
+EXPERIMENT = Experiment(
+    name="noca-table2",
+    title="NOCApm, Forgetron and Projectron++ on Adult",
+    paper=PAPER,
+    place="Table 2",
+    claim="NOCApm obtains the best accuracy, with fewer components and in less time.",
+    runs=5,
+    cells=cells,
+    measure=measure,
+    compared=(*compared(TABLE, "Table 2", test=True), *CLAIMS),
+    choices=(
+        "Rows with unknown values are left out, which gives the printed 30 162 and 15 060. The 14 "
+        "features are as they are, categories replaced by integers, and scaled to [0, 1]; the "
+        "binary coding of LIBSVM has 123 features and fits none of the printed sizes.",
+        *CHOICES,
+    ),
+    differences=(
+        "Projectron++ stores 740 rows in the paper; no threshold, kernel or coding that we tried "
+        "gives that number together with the printed accuracy.",
+    ),
+)

@@ -1,0 +1,197 @@
+"""``maxmargin fit``: what it learns from, what it reports and what it writes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import re
+
+import numpy as np
+import pytest
+
+from maxmargin import Perceptron, load, streams
+
+
+def test_report_and_model(report, folder, rows, tmp_path):
+    X, y = rows
+    path = tmp_path / "m.mm"
+    said = report("fit", folder / "rows.svm", "-a", "perceptron", "--model", path)
+    expected = Perceptron().partial_fit(X, y, [-1, 1])
+    assert said["algorithm"] == "Perceptron"
+    assert (said["rows"], said["features"], said["classes"]) == (300, 3, [-1, 1])
+    assert (said["mistakes"], said["updates"]) == (expected.n_mistakes_, expected.n_updates_)
+    assert said["rows_per_second"] == pytest.approx(said["rows"] / said["seconds"], rel=0.2)
+    assert said["model"] == str(path)
+    np.testing.assert_array_equal(load(path).coef_, expected.coef_)
+
+
+def test_for_people(command, folder, tmp_path):
+    path = tmp_path / "m.mm"
+    code, printed, errors = command(
+        *("fit", folder / "rows.svm", "-a", "perceptron", "-m", path, "--test", folder / "rows.svm")
+    )
+    assert (code, errors) == (0, "")
+    title, *lines = printed.splitlines()
+    assert title == f"Perceptron, learnt from {folder / 'rows.svm'}"
+    assert re.fullmatch(r"  rows      300 in \d+\.\d\d s, [\d,]+ rows/s", lines[0])
+    assert [line.split()[0] for line in lines] == [
+        *("rows", "features", "classes", "passes", "mistakes", "updates", "test", "model")
+    ]
+    assert len({re.match(r"  \w+ +", line).end() for line in lines}) == 1
+    assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize(("name", "opener"), [("rows.gz", gzip.open), ("rows.svm.bz2", bz2.open)])
+def test_compressed(report, folder, tmp_path, name, opener):
+    with opener(tmp_path / name, "wb") as file:
+        file.write((folder / "rows.svm").read_bytes())
+    plain = report("fit", folder / "rows.svm", "-a", "perceptron")
+    packed = report("fit", tmp_path / name, "-a", "perceptron")
+    same = ("rows", "features", "classes", "mistakes", "updates")
+    assert [plain[key] for key in same] == [packed[key] for key in same]
+
+
+def test_csv_with_words(report, folder, tmp_path):
+    pytest.importorskip("pyarrow")
+    said = report(
+        *("fit", folder / "table.csv", "-a", "perceptron", "--label", "answer"),
+        *("--test", folder / "table.csv"),
+    )
+    assert (said["features"], said["classes"]) == (3, ["no", "yes"])
+    assert said["test"]["accuracy"] == 1.0
+    hashed = ("--categorical", "hash", "--label", "-1")
+    said = report("fit", folder / "table.csv", "-a", "perceptron", *hashed)
+    assert said["features"] > 1000
+
+
+def test_csv_without_header(report, folder, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "m.mm"
+    headless = (folder / "headless.csv", "--no-header", "--label", "2")
+    said = report("fit", *headless, "-a", "perceptron", "-m", path, "--test", headless[0])
+    assert (said["rows"], said["test"]["rows"]) == (300, 300)
+
+
+def test_parquet(report, folder, tmp_path):
+    csv = pytest.importorskip("pyarrow.csv")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(csv.read_csv(folder / "table.csv"), tmp_path / "table.parquet")
+    said = report("fit", tmp_path / "table.parquet", "-a", "perceptron", "--label", "answer")
+    assert (said["rows"], said["features"], said["classes"]) == (300, 3, ["no", "yes"])
+
+
+def test_numpy(report, folder):
+    said = report("fit", folder / "rows.npz", "-a", "perceptron")
+    assert (said["rows"], said["features"], said["classes"]) == (300, 3, [-1, 1])
+    again = report("fit", folder / "X.npy", "--label", folder / "y.npy", "-a", "perceptron")
+    assert again["mistakes"] == said["mistakes"]
+
+
+def test_standard_input(report, folder, from_stdin):
+    file = report("fit", folder / "rows.svm", "-a", "perceptron")
+    from_stdin(folder / "rows.svm")
+    pipe = report("fit", "-", "-a", "perceptron")
+    assert pipe["data"] == "<stdin>"
+    assert (pipe["rows"], pipe["mistakes"]) == (file["rows"], file["mistakes"])
+
+
+def test_csv_from_standard_input(report, folder, from_stdin):
+    pytest.importorskip("pyarrow")
+    from_stdin(folder / "table.csv")
+    said = report("fit", "-", "-a", "perceptron", "--format", "csv", "--label", "answer")
+    assert (said["data"], said["rows"]) == ("<stdin>", 300)
+
+
+def test_passes_until_nothing_is_left(report, folder):
+    said = report("fit", folder / "rows.svm", "-a", "perceptron", "--passes", 50)
+    assert 1 < said["passes"] < 50
+    assert said["converged"]
+
+
+def test_certificate(report, command, folder):
+    settings = ("-a", "perceptron", "--set", "tol=0.99", "--passes", 20)
+    said = report("fit", folder / "rows.svm", *settings)
+    assert said["margin"] > 0.0
+    assert 0.0 < said["certified"] <= 1.0
+    assert "of the best" in command("fit", folder / "rows.svm", *settings)[1]
+
+
+def test_settings(report, folder, tmp_path):
+    path = tmp_path / "m.mm"
+    settings = ("-s", "fit_intercept=false", "-s", "epsilon=.25", "-s", "tol=none")
+    report("fit", folder / "rows.svm", "-a", "AMIRA", *settings, "-m", path)
+    clf = load(path)
+    assert (clf.fit_intercept, clf.epsilon, clf.tol) == (False, 0.25, None)
+
+
+def test_classes_and_first_column(report, folder):
+    options = ("-a", "perceptron", "--classes", "-1,1", "--zero-based", "--n-features", 7)
+    said = report("fit", folder / "rows.svm", *options)
+    assert (said["classes"], said["features"]) == ([-1, 1], 7)
+
+
+def test_skipped_rows(report, command, folder):
+    arguments = ("fit", folder / "bad.svm", "-a", "perceptron", "--skip-errors")
+    said = report(*arguments)
+    assert (said["rows"], said["skipped"]) == (2, 1)
+    assert "skipped   1 that could not be read" in command(*arguments)[1]
+
+
+def test_finished_checkpoint(report, folder, tmp_path):
+    arguments = ("fit", folder / "rows.svm", "-a", "perceptron", "--checkpoint", tmp_path / "c")
+    first, second = report(*arguments), report(*arguments)
+    assert second["mistakes"] == first["mistakes"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_damaged_checkpoint_is_one_line(report, command, folder, tmp_path):
+    arguments = ("fit", folder / "rows.svm", "-a", "perceptron", "--checkpoint", tmp_path / "c")
+    report(*arguments)
+    (tmp_path / "c").write_bytes(b"torn")
+    code, _, errors = command(*arguments)
+    assert code == 0
+    assert errors.startswith(f"maxmargin: {tmp_path / 'c'}: not a maxmargin file.")
+    assert errors.count("\n") == 1
+
+
+# ------------------------------------------------------------------------------- the model's file
+@pytest.fixture
+def no_learning(monkeypatch):
+    """Fail if the learning starts."""
+
+    def started(*_, **__):
+        raise AssertionError("the learning has started")
+
+    monkeypatch.setattr(Perceptron, "fit_stream", started)
+    monkeypatch.setattr(streams, "open", started)
+
+
+@pytest.mark.parametrize("option", ["--model", "--checkpoint"])
+def test_missing_folder_is_noticed_before_the_work(command, folder, tmp_path, no_learning, option):
+    path = tmp_path / "missing" / "m.mm"
+    code, printed, errors = command("fit", folder / "rows.svm", "-a", "perceptron", option, path)
+    assert (code, printed) == (1, "")
+    assert errors == f"maxmargin: cannot write {path}: No such file or directory\n"
+
+
+def test_folder_as_model(command, folder, tmp_path, no_learning):
+    code, _, errors = command("fit", folder / "rows.svm", "-a", "perceptron", "-m", tmp_path)
+    assert (code, errors) == (1, f"maxmargin: cannot write {tmp_path}: it is not a file\n")
+
+
+@pytest.mark.parametrize("model", ["-", "rows.svm", "./rows.svm"])
+def test_data_are_never_overwritten(command, folder, monkeypatch, no_learning, model):
+    monkeypatch.chdir(folder)
+    before = (folder / "rows.svm").read_bytes()
+    code, printed, errors = command("fit", "rows.svm", "-a", "perceptron", "--model", model)
+    assert (code, printed) == (2, "")
+    assert errors.count("\n") == 1
+    assert (folder / "rows.svm").read_bytes() == before
+
+
+def test_old_model_survives_an_error(command, folder, tmp_path):
+    path = tmp_path / "m.mm"
+    path.write_bytes(b"old")
+    assert command("fit", folder / "bad.svm", "-a", "perceptron", "--model", path)[0] == 1
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["m.mm"]

@@ -1,0 +1,154 @@
+"""Mistakes of users: one line, the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import maxmargin
+from maxmargin import overview
+from maxmargin.cli import learners
+
+
+def one_line(result):
+    code, printed, errors = result
+    assert printed == ""
+    assert errors.count("\n") == 1
+    assert errors.startswith("maxmargin: ")
+    return code, errors.removeprefix("maxmargin: ").rstrip()
+
+
+def test_version(command):
+    assert command("--version") == (0, f"maxmargin {maxmargin.__version__}\n", "")
+
+
+def test_help_names_the_commands(command):
+    code, printed, _ = command("--help")
+    assert code == 0
+    for name in ("fit", "predict", "evaluate", "info", "algorithms", "demo"):
+        assert f" {name} " in printed
+
+
+def test_unknown_command(command):
+    code, _, errors = command("fly")
+    assert code == 2
+    assert "fly" in errors
+
+
+def test_all_learners_are_known():
+    assert list(learners.names().values()) == [cls.__name__ for cls in overview.learners()]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("amiro", "did you mean amira or micra?"),
+        ("pa", "did you mean passiveaggressive?"),
+        ("Passiv-Agressive", "did you mean passiveaggressive?"),
+        ("xyz", "there are alma, amira, "),
+    ],
+)
+def test_unknown_algorithm(command, folder, name, hint):
+    code, message = one_line(command("fit", folder / "rows.svm", "--algorithm", name))
+    assert code == 2
+    assert message.startswith(f"there is no algorithm {name!r}: {hint}")
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [
+        ("epsilo=1", "AMIRA has no parameter 'epsilo': did you mean epsilon?"),
+        ("amira.epsilo=1", "AMIRA has no parameter 'epsilo': did you mean epsilon?"),
+        ("epsilon", "--set takes name=value, got 'epsilon'."),
+        ("=3", "--set takes name=value, got '=3'."),
+        ("max_iter=3", "a stream is read as often as --passes says: max_iter has no effect."),
+    ],
+)
+def test_unknown_setting(command, folder, setting, hint):
+    result = command("fit", folder / "rows.svm", "-a", "amira", "--set", setting)
+    assert one_line(result) == (2, hint)
+
+
+@pytest.mark.parametrize("setting", ["epsilon=high", "epsilon=-1", "epsilon=nan", "kernel=rbg"])
+def test_bad_value(command, folder, setting):
+    code, message = one_line(command("fit", folder / "rows.svm", "--set", setting))
+    assert code == 2
+    assert setting.partition("=")[0] in message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--format", "cvs"), ("--categorical", "x"), ("--passes", "0"), ("--n-features", "two")],
+)
+def test_bad_option(command, folder, options):
+    code, printed, errors = command("fit", folder / "rows.svm", *options)
+    assert (code, printed) == (2, "")
+    assert options[0] in errors
+    assert "Traceback" not in errors
+
+
+def test_option_of_another_format(command, folder):
+    pytest.importorskip("pyarrow")
+    result = command("fit", folder / "table.csv", "--n-features", 3)
+    assert one_line(result) == (2, "--n-features is not an option of csv sources.")
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate"])
+def test_missing_file_and_folder(command, folder, verb):
+    result = command(verb, folder / "nothing")
+    assert one_line(result) == (1, f"{folder / 'nothing'}: No such file or directory")
+    assert one_line(command(verb, folder)) == (1, f"{folder}: Is a directory")
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate"])
+def test_trouble_in_the_data(command, folder, verb):
+    code, message = one_line(command(verb, folder / "bad.svm", "-a", "perceptron"))
+    assert code == 1
+    assert message.startswith(f"{folder / 'bad.svm'}, line 2, column 6: ")
+    result = command(verb, folder / "empty.svm", "-a", "perceptron")
+    assert one_line(result) == (1, f"{folder / 'empty.svm'}: there are no rows.")
+
+
+def test_table_without_a_word_about_labels(command, folder):
+    pytest.importorskip("pyarrow")
+    code, message = one_line(command("fit", folder / "table.csv"))
+    assert code == 1
+    assert "say --label; there are 'size', 'side', 'answer'" in message
+
+
+@pytest.mark.parametrize("format", ["parquet", "numpy"])
+def test_what_no_pipe_can_give(command, folder, from_stdin, format):
+    from_stdin(folder / "rows.svm")
+    code, message = one_line(command("fit", "-", "--format", format))
+    assert code == 2
+    assert message.startswith(f"{format} cannot be read from a pipe")
+
+
+def test_two_passes_over_a_pipe(command, folder, from_stdin):
+    from_stdin(folder / "rows.svm")
+    code, message = one_line(command("fit", "-", "--passes", 2))
+    assert code == 2
+    assert "--passes 2 needs a file" in message
+
+
+@pytest.mark.parametrize("arguments", [("info",), ("predict", "rows.svm")])
+def test_what_is_no_model(command, folder, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(folder)
+    verb, *data = arguments
+    (tmp_path / "text").write_text("no model")
+    (tmp_path / "pickle").write_bytes(pickle.dumps([1, 2]))
+    (tmp_path / "empty").write_bytes(b"")
+    for name in ("text", "pickle", "empty", "nothing", ""):
+        code, message = one_line(command(verb, tmp_path / name, *data))
+        assert code == 1
+        assert message.startswith(str(tmp_path / name))
+
+
+def test_damaged_model(command, model, tmp_path):
+    content = bytearray(model.read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "m.mm").write_bytes(content)
+    code, message = one_line(command("info", tmp_path / "m.mm"))
+    assert code == 1
+    assert "checksum" in message

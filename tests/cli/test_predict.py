@@ -1,0 +1,117 @@
+"""``maxmargin predict``: a line per row, from files that need not be those of the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from maxmargin import load
+from maxmargin.cli.predict import text_of
+
+
+def test_one_label_per_line(command, folder, model, rows):
+    X, _ = rows
+    code, printed, errors = command("predict", model, folder / "rows.svm")
+    assert (code, errors) == (0, "")
+    assert [int(line) for line in printed.splitlines()] == load(model).predict(X).tolist()
+
+
+def test_scores_are_exact(command, folder, model, rows):
+    X, _ = rows
+    _, printed, _ = command("predict", model, folder / "rows.svm", "--scores")
+    X = sparse.csr_matrix(X)  # sums depend on the layout
+    scores = [float(line.split("\t")[1]) for line in printed.splitlines()]
+    np.testing.assert_array_equal(scores, load(model).decision_function(X))
+
+
+@pytest.mark.parametrize("scores", [(), ("--scores",)])
+def test_one_object_per_line(command, folder, model, rows, scores):
+    X, _ = rows
+    _, printed, _ = command("predict", model, folder / "rows.svm", "--json", *scores)
+    said = [json.loads(line) for line in printed.splitlines()]
+    clf, X = load(model), sparse.csr_matrix(X)
+    assert [each["label"] for each in said] == clf.predict(X).tolist()
+    if scores:
+        assert [each["scores"] for each in said] == clf.decision_function(X)[:, None].tolist()
+
+
+def test_text_of_several_classes():
+    labels, outputs = ['"a"', "é"], [[1.0, -0.5, 1e-17], [2.0, 1 / 3, 5.0]]
+    plain = text_of(labels, outputs, as_json=False)
+    assert plain == '"a"\t1.0\t-0.5\t1e-17\né\t2.0\t0.3333333333333333\t5.0\n'
+    said = [json.loads(line) for line in text_of(labels, outputs, as_json=True).splitlines()]
+    assert said == [
+        {"label": label, "scores": numbers} for label, numbers in zip(labels, outputs, strict=True)
+    ]
+
+
+def test_standard_input(command, folder, model, from_stdin):
+    from_stdin(folder / "rows.svm")
+    assert command("predict", model, "-") == command("predict", model, folder / "rows.svm")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_named_pipe(command, folder, model, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    rows = (folder / "rows.svm").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(rows,))
+    writer.start()
+    said = command("predict", model, tmp_path / "pipe")
+    writer.join()
+    assert said == command("predict", model, folder / "rows.svm")
+
+
+def test_arrays_for_a_model_of_text(command, folder, model):
+    text = command("predict", model, folder / "rows.svm")
+    assert command("predict", model, folder / "X.npy") == text
+    assert command("predict", model, folder / "rows.npz") == text
+
+
+def test_columns_that_the_model_has_never_seen(command, folder, model):
+    narrow = command("predict", model, folder / "rows.svm")
+    assert command("predict", model, folder / "wide.svm") == narrow
+
+
+def test_rows_that_lack_the_last_columns(command, folder, model, tmp_path):
+    (tmp_path / "narrow.svm").write_text("0 1:2\n0 1:-2\n")
+    assert command("predict", model, tmp_path / "narrow.svm") == (0, "1\n-1\n", "")
+
+
+def test_table_without_labels(command, folder, table_model, from_stdin):
+    expected = (0, "no\nyes\n", "")
+    assert command("predict", table_model, folder / "unlabelled.csv") == expected
+    from_stdin(folder / "unlabelled.csv")
+    assert command("predict", table_model, "-") == expected
+
+
+def test_missing_column(command, folder, table_model):
+    code, printed, errors = command("predict", table_model, folder / "sideless.csv")
+    assert (code, printed) == (1, "")
+    assert "no column 'side'; there are 'size', 'answer'" in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "rows.npz"])
+def test_no_table_for_a_model_of_one(command, folder, table_model, name):
+    code, printed, errors = command("predict", table_model, folder / name)
+    assert (code, printed) == (1, "")
+    assert "was learnt from a table" in errors
+
+
+def test_arrays_with_other_columns(command, model, tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((2, 5)))
+    code, printed, errors = command("predict", model, tmp_path / "X.npy")
+    assert (code, printed) == (1, "")
+    assert errors == f"maxmargin: {tmp_path / 'X.npy'} has 5 columns, the model knows 3.\n"
+
+
+def test_test_data_without_labels(command, folder):
+    code, _, errors = command(
+        "fit", folder / "rows.npz", "-a", "perceptron", "--test", folder / "X.npy"
+    )
+    assert (code, errors) == (1, f"maxmargin: {folder / 'X.npy'} has no labels.\n")

@@ -1,0 +1,64 @@
+"""Every experiment of the papers, in its tiny form."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import maxmargin.experiments
+from maxmargin.experiments import NAMES, find, listing, run
+from maxmargin.experiments.experiment import NoVerdict, Printed
+from maxmargin.experiments.store import file_name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tiny_form(name, tmp_path):
+    """All cells can be measured without outside data, and give each number that is asked for."""
+    experiment = find(name)
+    assert run([experiment], "tiny", tmp_path, tmp_path / "no data", 1)
+    everything = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    found = everything["experiments"][name]
+    assert found["missing"] == []
+    assert len(found["cells"]) == len(experiment.cells("tiny"))
+    assert {line["verdict"] for line in found["lines"]} == {"not compared"}
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert page.count("<section") == 1
+    if experiment.panels:
+        assert "<svg" in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_declaration(name):
+    experiment = find(name)
+    assert experiment.name == name
+    assert experiment.title
+    assert not experiment.title.endswith(".")
+    assert experiment.claim.endswith(".")
+    assert experiment.compared
+    for one in experiment.compared:
+        assert one.where
+        if isinstance(one, Printed):
+            assert one.column
+            float(one.text)
+            assert one.tolerance.why
+            assert isinstance(one.tolerance, NoVerdict) or one.tolerance.amount > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cells(name):
+    """Quick cells are full cells, so that they count for both; each has a file of its own."""
+    experiment = find(name)
+    full = [file_name(cell) for cell in experiment.cells("full")]
+    assert len(set(full)) == len(full)
+    assert {file_name(cell) for cell in experiment.cells("quick")} <= set(full)
+    assert 0 < len(experiment.cells("tiny")) <= 30
+
+
+def test_listing_has_a_line_for_each():
+    assert [name for name, _ in listing()] == list(NAMES)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="no experiment 'pumma-table9'; there are pumma-figure3"):
+        maxmargin.experiments.reproduce(["pumma-table9"])

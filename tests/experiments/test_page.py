@@ -1,0 +1,132 @@
+"""The page: complete, of one file, and laid out well on a phone and on a desk."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
+
+import pytest
+from experiments.made_up import EXPERIMENT
+
+from maxmargin.experiments.page import render
+from maxmargin.experiments.runner import run_all
+from maxmargin.pages.svg import VARIABLES
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return run_all([EXPERIMENT], "quick", tmp_path_factory.mktemp("cells"), None, 1)
+
+
+@pytest.fixture(scope="module")
+def page(outcomes):
+    return render(outcomes, "quick")
+
+
+def test_page_needs_nothing_else(page):
+    assert not re.search(r"https?:|//[a-z]|@import|\bsrc=|<script|<link", page)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", page))
+    assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', page))
+
+
+def test_links_have_targets_and_ids_are_unique(page):
+    identifiers = re.findall(r'\bid="([^"]*)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    referred = re.findall(r'(?:url\(|href=")#([^)"]*)', page)
+    assert "made-up" in referred
+    assert set(referred) <= set(identifiers)
+
+
+def test_page_opens_with_the_summary(page):
+    summary = page[: page.index("<section")]
+    assert "<b>3 of 4</b>" in summary
+    assert "B, error: 2.05, printed 1.10" in summary
+
+
+def test_lines_show_paper_ours_runs_and_verdict(page):
+    text = unescape(re.sub(r"<[^>]+>", " ", page[page.index("<section") :]))
+    words = re.sub(r"[ \n]+", " ", text)  # but not thin spaces
+    assert "error 1.10 1.05 ± 0.07 2 of 4 reproduced ± 0.25: made up." in words
+    assert "error 1.10 2.05 ± 0.07 2 of 4 not reproduced" in words
+    assert "updates 90\N{THIN SPACE}000 1\N{THIN SPACE}000 ± 0 4 not compared other ways." in words
+    assert "A makes fewer errors 1.05 against 2.05 reproduced" in words
+
+
+def test_texts_are_escaped(page):
+    assert "Two &lt;made-up&gt; learners" in page
+    assert "&lt;nothing&gt;" in page
+    assert "<nothing>" not in page
+
+
+def test_pictures_take_the_colours_of_the_page(page):
+    body = page.partition("</head>")[2]
+    assert "<svg" in body
+    assert not any(placeholder in body for placeholder in VARIABLES)
+    assert not re.search(r"(fill|stroke): #", body)
+
+
+def test_quick_pages_say_so(outcomes, page):
+    assert "the quick version" in page
+    assert "the quick version" not in render(outcomes, "full")
+
+
+def test_what_is_missing_is_told(tmp_path):
+    outcomes = run_all([EXPERIMENT], "quick", tmp_path, "nowhere", 1)
+    page = render(outcomes, "quick")
+    assert "<b>Partly skipped.</b> b.csv not found in the folder nowhere." in page
+
+
+LOOK = """
+<script>
+addEventListener("load", () => {
+  const links = [...document.querySelectorAll("a[href]")].map(a => a.getAttribute("href"));
+  const report = {
+    width: innerWidth,
+    content: document.scrollingElement.scrollWidth,
+    pictures: [...document.querySelectorAll("svg, img")].map(p => p.getBoundingClientRect().width),
+    broken: [...document.images].filter(image => !image.naturalWidth).length,
+    dead: links.filter(to => !to.startsWith("#") || !document.getElementById(to.slice(1))),
+    links: links.length,
+  };
+  parent.postMessage(JSON.stringify(report), "*");
+});
+</script>
+"""
+# A window cannot be as narrow as a phone, a frame can.
+FRAME = """<!doctype html>
+<script>addEventListener("message", event => {{ report.textContent = event.data; }});</script>
+<iframe src="page.html" style="width: {width}px; height: 900px; border: 0"></iframe>
+<pre id="report"></pre>
+"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [360, 1280])
+def test_page_in_a_browser(page, width, tmp_path):
+    (tmp_path / "page.html").write_text(page.replace("</body>", LOOK + "</body>"), encoding="utf-8")
+    (tmp_path / "frame.html").write_text(FRAME.format(width=width), encoding="utf-8")
+    report = looked_at(tmp_path / "frame.html", tmp_path)
+    assert report["width"] == width
+    assert report["content"] <= width
+    assert report["broken"] == 0
+    assert report["pictures"]
+    assert min(report["pictures"]) > 200
+    assert report["links"] >= 2
+    assert report["dead"] == []
+
+
+def looked_at(path, home):
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command += [f"--user-data-dir={home / 'profile'}", "--window-size=1400,1000"]
+    command += ["--virtual-time-budget=2000", "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    found = re.search(r'<pre id="report">(.*?)</pre>', done.stdout)
+    assert found, done.stderr
+    return json.loads(unescape(found[1]))

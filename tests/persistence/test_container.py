@@ -1,0 +1,295 @@
+"""Files are written all or nothing, and refused with a clear error unless they are whole."""
+
+import errno
+import os
+import pickle
+import resource
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+from fuzzing.modelfiles import put_together, summed, taken_apart
+from persistence.states import X, fitted, made, streamed
+
+import maxmargin
+from maxmargin import Forgetron, Perceptron
+from maxmargin.persistence import (
+    ModelFileError,
+    container,
+    describe,
+    load,
+    read_file,
+    save,
+    write_file,
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.mm"
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return fitted(made(Perceptron))
+
+
+def refused(path, data, match):
+    path.write_bytes(data)
+    for read in (load, describe):
+        with pytest.raises(ModelFileError, match=match) as caught:
+            read(path)
+        assert str(caught.value).startswith(str(path))
+
+
+# ---------------------------------------------------------------------------------- the format
+def test_the_format_is_as_described(clf, path):
+    """`taken_apart` and `put_together` are written after the description alone."""
+    save(clf, path)
+    data = path.read_bytes()
+    header, chunks = taken_apart(data)
+    assert put_together(header, chunks) == data
+    assert len(data) % 64 == 32
+    weights = header["content"]["model"]["attributes"]["_model"]["fields"]["linear"]["fields"]
+    number = weights["weights"]["array"]
+    assert header["arrays"][number] == {"dtype": "<f8", "shape": [1, 4]}
+    found = np.frombuffer(chunks[number], "<f8") * clf._model.linear.scalars.scale
+    np.testing.assert_array_equal(found[:3], clf.coef_[0])
+
+
+def test_a_file_describes_itself(clf, path):
+    save(clf, path)
+    words = describe(path)
+    assert words["format"] == 1
+    assert words["kind"] == "model"
+    assert words["library"] == maxmargin.__version__
+    assert words["bytes"] == path.stat().st_size
+    assert words["estimator"] == "Perceptron"
+    assert words["parameters"]["max_iter"] == 3
+    assert words["classes"] == ["no", "yes"]
+    assert words["n_features"] == 3
+    assert words["updates"] == clf.n_updates_
+    assert words["mistakes"] == clf.n_mistakes_
+    assert words["certificate"]["bound"] == clf.certificate_.bound
+
+
+def test_a_file_of_a_kernel_model_counts_supports(path):
+    clf = streamed(made(Forgetron, budget=4))
+    save(clf, path)
+    assert describe(path)["supports"] == clf.support_.size
+    assert "certificate" not in describe(path)  # of a stream nobody knows the margin
+
+
+def test_memory_order_is_kept(path):
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    content = {"a": cube.transpose(2, 0, 1), "b": np.asfortranarray(cube[0]), "c": cube[:, 1]}
+    write_file(path, "checkpoint", content)
+    again = read_file(path, "checkpoint")
+    for name, array in content.items():
+        np.testing.assert_array_equal(again[name], array)
+    assert again["a"].strides == content["a"].strides
+    assert again["b"].flags.f_contiguous
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, -(2**80), 0.1, -0.0, np.inf, -np.inf, "täxt \ud800", [1, [2.0]], (1, "a")),
+        {"a": 1, 2: {"b": None}, (1, 2): "c", None: []},
+        np.float32(0.1),
+        np.int64(3),
+    ],
+    ids=repr,
+)
+def test_values_come_back(value, path):
+    write_file(path, "checkpoint", {"value": value})
+    again = read_file(path, "checkpoint")["value"]
+    assert again == value
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+
+
+# ------------------------------------------------------------------------- what cannot be saved
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        (Perceptron(kernel=lambda a, b: a @ b.T), "The parameter 'kernel' of Perceptron"),
+        (Perceptron(random_state=object()), "The parameter 'random_state' of Perceptron"),
+        (fitted(made(Perceptron, kernel=lambda a, b: a @ b.T)), "The parameter 'kernel'"),
+    ],
+)
+def test_code_is_not_saved(learner, name, path):
+    with pytest.raises(TypeError, match=name):
+        save(learner, path)
+    assert not list(path.parent.iterdir())
+
+
+def test_attributes_of_somebody_else_are_named(path):
+    clf = fitted(made(Perceptron))
+    clf.note = "mine"
+    with pytest.raises(TypeError, match="'note'"):
+        save(clf, path)
+
+
+def test_only_learners_of_this_library_are_saved(path):
+    from sklearn.linear_model import LogisticRegression
+
+    class Mine(Perceptron):
+        pass
+
+    for other in (LogisticRegression(), Mine(), 3):
+        with pytest.raises(TypeError, match="Only learners of maxmargin"):
+            save(other, path)
+
+
+def test_content_that_cannot_be_stored_is_named(path):
+    with pytest.raises(TypeError, match="'thing' cannot be saved"):
+        write_file(path, "checkpoint", {"thing": {"a": object()}})
+
+
+# ------------------------------------------------------------------------------ all or nothing
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "broken"), KeyboardInterrupt()], ids=repr)
+def test_a_failure_leaves_the_old_file(call, failure, clf, path, monkeypatch):
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        raise failure
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(type(failure)):
+        save(clf, path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_full_disk_leaves_the_old_file(clf, path):
+    """The limit on the size of files stands for a disk that is full."""
+    path.write_bytes(b"old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="large"):
+            save(clf, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_bytes_are_on_the_disk_before_the_name_is(clf, path, monkeypatch):
+    calls = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda *given, name=name, real=real: (calls.append(name), real(*given))[1]
+        )
+    save(clf, path)
+    assert calls == ["fsync", "replace", "fsync"]  # the file, its name, and the folder
+
+
+def test_links_are_followed(clf, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "real.mm", tmp_path / "link.mm"
+    link.symlink_to(target)
+    save(clf, link)
+    assert link.is_symlink()
+    assert load(target).n_updates_ == clf.n_updates_
+
+
+def test_permissions_are_those_of_an_ordinary_file(clf, path):
+    plain = path.with_name("plain")
+    plain.write_bytes(b"")
+    save(clf, path)
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    save(clf, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_only_plain_files_are_replaced(clf, tmp_path):
+    with pytest.raises(IsADirectoryError):
+        save(clf, tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a plain file"):
+        save(clf, tmp_path / "pipe")
+    with pytest.raises(FileNotFoundError):
+        save(clf, tmp_path / "nowhere" / "model.mm")
+
+
+# ---------------------------------------------------------------------------------- bad files
+def test_every_flipped_byte_is_found(path):
+    save(made(Perceptron), path)  # as small as it can be
+    data = path.read_bytes()
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 0x41
+        path.write_bytes(changed)
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+def test_every_truncation_is_found(path):
+    save(made(Perceptron), path)
+    data = path.read_bytes()
+    for length in range(len(data)):
+        path.write_bytes(data[:length])
+        with pytest.raises(ModelFileError):
+            load(path)
+    path.write_bytes(data + b"\0")
+    with pytest.raises(ModelFileError, match="checksum"):
+        load(path)
+
+
+def test_foreign_files_are_called_by_their_names(clf, path):
+    refused(path, b"", "is empty")
+    refused(path, b"1 1:0.5\n-1 2:3\n", "not a maxmargin file")
+    refused(path, pickle.dumps(clf), "a pickle")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("schema.json", "{}")
+    refused(path, path.read_bytes(), "zip archive, as skops")
+    np.save(path.with_suffix(".npy"), X)
+    refused(path, path.with_suffix(".npy").read_bytes(), "a NumPy array")
+
+
+def test_a_missing_file_is_missing(path):
+    with pytest.raises(FileNotFoundError):
+        load(path)
+
+
+def test_a_newer_format_is_refused(clf, path):
+    save(clf, path)
+    header, chunks = taken_apart(path.read_bytes())
+    refused(path, put_together(header, chunks, version=2), "version 2; update maxmargin")
+
+
+def test_another_kind_is_refused(path):
+    write_file(path, "checkpoint", {"row": 3})
+    with pytest.raises(ModelFileError, match="holds a checkpoint, not a model"):
+        load(path)
+
+
+def test_nothing_larger_than_the_file_is_allocated(clf, path, monkeypatch):
+    save(clf, path)
+    header, chunks = taken_apart(path.read_bytes())
+    header["arrays"][0]["shape"] = [2**40, 2**10]
+    path.write_bytes(put_together(header, chunks))
+    monkeypatch.setattr(container, "_read_array", None)  # it must not come to that
+    with pytest.raises(ModelFileError, match="do not fill it"):
+        load(path)
+
+
+def test_deep_nesting_is_refused(clf, path):
+    save(clf, path)
+    header, chunks = taken_apart(path.read_bytes())
+    nest = []
+    for _ in range(100):
+        nest = [nest]
+    header["content"]["model"] = nest
+    path.write_bytes(put_together(header, chunks))
+    with pytest.raises(ModelFileError, match="too deeply"):
+        load(path)
+    text = b"[" * 100_000
+    data = b"\x89MXM\r\n\x1a\n" + (1).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
+    refused(path, summed(data), "inconsistent")

@@ -1,0 +1,432 @@
+"""CSV, Parquet and Arrow files and data frames as blocks of rows."""
+
+import bz2
+import gzip
+import importlib
+import io
+import json
+import lzma
+
+import numpy as np
+import pytest
+from fuzzing.csvfiles import fuzz_csv
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from maxmargin.streams import START, StreamError
+from maxmargin.streams.tables import ArrowSource, CsvSource, FrameSource, ParquetSource
+
+pa = pytest.importorskip("pyarrow")
+feather = importlib.import_module("pyarrow.feather")
+parquet = importlib.import_module("pyarrow.parquet")
+
+CITIES = ["Rom", "Sankt Gallen, CH", "Ulm", 'the "Hub"']
+
+
+def make_table(rows=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "height": rng.normal(size=rows),
+            "city": rng.choice(CITIES, rows),
+            "count": rng.integers(0, 4, rows),
+            "open": rng.random(rows) < 0.5,
+            "target": rng.choice([-1, 1], rows),
+        }
+    )
+
+
+def quoted(value):
+    return '"{}"'.format(value.replace('"', '""')) if isinstance(value, str) else repr(value)
+
+
+def csv_text(table, delimiter=","):
+    rows = [delimiter.join(table.column_names)]
+    rows += [delimiter.join(map(quoted, row.values())) for row in table.to_pylist()]
+    return "\n".join(rows).encode() + b"\n"
+
+
+def expected(table):
+    names, city = table.column_names, np.array(table["city"])
+    hot = {"city": city[:, np.newaxis] == np.array(CITIES)}
+    parts = [hot.get(name, np.array(table[name])[:, np.newaxis]) for name in names[:-1]]
+    return np.hstack([part.astype(float) for part in parts])
+
+
+def rows_of(source, start=START):
+    blocks = list(source.blocks(start))
+    dense = [block.X.toarray() if sparse.issparse(block.X) else block.X for block in blocks]
+    y = None if blocks[0].y is None else np.concatenate([block.y for block in blocks])
+    return np.vstack(dense), y
+
+
+def sources_of(table, folder, **options):
+    """The table in each format."""
+    (folder / "table.csv").write_bytes(csv_text(table))
+    yield CsvSource(folder / "table.csv", **options)
+    parquet.write_table(table, folder / "table.parquet", row_group_size=70)
+    yield ParquetSource(folder / "table.parquet", **options)
+    feather.write_feather(table, folder / "table.arrow", chunksize=90)
+    yield ArrowSource(folder / "table.arrow", **options)
+    yield FrameSource(table, **options)
+    yield FrameSource(pytest.importorskip("pandas").DataFrame(table.to_pydict()), **options)
+    yield FrameSource(pytest.importorskip("polars").DataFrame(table.to_pydict()), **options)
+
+
+@pytest.mark.parametrize("block_size", [1, 700, 10**6])
+def test_all_formats_give_the_same_rows(tmp_path, block_size):
+    table = make_table(100)
+    for source in sources_of(table, tmp_path, block_size=block_size):
+        survey = source.survey()
+        X, y = rows_of(source)
+        np.testing.assert_array_equal(X, expected(table))
+        np.testing.assert_array_equal(y, table["target"])
+        assert survey.classes.tolist() == [-1, 1]
+        assert (survey.width, survey.rows) == (7, 100)
+
+
+def test_blocks_end_where_the_last_began_and_go_on_from_there(tmp_path):
+    table = make_table(100)
+    for source in sources_of(table, tmp_path, block_size=900):
+        blocks = list(source.blocks())
+        assert len(blocks) > 3
+        assert [block.end.row for block in blocks] == np.cumsum(
+            [block.X.shape[0] for block in blocks]
+        ).tolist()
+        assert [block.done for block in blocks] == sorted(block.done for block in blocks)
+        assert blocks[-1].done == source.total
+        for at, block in enumerate(blocks):
+            rest = list(source.blocks(block.end))
+            assert [b.end for b in rest] == [b.end for b in blocks[at + 1 :]]
+            for mine, theirs in zip(rest, blocks[at + 1 :], strict=True):
+                assert (mine.X != theirs.X).nnz == 0
+                np.testing.assert_array_equal(mine.y, theirs.y)
+
+
+@pytest.mark.parametrize("categorical", ["one-hot", "hash"])
+def test_another_table_is_read_alike(tmp_path, categorical):
+    table = make_table()
+    other = make_table(50, seed=1).select(["city", "target", "open", "height", "count"])
+    other = other.append_column("extra", pa.array(["unread"] * 50))
+    options = {"categorical": categorical, "hash_bits": 6, "seed": 7}
+    schema = json.loads(json.dumps(FrameSource(table, **options).schema(), sort_keys=True))
+    assert schema.pop("format") == "table"
+    same_order = other.select(table.column_names)
+    X, y = rows_of(FrameSource(same_order, **options))
+    for source in sources_of(other, tmp_path, **schema):
+        again, labels = rows_of(source)
+        np.testing.assert_array_equal(again, X)
+        np.testing.assert_array_equal(labels, y)
+    unlabelled = other.drop_columns(["target"])
+    for source in sources_of(unlabelled, tmp_path, **{**schema, "needs_label": False}):
+        again, labels = rows_of(source)
+        np.testing.assert_array_equal(again, X)
+        assert labels is None
+        assert source.survey().classes is None
+    with pytest.raises(StreamError, match="no column 'height'; there are 'city'"):
+        FrameSource(other.drop_columns(["height"]), **schema)
+
+
+def test_numbers_alone_are_an_array(tmp_path):
+    table = make_table().drop_columns(["city"])
+    for source in sources_of(table, tmp_path, label=-1):
+        X, _ = rows_of(source)
+        assert isinstance(next(source.blocks()).X, np.ndarray)
+        np.testing.assert_array_equal(X[:, 0], table["height"])
+        np.testing.assert_array_equal(X[:, 2], np.array(table["open"], float))
+
+
+def zstd_compress(content):
+    return pytest.importorskip("zstandard").compress(content)
+
+
+COMPRESSIONS = [bytes, gzip.compress, bz2.compress, lzma.compress, zstd_compress]
+
+
+@pytest.mark.parametrize("compress", COMPRESSIONS)
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_compressed_text_and_pipes(tmp_path, compress, delimiter):
+    table = make_table(60)
+    content = compress(csv_text(table, delimiter))
+    (tmp_path / "file").write_bytes(content)
+    pipe = io.BufferedReader(io.BytesIO(content))
+    for source in (CsvSource(tmp_path / "file", block_size=500), CsvSource(pipe, block_size=2000)):
+        source.survey()
+        X, y = rows_of(source)
+        np.testing.assert_array_equal(X, expected(table))
+        np.testing.assert_array_equal(y, table["target"])
+        assert len(source.identity()) == 64
+    assert not source.repeatable
+    assert source.survey().rows is None
+
+
+def test_labels_of_any_type():
+    def survey_of(labels):
+        return FrameSource(pa.table({"x": [1.0] * len(labels), "y": labels})).survey().classes
+
+    assert survey_of(["no", "yes", "no"]).tolist() == ["no", "yes"]
+    assert survey_of([True, False]).dtype == bool
+    assert survey_of([0.5, 1.5, 0.5]).tolist() == [0.5, 1.5]
+    assert survey_of([2.0, 1.0]).dtype == np.int64
+    csv = io.BufferedReader(io.BytesIO(b"Class,x\nspam,1\nham,2\n"))
+    assert CsvSource(csv).survey().classes.tolist() == ["ham", "spam"]
+
+
+@pytest.mark.parametrize(
+    ("header", "label", "chosen"),
+    [("a,b,c", 0, "a"), ("a,b,c", -2, "b"), ("a,b,c", "c", "c"), ("a,Label,c", None, "Label")],
+)
+def test_label_by_name_or_position(header, label, chosen):
+    text = io.BufferedReader(io.BytesIO(f"{header}\n1,2,3\n".encode()))
+    schema = CsvSource(text, label=label).schema()
+    assert schema["label"] == chosen
+    assert schema["columns"] == [name for name in header.split(",") if name != chosen]
+
+
+@pytest.mark.parametrize("header", ["a,b,c", "y,b,target"])
+def test_a_label_must_be_said_if_it_is_not_clear(header):
+    a, b, c = header.split(",")
+    with pytest.raises(StreamError, match=f"label=; there are '{a}', '{b}', '{c}'"):
+        CsvSource(io.BytesIO(f"{header}\n1,2,3\n".encode()))
+
+
+def test_text_without_a_header():
+    source = CsvSource(io.BytesIO(b"1,2,a\n3,4,b\n"), header=False, label=-1)
+    X, y = rows_of(source)
+    np.testing.assert_array_equal(X, [[1, 2], [3, 4]])
+    assert y.tolist() == ["a", "b"]
+    schema = source.schema()
+    assert (schema["columns"], schema["label"], schema["header"]) == (["0", "1"], "2", False)
+
+
+def test_marks_returns_and_empty_lines():
+    text = b"\xef\xbb\xbfu , y\r\n1,-1\r\n\r\n\r\n 2 ,1"
+    *_, last = blocks = list(CsvSource(io.BytesIO(text)).blocks())
+    assert [float(x) for block in blocks for x in block.X.ravel()] == [1, 2]
+    assert [float(label) for block in blocks for label in block.y] == [-1, 1]
+    assert last.end == (len(text), 2, 5)
+
+
+TROUBLES = [
+    (b"1,2", "line 4: 2 fields, expected 3"),
+    (b"1,2,3,4", "line 4: 4 fields, expected 3"),
+    (b"1,abc,-1", "line 4, column 'v': expected a number, found 'abc'"),
+    (b"1,0x10,-1", "line 4, column 'v': expected a number, found '0x10'"),
+    (b"NA,2,-1", "line 4, column 'u': the number is missing"),
+    (b",2,-1", "line 4, column 'u': the number is missing"),
+    (b"1,nan,-1", "line 4, column 'v': the number is missing"),
+    (b"1,-inf,-1", "line 4, column 'v': the number is infinite"),
+    (b"1,1e400,-1", "line 4, column 'v': the number is infinite"),
+    (b"1,2,", "line 4, column 'y': there is no label"),
+    (b"1,\xff,1", "line 4: the line is not UTF-8"),
+    (b"1,2\r,1", "line 4: there is a carriage return in the line"),
+    (b"1,2\x00,1", "line 4: there is a zero byte in the line"),
+    (b'1,"2"0"",1', "line 4: there is a quote that is not around a value"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), TROUBLES)
+@pytest.mark.parametrize("block_size", [1, 10**6])
+def test_bad_lines_are_named_or_skipped(tmp_path, line, message, block_size):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(b"u,v,y\n\n1,2,-1\n" + line + b"\n" + b"3,4,1\n" * 20)
+    with pytest.raises(StreamError, match=message) as caught:
+        list(CsvSource(path, block_size=block_size).blocks())
+    assert str(caught.value).startswith(f"{path}, ")
+    source = CsvSource(path, block_size=block_size, on_error="skip")
+    X, y = rows_of(source)
+    assert source.skipped == 1
+    np.testing.assert_array_equal(X, [[1, 2]] + [[3, 4]] * 20)
+    np.testing.assert_array_equal(y, [-1] + [1] * 20)
+    assert source.survey().rows is None
+
+
+@pytest.mark.parametrize("long", [0, 7, 39])
+@pytest.mark.parametrize("bad", [0, 20, 39])
+def test_bad_lines_are_found_beside_long_ones(long, bad):
+    lines = [f"{number},{'t' * (10_000 if number == long else 1)},1" for number in range(40)]
+    lines[bad] = "x"
+    text = "\n".join(["u,t,y", *lines]).encode()
+    with pytest.raises(StreamError, match=f"line {bad + 2}: 1 fields, expected 3"):
+        list(CsvSource(io.BytesIO(text)).blocks())
+    source = CsvSource(io.BytesIO(text), on_error="skip")
+    X, _ = rows_of(source)
+    assert X[:, 0].tolist() == [number for number in range(40) if number != bad]
+    assert source.skipped == 1
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("block_size", [1, 10**6])
+def test_nothing_is_read_behind_an_open_quote(on_error, block_size):
+    text = b'u,t,y\n1,a,1\n2,"b\n3,c,1\n4,d",1\n5,e,1\n'
+    with pytest.raises(StreamError, match="line 3: a quote is open at the end of the line"):
+        list(CsvSource(io.BytesIO(text), on_error=on_error, block_size=block_size).blocks())
+
+
+def test_bad_rows_of_other_formats_are_named_or_skipped(tmp_path):
+    table = pa.table({"u": [1.0, 2.0, None, 4.0], "t": list("abcd"), "y": [1, 1, 1, None]})
+    for source in list(sources_of(table, tmp_path))[1:]:
+        with pytest.raises(StreamError, match="row 4, column 'y': there is no label"):
+            source.survey()
+    for source in list(sources_of(table.slice(0, 3), tmp_path))[1:]:
+        with pytest.raises(StreamError, match="row 3, column 'u': the number is missing"):
+            list(source.blocks())
+    for source in list(sources_of(table, tmp_path, on_error="skip", block_size=1))[1:]:
+        X, y = rows_of(source)
+        assert source.skipped == 2
+        np.testing.assert_array_equal(X[:, 0], [1, 2])
+        np.testing.assert_array_equal(y, [1, 1])
+
+
+def test_kinds_are_fixed_by_the_beginning_or_by_the_user(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_bytes(b"zip,y\n" + b"123,1\n" * 100 + b"12-3,0\n")
+    with pytest.raises(StreamError, match=r"line 102, column 'zip'.*kinds=\{'zip': \"text\"\}"):
+        list(CsvSource(path).blocks())
+    for block_size in (1, 64, 10**6):
+        source = CsvSource(path, kinds={"zip": "text"}, block_size=block_size)
+        assert source.schema()["vocabulary"] == {"zip": ["12-3", "123"]}
+        assert rows_of(source)[0].sum(axis=0).tolist() == [1, 100]
+
+
+def test_a_given_vocabulary_is_kept():
+    table = pa.table({"t": ["a", "b", "c"], "y": [0, 1, 0]})
+    source = FrameSource(table, vocabulary={"t": ["c", "a"]})
+    np.testing.assert_array_equal(rows_of(source)[0], [[0, 1], [0, 0], [1, 0]])
+
+
+def test_vocabularies_have_a_limit(monkeypatch):
+    monkeypatch.setattr("maxmargin.streams.tables.LARGEST_VOCABULARY", 2)
+    table = pa.table({"t": ["a", "b", "c"], "y": [0, 1, 0]})
+    with pytest.raises(StreamError, match="'t' has more than 2 values; say categorical=\"hash\""):
+        FrameSource(table).survey()
+
+
+def test_columns_that_are_neither_numbers_nor_text():
+    dates = pa.array([0, 1], pa.date32())
+    table = pa.table({"day": dates, "x": [1, 2], "y": [0, 1]})
+    with pytest.raises(StreamError, match="'day' is neither of numbers nor of text"):
+        FrameSource(table)
+    np.testing.assert_array_equal(rows_of(FrameSource(table, columns=["x"]))[0], [[1], [2]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"categorical": "target"}, "categorical must be one of 'one-hot', 'hash'"),
+        ({"on_error": "ignore"}, "on_error must be one of"),
+        ({"hash_bits": 40}, "hash_bits must be between"),
+        ({"kinds": {"x": "integer"}}, "the kind of column 'x' must be one of"),
+        ({"columns": []}, "no column beside the label"),
+        ({"columns": ["u"]}, "no column 'u'; there are 'x', 'y'"),
+        ({"kinds": {"u": "text"}}, "no column 'u'; there are 'x', 'y'"),
+        ({"vocabulary": {"u": ["a"]}}, "no column 'u'; there are 'x', 'y'"),
+        ({"label": 2}, "no column 2; there are 'x', 'y'"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(StreamError, match=message):
+        FrameSource(pa.table({"x": [1, 2], "y": [0, 1]}), **options)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a,a,y\n1,2,3\n", b'a,"b\n1,2\n'])
+def test_bad_headers(content):
+    with pytest.raises(StreamError):
+        CsvSource(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("delimiter", ["", "ab", '"', "\n"])
+def test_bad_delimiters(delimiter):
+    with pytest.raises(StreamError, match="a delimiter is one character"):
+        CsvSource(io.BytesIO(b"x,y\n1,2\n"), delimiter=delimiter)
+
+
+def test_columns_and_values_without_end(tmp_path):
+    names, value = [f"column{place}" for place in range(40_000)], "v" * 200_000
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join((*names, "t", "y")) + "\n" + "1," * 40_000 + f'"{value}",1\n')
+    source = CsvSource(path)
+    assert source.schema()["vocabulary"] == {"t": [value]}
+    (block,) = source.blocks()
+    assert block.X.nnz == 40_001
+
+
+def test_columns_of_pandas_may_be_numbers():
+    pandas = pytest.importorskip("pandas")
+    source = FrameSource(pandas.DataFrame([[1.5, 1], [2.5, 0]]), label=-1)
+    X, y = rows_of(source)
+    np.testing.assert_array_equal(X, [[1.5], [2.5]])
+    assert y.tolist() == [1, 0]
+    assert source.schema()["columns"] == ["0"]
+
+
+@pytest.mark.parametrize("make", [ParquetSource, ArrowSource])
+def test_damaged_files(tmp_path, make):
+    table = make_table(2000)
+    list(sources_of(table, tmp_path))
+    name = "table.parquet" if make is ParquetSource else "table.arrow"
+    content = (tmp_path / name).read_bytes()
+    path = tmp_path / "damaged"
+    for cut in (0, 3, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
+        with pytest.raises(StreamError, match="damaged"):
+            make(path)
+
+
+def test_identity_tells_tables_apart(tmp_path):
+    table = make_table()
+    for one, same, other in zip(
+        list(sources_of(table, tmp_path)),
+        [source.identity() for source in sources_of(table, tmp_path)],
+        [source.identity() for source in sources_of(make_table(seed=1), tmp_path)],
+        strict=True,
+    ):
+        if one.name.startswith("<"):
+            assert one.identity() == same
+        assert same != other
+
+
+@pytest.mark.parametrize(
+    ("library", "message"),
+    [("pyarrow", "reading CSV and Parquet needs"), ("narwhals", "reading frames needs")],
+)
+def test_without_a_library(monkeypatch, library, message):
+    real = importlib.import_module
+
+    def missing(name, *rest):
+        if name.split(".")[0] == library:
+            raise ModuleNotFoundError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(StreamError, match=rf"{message} pip install 'maxmargin\[streams\]'"):
+        FrameSource(make_table())
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(NUMBERS, TEXTS, st.integers(-3, 3)), min_size=1, max_size=20),
+    block_size=st.integers(1, 200),
+)
+def test_every_value_survives_csv(rows, block_size):
+    numbers, texts, labels = zip(*rows, strict=True)
+    table = pa.table({"number": numbers, "text": texts, "label": labels})
+    text = io.BufferedReader(io.BytesIO(csv_text(table)))
+    vocabulary = sorted({value for value in texts if value})
+    kinds = {"number": "number", "text": "text", "label": "number"}
+    options = {"kinds": kinds, "vocabulary": {"text": vocabulary}, "delimiter": ","}
+    source = CsvSource(text, block_size=block_size, **options)
+    X, y = rows_of(source)
+    hot = [[number, *(value == known for known in vocabulary)] for number, value, _ in rows]
+    np.testing.assert_array_equal(X, np.array(hot, float))
+    np.testing.assert_array_equal(y, labels)
+
+
+def test_damaged_csv_is_refused_or_read_right(tmp_path):
+    outcome = fuzz_csv(300, seed=0, folder=tmp_path)
+    assert min(outcome) > 50

@@ -1,0 +1,576 @@
+"""A run that is stopped and taken up again ends with the model of a run never stopped."""
+
+import bz2
+import errno
+import gzip
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from problems import separable
+from sklearn.base import clone
+from streamed import Breaking, saved_bytes, svmlight_text
+
+from maxmargin import (
+    AMIRA,
+    NOCA,
+    PUMMA,
+    Forgetron,
+    Perceptron,
+    RandomBudgetPerceptron,
+    checkpoints,
+    persistence,
+    streams,
+)
+from maxmargin.checkpoints import CheckpointFile
+from maxmargin.persistence import ModelFileError
+
+ROWS, PASSES = 40, 2
+BLOCK_SIZE = 900  # eight or nine rows of text
+
+
+def noisy():
+    """Rows that cannot be separated, so that there is something to learn in each pass."""
+    X, y = separable(ROWS, 5, gap=0.2)
+    y[::10] *= -1
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def text():
+    return svmlight_text(*noisy()).encode()
+
+
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch):
+    """Nobody cuts the power during these tests."""
+    monkeypatch.setattr(os, "fsync", lambda number: None)
+
+
+@pytest.fixture
+def data(tmp_path, text):
+    path = tmp_path / "rows.svm"
+    path.write_bytes(text)
+    return path
+
+
+def opened(data):
+    return streams.open(data, block_size=BLOCK_SIZE)
+
+
+def stopped(learner, source, after, checkpoint, error=None, passes=PASSES):
+    """Begin, and stop after so many blocks."""
+    error = error or OSError("the cable is out")
+    with pytest.raises(type(error)):
+        clone(learner).fit_stream(
+            Breaking(source, after, error), checkpoint=checkpoint, every=1, passes=passes
+        )
+
+
+def resumed(learner, source, checkpoint, passes=PASSES):
+    return clone(learner).fit_stream(source, checkpoint=checkpoint, every=1, passes=passes)
+
+
+LEARNERS = [
+    AMIRA(),
+    PUMMA(),
+    AMIRA(tol=0.01),
+    Perceptron(average=True),
+    NOCA(),
+    Forgetron(budget=5),
+    RandomBudgetPerceptron(budget=5, random_state=0),
+    RandomBudgetPerceptron(budget=5, random_state=np.random.RandomState(0)),
+]
+# Where only the source, or only the file, matters.
+FEW = [AMIRA(), RandomBudgetPerceptron(budget=5, random_state=0)]
+
+
+# ------------------------------------------------------------------------------ stopped and resumed
+@pytest.mark.parametrize("error", [OSError("the cable is out"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_stopped_at_any_block(learner, error, data, tmp_path):
+    expected = saved_bytes(clone(learner).fit_stream(opened(data), passes=PASSES), tmp_path)
+    # With `tol` all blocks are looked at once more after each pass.
+    looks = 2 if getattr(learner, "tol", None) else 1
+    blocks = PASSES * looks * len(list(opened(data).blocks()))
+    assert blocks >= 8
+    for after in range(blocks):
+        checkpoint = tmp_path / f"checkpoint {after}"
+        stopped(learner, opened(data), after, checkpoint, error)
+        clf = resumed(learner, opened(data), checkpoint)
+        assert saved_bytes(clf, tmp_path) == expected, after
+
+
+@pytest.mark.parametrize("every", [1, 13, 30, 10**6, None])
+@pytest.mark.parametrize("learner", FEW, ids=repr)
+def test_stopped_again_and_again(learner, every, data, tmp_path):
+    """Each time after one block; however seldom checkpoints are written, stopping writes one."""
+    expected = saved_bytes(clone(learner).fit_stream(opened(data), passes=PASSES), tmp_path)
+    clf, times = clone(learner), 0
+    while True:
+        try:
+            source = Breaking(opened(data), 1)
+            clf.fit_stream(source, checkpoint=tmp_path / "c", every=every, passes=PASSES)
+            break
+        except OSError:
+            times += 1
+    assert times >= 8
+    assert saved_bytes(clf, tmp_path) == expected
+
+
+def as_npy(text, folder):
+    X, _ = noisy()
+    np.save(folder / "rows.npy", X)
+    return folder / "rows.npy"
+
+
+def as_csv(text, folder):
+    X, y = noisy()
+    lines = [",".join(map(repr, row)) for row in np.column_stack([y, X]).tolist()]
+    path = folder / "rows.csv"
+    path.write_text("\n".join(["label,a,b,c,d,e", *lines]) + "\n")
+    return path
+
+
+def compressed(suffix, compress):
+    def write(text, folder):
+        path = folder / f"rows.svm{suffix}"
+        path.write_bytes(compress(text))
+        return path
+
+    return write
+
+
+SOURCES = {
+    "gzip": (compressed(".gz", gzip.compress), {}),
+    "bzip2": (compressed(".bz2", bz2.compress), {}),
+    "csv": (as_csv, {"label": "label", "block_size": 400}),
+    "pipe": (lambda text, folder: io.BytesIO(text), {}),
+    "list": (lambda text, folder: [(X[None], [y]) for X, y in zip(*noisy(), strict=True)], {}),
+    "generator": (lambda text, folder: ((X[None], [y]) for X, y in zip(*noisy(), strict=True)), {}),
+    "dicts": (
+        lambda text, folder: [
+            ({f"x{place}": value for place, value in enumerate(row)}, label)
+            for row, label in zip(*(each.tolist() for each in noisy()), strict=True)
+        ],
+        {"block_size": 400},
+    ),
+    "npy": (as_npy, {"y": noisy()[1], "block_size": 400}),
+    "array": (lambda text, folder: noisy()[0], {"y": noisy()[1], "block_size": 400}),
+}
+
+
+@pytest.mark.parametrize("learner", FEW, ids=repr)
+@pytest.mark.parametrize("kind", SOURCES)
+def test_any_source_can_be_taken_up_again(kind, learner, text, tmp_path):
+    make, options = SOURCES[kind]
+
+    def new_source():
+        return streams.open(make(text, tmp_path), **{"block_size": BLOCK_SIZE, **options})
+
+    passes = PASSES if new_source().repeatable else 1
+    whole = clone(learner).fit_stream(new_source(), passes=passes, classes=[-1, 1])
+    expected = saved_bytes(whole, tmp_path)
+    blocks = passes * len(list(new_source().blocks()))
+    assert blocks >= 4
+    for after in range(0, blocks, max(1, blocks // 8)):
+        how = {"checkpoint": tmp_path / f"checkpoint {after}", "every": 1, "passes": passes}
+        with pytest.raises(OSError, match="cable"):
+            clone(learner).fit_stream(Breaking(new_source(), after), classes=[-1, 1], **how)
+        clf = clone(learner).fit_stream(new_source(), classes=[-1, 1], **how)
+        assert saved_bytes(clf, tmp_path) == expected, after
+
+
+def test_a_pipe_whose_rows_become_wider(tmp_path):
+    text = b"1 1:2\n0 2:2\n0 4:2\n1 7:1\n1 1:1\n0 3:1\n"
+
+    def pipe():
+        return streams.open(io.BytesIO(text), block_size=12)
+
+    expected = saved_bytes(AMIRA().fit_stream(pipe()), tmp_path)
+    for after in range(3):
+        stopped(AMIRA(), pipe(), after, tmp_path / f"c{after}", passes=1)
+        clf = resumed(AMIRA(), pipe(), tmp_path / f"c{after}", passes=1)
+        assert saved_bytes(clf, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    "late", ["2 1:1\n", "1 9:1\n", "1 0:1\n"], ids=["label", "column", "column 0"]
+)
+def test_stopped_before_and_after_a_surprise(late, tmp_path):
+    data = tmp_path / "late.svm"
+    data.write_text("1 1:2\n0 2:2\n0 3:2\n1 4:1\n" + late)
+
+    def source():
+        return streams.open(data, block_size=12)
+
+    expected = saved_bytes(AMIRA().fit_stream(source(), passes=PASSES), tmp_path)
+    after = 0
+    while True:
+        try:
+            AMIRA().fit_stream(
+                Breaking(source(), after), checkpoint=tmp_path / f"c{after}", every=1, passes=PASSES
+            )
+            break
+        except OSError:
+            clf = resumed(AMIRA(), source(), tmp_path / f"c{after}")
+            assert saved_bytes(clf, tmp_path) == expected, after
+        after += 1
+    assert after > 6
+
+
+def test_warm_starts_can_be_taken_up_again(data, tmp_path):
+    begun = AMIRA(warm_start=True).fit_stream(data)
+    first = tmp_path / "first.mm"
+    persistence.save(begun, first)
+    expected = saved_bytes(begun.fit_stream(opened(data), passes=PASSES), tmp_path)
+    source, checkpoint = Breaking(opened(data), 3), tmp_path / "c"
+    with pytest.raises(OSError, match="cable"):
+        persistence.load(first).fit_stream(source, checkpoint=checkpoint, passes=PASSES)
+    clf = persistence.load(first).fit_stream(opened(data), checkpoint=checkpoint, passes=PASSES)
+    assert saved_bytes(clf, tmp_path) == expected
+
+
+def test_every_counts_the_rows_of_all_passes(data, tmp_path, monkeypatch):
+    positions = []
+    monkeypatch.setattr(
+        CheckpointFile,
+        "write",
+        lambda self, stand: positions.append((stand.passes, stand.position.row)),
+    )
+    AMIRA().fit_stream(
+        streams.open(data, block_size=1), checkpoint=tmp_path / "c", every=15, passes=3
+    )
+    assert ROWS == 40
+    assert positions == [
+        *[(0, 0), (0, 15), (0, 30)],
+        *[(1, 5), (1, 20), (1, 35)],
+        *[(2, 10), (2, 25), (2, 40), (3, 0)],
+    ]
+
+
+def test_without_a_number_of_rows_time_decides(data, tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(CheckpointFile, "write", lambda self, stand: written.append(1))
+    AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
+    assert len(written) == 2, "at the beginning and at the end"
+    monkeypatch.setattr("maxmargin.streaming.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
+    assert len(written) == 2 + 2 + len(list(opened(data).blocks()))
+
+
+# ------------------------------------------------------------------------------- what is at its end
+def test_a_finished_run_returns_at_once(data, tmp_path):
+    checkpoint = tmp_path / "c"
+    expected = AMIRA().fit_stream(opened(data), checkpoint=checkpoint, passes=PASSES)
+    before = checkpoint.read_bytes()
+    clf = resumed(AMIRA(), Breaking(opened(data), 0), checkpoint)
+    assert saved_bytes(clf, tmp_path) == saved_bytes(expected, tmp_path)
+    assert checkpoint.read_bytes() == before
+
+
+def test_more_passes_go_on_from_a_finished_run(data, tmp_path):
+    checkpoint = tmp_path / "c"
+    for passes in (1, 2, 5):
+        clf = AMIRA().fit_stream(opened(data), checkpoint=checkpoint, passes=passes)
+        expected = AMIRA().fit_stream(opened(data), passes=passes)
+        assert saved_bytes(clf, tmp_path) == saved_bytes(expected, tmp_path)
+
+
+def test_a_run_that_has_settled_stays_so(tmp_path):
+    data, checkpoint = tmp_path / "easy.svm", tmp_path / "c"
+    data.write_text("1 1:1\n0 1:-1\n")
+    clf = Perceptron().fit_stream(data, checkpoint=checkpoint, passes=10)
+    assert clf.converged_
+    again = Perceptron().fit_stream(
+        Breaking(streams.open(data), 0), checkpoint=checkpoint, passes=20
+    )
+    assert again.converged_
+    assert again.n_iter_ == clf.n_iter_
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_fewer_passes_than_were_made_are_refused(data, tmp_path, after):
+    checkpoint, blocks = tmp_path / "c", len(list(opened(data).blocks()))
+    stopped(AMIRA(), opened(data), blocks + 1 + after, checkpoint, passes=5)
+    with pytest.raises(ValueError, match="farther on than passes=1: 1 passes and"):
+        resumed(AMIRA(), opened(data), checkpoint, passes=1)
+
+
+# --------------------------------------------------------------------------------- what is refused
+def test_another_file_under_the_same_name(data, text, tmp_path):
+    checkpoint = tmp_path / "c"
+    stopped(AMIRA(), opened(data), 3, checkpoint)
+    before = checkpoint.read_bytes()
+    for other in (text + text, text[:-1] + b"1\n", text.replace(b"-1 ", b"+1 ", 1)):
+        data.write_bytes(other)
+        with pytest.raises(ValueError, match=r"another source than .*rows.svm"):
+            resumed(AMIRA(), opened(data), checkpoint)
+    assert checkpoint.read_bytes() == before
+    data.write_bytes(text)
+    resumed(AMIRA(), opened(data), checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (AMIRA(epsilon=0.2), "made with epsilon=0.1, not 0.2"),
+        (AMIRA(random_state=np.random.RandomState(0)), "made with random_state=None"),
+        (PUMMA(), "one of AMIRA, not PUMMA"),
+    ],
+    ids=repr,
+)
+def test_another_learner(other, message, data, tmp_path):
+    stopped(AMIRA(), opened(data), 3, tmp_path / "c")
+    with pytest.raises(ValueError, match=message):
+        resumed(other, opened(data), tmp_path / "c")
+    assert not hasattr(other, "classes_")
+
+
+def test_parameters_are_compared_by_value(data, tmp_path):
+    stopped(AMIRA(epsilon=np.float64(0.1)), opened(data), 3, tmp_path / "c")
+    resumed(AMIRA(epsilon=0.1), opened(data), tmp_path / "c")
+
+
+@pytest.mark.parametrize("content", [b"", b"1 1:2\n", b"\x80\x04 pickle"])
+def test_a_file_that_is_no_checkpoint_is_left_alone(content, data, tmp_path):
+    checkpoint = tmp_path / "c"
+    checkpoint.write_bytes(content)
+    with pytest.raises(ModelFileError, match="delete it"):
+        resumed(AMIRA(), opened(data), checkpoint)
+    assert checkpoint.read_bytes() == content
+
+
+def test_a_model_is_no_checkpoint(data, tmp_path):
+    persistence.save(AMIRA().fit_stream(data), tmp_path / "model.mm")
+    with pytest.raises(ModelFileError, match="holds a model, not a checkpoint"):
+        resumed(AMIRA(), opened(data), tmp_path / "model.mm")
+
+
+def test_a_sound_file_with_other_content(data, tmp_path):
+    persistence.write_file(tmp_path / "c", checkpoints.KIND, {"unknown": 1})
+    with pytest.raises(ModelFileError, match="inconsistent"):
+        resumed(AMIRA(), opened(data), tmp_path / "c")
+
+
+def test_a_missing_folder_is_found_at_once(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        resumed(AMIRA(), Breaking(opened(data), 0), tmp_path / "nowhere" / "c")
+    with pytest.raises(OSError, match=r"(?i)directory"):
+        resumed(AMIRA(), Breaking(opened(data), 0), tmp_path)
+
+
+def test_a_learner_that_cannot_be_saved_is_found_at_once(data, tmp_path):
+    with pytest.raises(TypeError, match="parameter 'kernel' of AMIRA"):
+        resumed(AMIRA(kernel=np.dot), Breaking(opened(data), 0), tmp_path / "c")
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may read everything")
+def test_an_unreadable_checkpoint(data, tmp_path):
+    stopped(AMIRA(), opened(data), 3, tmp_path / "c")
+    (tmp_path / "c").chmod(0)
+    with pytest.raises(PermissionError):
+        resumed(AMIRA(), opened(data), tmp_path / "c")
+
+
+# ------------------------------------------------------------------------------------------- faults
+def torn_in_many_ways(whole):
+    """Truncated, with a flipped bit, with zeros at the end, and longer than it was."""
+    for at in np.linspace(0, len(whole) - 1, 12).astype(int):
+        yield whole[:at]
+        yield whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]
+        yield whole[:at] + bytes(len(whole) - at) if any(whole[at:]) else whole[:at]
+    yield whole + b"\0"
+
+
+def test_a_torn_checkpoint_falls_back_to_the_one_before(data, tmp_path):
+    checkpoint, previous = tmp_path / "c", tmp_path / "c.previous"
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    stopped(AMIRA(), opened(data), 6, checkpoint)
+    whole, before = checkpoint.read_bytes(), previous.read_bytes()
+    for torn in torn_in_many_ways(whole):
+        checkpoint.write_bytes(torn)
+        previous.write_bytes(before)
+        with pytest.warns(RuntimeWarning, match=r"c: .*before it is whole: going on from row \d+"):
+            clf = resumed(AMIRA(), opened(data), checkpoint)
+        assert saved_bytes(clf, tmp_path) == expected
+
+
+def test_two_torn_checkpoints_are_an_error(data, tmp_path):
+    checkpoint, previous = tmp_path / "c", tmp_path / "c.previous"
+    stopped(AMIRA(), opened(data), 6, checkpoint)
+    for path in (checkpoint, previous):
+        path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ModelFileError, match=r"c: .*c.previous: .*No checkpoint is whole"):
+        resumed(AMIRA(), opened(data), checkpoint)
+    checkpoint.unlink()
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
+
+
+def test_a_deleted_checkpoint_is_begun_anew(data, tmp_path):
+    """Also by another learner, though the one before it is still there."""
+    stopped(AMIRA(), opened(data), 6, tmp_path / "c")
+    assert (tmp_path / "c.previous").exists()
+    (tmp_path / "c").unlink()
+    resumed(PUMMA(), opened(data), tmp_path / "c")
+
+
+class Killed(BaseException):
+    """What the process would not have survived."""
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_killed_while_writing(at, data, tmp_path, monkeypatch):
+    """At the n-th operation on files: nothing after it happens, not even tidying up."""
+    checkpoint = tmp_path / "c"
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    stopped(AMIRA(), opened(data), 3, checkpoint)
+    count = 0
+
+    def deadly(operation):
+        def run(*args, **kwargs):
+            nonlocal count
+            count += 1
+            if count > at:
+                raise Killed
+            return operation(*args, **kwargs)
+
+        return run
+
+    with monkeypatch.context() as patch:
+        for name in ("fsync", "replace", "unlink"):
+            patch.setattr(os, name, deadly(getattr(os, name)))
+        with pytest.raises(Killed):
+            resumed(AMIRA(), opened(data), checkpoint)
+    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
+
+
+def test_what_killed_processes_left_is_deleted_later(data, tmp_path, monkeypatch):
+    left = [tmp_path / "c.123.new", tmp_path / ".c.123.new.0f0f.tmp"]
+    others = [tmp_path / "c.new", tmp_path / "ac.1.new", tmp_path / ".c.tmp"]
+    for path in (*left, *others):
+        path.write_bytes(b"half")
+    resumed(AMIRA(), opened(data), tmp_path / "c")
+    assert all(path.exists() for path in left), "they may be those of a process at work"
+    for path in (*left, *others):
+        os.utime(path, (0, 0))
+    resumed(AMIRA(), opened(data), tmp_path / "c")
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
+
+
+def test_a_full_disk_does_not_stop_learning(data, tmp_path, monkeypatch):
+    checkpoint = tmp_path / "c"
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    stopped(AMIRA(), opened(data), 3, checkpoint)
+    before = checkpoint.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.warns(RuntimeWarning, match=r"No space left .* row \d+; learning goes on"):
+            clf = resumed(AMIRA(), opened(data), checkpoint)
+        with pytest.raises(OSError, match="No space left"):
+            resumed(AMIRA(), Breaking(opened(data), 0), tmp_path / "other")
+    assert saved_bytes(clf, tmp_path) == expected
+    assert checkpoint.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir() if "c" in path.name) == [
+        *["c", "c.previous"],
+    ]
+    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
+
+
+FULL_DISK = """
+import resource, sys, warnings
+import maxmargin
+from maxmargin import AMIRA, streams
+from maxmargin.checkpoints import CheckpointFile
+
+data, checkpoint, model, block_size, passes = sys.argv[1:]
+write, count = CheckpointFile.write, 0
+
+
+def limited(self, stand):
+    global count
+    count += 1
+    if count == 4:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1))
+    write(self, stand)
+
+
+CheckpointFile.write = limited
+source = streams.open(data, block_size=int(block_size))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    clf = AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=int(passes))
+resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+maxmargin.save(clf, model)
+print({warning.category.__name__ for warning in caught}, caught[0].message)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are those of POSIX")
+def test_files_that_the_system_refuses_to_extend(data, tmp_path):
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    model = tmp_path / "model.mm"
+    options = [str(BLOCK_SIZE), str(PASSES)]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, data, tmp_path / "c", model, *options],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "{'RuntimeWarning'}" in done.stdout
+    assert "File too large" in done.stdout
+    assert model.read_bytes() == expected
+    stand = CheckpointFile(tmp_path / "c").read()
+    assert stand.passes == 0
+    assert 0 < stand.position.row < ROWS
+    assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
+
+
+# ------------------------------------------------------------------------------------ two at a time
+TWO_AT_A_TIME = """
+import sys
+import maxmargin
+from maxmargin import AMIRA, streams
+
+data, checkpoint, model = sys.argv[1:]
+source = streams.open(data, block_size=1)
+print("ready", flush=True)
+sys.stdin.readline()
+maxmargin.save(AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=4), model)
+"""
+
+
+def test_two_processes_with_one_checkpoint(data, tmp_path):
+    expected = saved_bytes(AMIRA().fit_stream(data, passes=4), tmp_path)
+    models = [tmp_path / f"model{number}.mm" for number in range(2)]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", TWO_AT_A_TIME, data, tmp_path / "c", model],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for model in models
+    ]
+    for run in runs:
+        assert run.stdout.readline() == "ready\n"
+    for run in runs:
+        run.stdin.write("go\n")
+        run.stdin.flush()
+    for run, model in zip(runs, models, strict=True):
+        run.communicate()
+        assert run.returncode == 0
+        assert model.read_bytes() == expected
+    stand = CheckpointFile(tmp_path / "c").read()
+    assert stand.passes == 4
+    assert {path.name for path in Path(tmp_path).glob("*c.*")} == {"c.previous"}
