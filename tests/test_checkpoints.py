@@ -5,6 +5,7 @@ import errno
 import gzip
 import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,7 @@ LEARNERS = [
     AMIRA(tol=0.01),
     Perceptron(average=True),
     NOCA(),
-    Forgetron(budget=5),
+    Forgetron(budget=5, random_state=0),
     RandomBudgetPerceptron(budget=5, random_state=0),
     RandomBudgetPerceptron(budget=5, random_state=np.random.RandomState(0)),
 ]
@@ -103,6 +104,27 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         stopped(learner, opened(data), after, checkpoint, error)
         clf = resumed(learner, opened(data), checkpoint)
         assert saved_bytes(clf, tmp_path) == expected, after
+
+
+def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch):
+    handler, learn = signal.getsignal(signal.SIGINT), AMIRA.partial_fit
+
+    def interrupted(self, *args, **kwargs):
+        signal.raise_signal(signal.SIGINT)
+        return learn(self, *args, **kwargs)
+
+    clf = AMIRA()
+    with monkeypatch.context() as patch:
+        patch.setattr(AMIRA, "partial_fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit_stream(opened(data), checkpoint=tmp_path / "c", passes=PASSES)
+    assert signal.getsignal(signal.SIGINT) is handler
+    first = next(iter(opened(data).blocks()))
+    stand = CheckpointFile(tmp_path / "c").read()
+    assert stand.position == first.end
+    assert saved_bytes(stand.learner, tmp_path) == saved_bytes(clf, tmp_path)
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 
 
 @pytest.mark.parametrize("every", [1, 13, 30, 10**6, None])
@@ -146,7 +168,7 @@ def compressed(suffix, compress):
 
 
 SOURCES = {
-    "gzip": (compressed(".gz", gzip.compress), {}),
+    "gzip": (compressed(".gz", lambda text: gzip.compress(text, mtime=0)), {}),
     "bzip2": (compressed(".bz2", bz2.compress), {}),
     "csv": (as_csv, {"label": "label", "block_size": 400}),
     "pipe": (lambda text, folder: io.BytesIO(text), {}),
@@ -395,7 +417,9 @@ def test_a_torn_checkpoint_falls_back_to_the_one_before(data, tmp_path):
     for torn in torn_in_many_ways(whole):
         checkpoint.write_bytes(torn)
         previous.write_bytes(before)
-        with pytest.warns(RuntimeWarning, match=r"c: .*before it is whole: going on from row \d+"):
+        with pytest.warns(
+            RuntimeWarning, match=r"c: .*before it is whole: going on from row \d+ of pass \d"
+        ):
             clf = resumed(AMIRA(), opened(data), checkpoint)
         assert saved_bytes(clf, tmp_path) == expected
 
@@ -475,7 +499,9 @@ def test_a_full_disk_does_not_stop_learning(data, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.warns(RuntimeWarning, match=r"No space left .* row \d+; learning goes on"):
+        with pytest.warns(
+            RuntimeWarning, match=r"No space left .* row \d+ of pass \d; learning goes on"
+        ):
             clf = resumed(AMIRA(), opened(data), checkpoint)
         with pytest.raises(OSError, match="No space left"):
             resumed(AMIRA(), Breaking(opened(data), 0), tmp_path / "other")

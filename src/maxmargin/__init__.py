@@ -6,7 +6,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin import datasets, evaluate, streams
+    from maxmargin import datasets as datasets
+    from maxmargin import evaluate as evaluate
+    from maxmargin import streams as streams
     from maxmargin.algorithms.alma import ALMA
     from maxmargin.algorithms.amira import AMIRA
     from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron

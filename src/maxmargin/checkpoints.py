@@ -53,6 +53,10 @@ class Checkpoint:
     source: str = ""
     schema: dict[str, Any] | None = None
 
+    def place(self) -> str:
+        """For messages."""
+        return f"row {self.position.row:,} of pass {self.passes + 1}"
+
 
 class CheckpointFile:
     """A file with the last checkpoint; the one before it is kept beside it, for bad days."""
@@ -62,7 +66,7 @@ class CheckpointFile:
         self.previous = self.path.with_name(self.path.name + ".previous")
         # Another process may write to the same place: until a file is whole, it has its own name.
         self._fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
-        self._row: int | None = None
+        self._last_good = ""
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Replace the last checkpoint, or leave it as it is, with a warning, if the disk is full.
@@ -76,16 +80,16 @@ class CheckpointFile:
                 os.replace(self.path, self.previous)
             os.replace(self._fresh, self.path)
         except OSError as error:
-            if self._row is None:
+            if not self._last_good:
                 raise  # nothing can be written there at all
             warnings.warn(
                 f"No checkpoint could be written to {self.path}: {error.strerror}. The last good "
-                f"one is that of row {self._row:,}; learning goes on.",
+                f"one is that of {self._last_good}; learning goes on.",
                 RuntimeWarning,
                 stacklevel=2,
             )
         else:
-            self._row = checkpoint.position.row
+            self._last_good = checkpoint.place()
 
     def read(self) -> Checkpoint | None:
         """The last whole checkpoint; None if there is none yet."""
@@ -107,10 +111,10 @@ class CheckpointFile:
             if trouble:
                 raise ModelFileError(f"{trouble}No checkpoint is whole: delete it to begin anew.")
             return None
-        self._row = checkpoint.position.row
+        self._last_good = checkpoint.place()
         if trouble:
             warnings.warn(
-                f"{trouble}The checkpoint before it is whole: going on from row {self._row:,}.",
+                f"{trouble}The checkpoint before it is whole: going on from {self._last_good}.",
                 RuntimeWarning,
                 stacklevel=2,
             )

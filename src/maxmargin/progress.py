@@ -30,7 +30,8 @@ def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Ite
         return
     try:
         from rich import progress
-        from rich.console import Console
+        from rich.console import Console, RenderableType
+        from rich.text import Text
     except ModuleNotFoundError:
         with _plain_line(title, total, unit) as advance:
             yield advance
@@ -41,10 +42,18 @@ def bar(title: str, total: float | None, unit: str, enabled: bool = True) -> Ite
         progress.MofNCompleteColumn(),
         progress.TextColumn(f"{unit}, {{task.fields[rate]}}/s"),
         progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}"),
     )
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(title, total=total, note="", rate="")
+
+    class TwoLines(progress.Progress):
+        """The note has a line of its own, which is cut off where the terminal ends."""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield self.make_tasks_table(self.tasks)
+            for each in self.tasks:
+                yield Text(each.fields["note"], no_wrap=True, overflow="ellipsis")
+
+    with TwoLines(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(title, total=total, note="", rate="0")
         began, done = time.perf_counter(), 0.0
 
         def advance(amount: float, note: str = "") -> None:
@@ -64,10 +73,11 @@ def _plain_line(title: str, total: float | None, unit: str) -> Iterator[Advance]
         nonlocal done
         done += amount
         spent = max(time.perf_counter() - began, 1e-9)
-        line = f"{title} {done:g} {unit}, {done / spent:,.3g}/s {note}"
+        left, of = "", ""
         if total is not None:
-            left = spent / max(done, 1e-9) * (total - done)
-            line = f"{title} {done:g}/{total:g} {unit}, {done / spent:,.3g}/s, {left:.0f} s left {note}"
+            of = f"/{total:g}"
+            left = f", {spent / max(done, 1e-9) * (total - done):.0f} s left"
+        line = f"{title} {done:g}{of} {unit}, {done / spent:,.3g}/s{left} {note}"
         sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
 

@@ -18,49 +18,50 @@ from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.training import fit_quietly
 from maxmargin.pages.svg import BLUE, BOUND, MARGIN, MUTED
 
-ROWS, FEATURES, GAP = 300, 5, 2.0
+ROWS, FEATURES, GAP = 150, 5, 2.0
 DISTANCES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """rho, in units of the largest norm of a row."""
 PARTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """beta, as parts of the best directional margin."""
-SIZES = (16_000, 32_000, 64_000, 128_000, 256_000)
+SIZES = (8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
 PRECISION = 0.01
-PASSES_PER_ROUND = 10_000
+PASSES_PER_ROUND = 100_000
 LIBSVM = 1e-4
 """Relative error that we allow for LIBSVM’s margin."""
 
 
 def cells(scale: Scale) -> Sequence[Cell]:
     found: list[Cell] = []
-    for seed in range({"full": 10, "quick": 2, "tiny": 2}[scale]):
+    for seed in range({"full": 10, "quick": 1, "tiny": 2}[scale]):
         found += [{"part": part, "seed": seed} for part in ("margins", "updates")]
         found += [{"part": "time", "seed": seed, "rows": rows} for rows in SIZES]
     return found
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
-    rows = int(cell.get("rows", ROWS)) // (100 if cell["part"] == "time" and tiny else 1)
+    rows = int(cell.get("rows", ROWS))
+    rows = 40 + rows // 100 if tiny else rows
     X, y = make_separable(rows, FEATURES, gap=GAP, random_state=int(cell["seed"]))
     radius = float(np.linalg.norm(X, axis=1).max())
-    return {"margins": margins, "updates": updates, "time": seconds}[str(cell["part"])](
-        X, y, radius
-    )
+    if cell["part"] == "margins":
+        return margins(X, y, radius, 100 if tiny else PASSES_PER_ROUND)
+    return updates(X, y, radius) if cell["part"] == "updates" else seconds(X, y, radius)
 
 
-def margins(X: np.ndarray, y: np.ndarray, radius: float) -> dict[str, Any]:
+def margins(X: np.ndarray, y: np.ndarray, radius: float, passes: int) -> dict[str, Any]:
     """The best directional margins, exact and by bisection, and the best geometric one."""
     svm = SVC(kernel="linear", C=1e8, tol=1e-6).fit(X, y)
-    checks = PASSES_PER_ROUND * y.size
     found = []
     for part in DISTANCES:
         clf = BisectionPerceptron(
             precision=PRECISION,
-            max_checks=checks,
+            max_checks=passes * y.size,
+            two_stage=False,
             intercept_scaling=part * radius,
             random_state=0,
         )
         rounds = fit_quietly(clf, X, y).rounds_
-        found.append(max(one.found for one in rounds if not math.isnan(one.found)))
+        found.append(max((one.found for one in rounds if one.found > 0.0), default=0.0))
     return {
         "geometric": 1.0 / np.linalg.norm(svm.coef_),
         "directional": [exact_margin(X, y, part * radius) for part in DISTANCES],
@@ -104,7 +105,8 @@ def seconds(X: np.ndarray, y: np.ndarray, radius: float) -> dict[str, Any]:
     fit_quietly(clf, X[:100], y[:100])  # compile
     began = time.process_time()
     fit_quietly(clf, X, y)
-    return {"seconds": time.process_time() - began, "passes": clf.n_iter_}
+    taken = time.process_time() - began
+    return {"seconds": taken, "passes": clf.n_iter_, "seconds a pass": taken / clf.n_iter_}
 
 
 # -------------------------------------------------------------------------------------- claims
@@ -142,16 +144,19 @@ def within_bound(length: str) -> Any:
     return holds
 
 
-def growth(results: Results) -> float:
-    """The exponent of the number of rows in the running time."""
-    times = [results.mean("seconds", rows=rows) for rows in SIZES]
-    return float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
+def exponent(results: Results, what: str) -> float:
+    """Of the number of rows, in what is measured."""
+    means = [results.mean(what, rows=rows) for rows in SIZES]
+    return float(np.polyfit(np.log(SIZES), np.log(means), 1)[0])
 
 
 def linear_time(results: Results) -> tuple[bool, str]:
-    exponent = growth(results)
-    said = f"the number of rows to the power {exponent:.2f}; 0.85 to 1.15 count as linear"
-    return 0.85 <= exponent <= 1.15, said
+    search, one_pass = exponent(results, "seconds"), exponent(results, "seconds a pass")
+    said = (
+        f"a pass takes the number of rows to the power {one_pass:.2f} (0.85 to 1.15 are allowed), a "
+        f"whole search to the power {search:.2f} (at most 1.15)"
+    )
+    return 0.85 <= one_pass <= 1.15 and search <= 1.15, said
 
 
 # -------------------------------------------------------------------------------------- figure
@@ -172,12 +177,13 @@ def draw_updates(results: Results, axes: Any) -> None:
 
 
 def draw_times(results: Results, axes: Any) -> None:
-    for rows in SIZES:
-        times = results.values("seconds", rows=rows)
-        axes.plot([rows] * len(times), times, "o", color=MARGIN, markersize=3, alpha=0.6)
-    means = [results.mean("seconds", rows=rows) for rows in SIZES]
-    axes.plot(SIZES, means, color=MARGIN, label="mean")
-    slope = math.fsum(means) / sum(SIZES)
+    for what, name, colour in (
+        ("seconds", "a search", MARGIN),
+        ("seconds a pass", "a pass of it", BLUE),
+    ):
+        means = [results.mean(what, rows=rows) for rows in SIZES]
+        axes.plot(SIZES, means, "o-", color=colour, markersize=3.5, label=name)
+    slope = means[-1] / SIZES[-1]
     axes.plot(SIZES, [slope * rows for rows in SIZES], ":", color=MUTED, label="linear")
 
 
@@ -198,7 +204,7 @@ def panels(results: Results) -> list[Panel]:
             {"loc": "upper left", "ncols": 2},
         ),
         Panel(
-            "Running time of the bisection against the number of rows.",
+            "Running time of the bisection against the number of rows: means.",
             lambda axes: draw_times(results, axes),
             {"xscale": "log", "yscale": "log", "xlabel": "rows", "ylabel": "seconds"},
         ),
@@ -238,9 +244,12 @@ EXPERIMENT = Experiment(
         "geometric ones are those of LIBSVM, for which a relative error of 0.0001 is allowed.",
         "For updates and times ρ is the largest norm of a row. The rate for fixed length is the "
         "paper’s recommended one, for the exact margin.",
-        "The bisection is the paper’s second one. Besides, it breaks off a round as soon as a "
-        "certificate proves that it is hopeless. A round may take 10 000 passes; for times 400, "
-        "and more if rounds were given up.",
+        "The bisection breaks off a round as soon as a certificate proves that it is hopeless. "
+        "Beside the exact margin it is the paper’s first one, with up to 100 000 passes in a round; "
+        "for times it is the second one, with 400, and more if rounds were given up.",
     ),
-    differences=("Bounds hold with room to spare: updates stay far below them.",),
+    differences=(
+        "More rows bring more updates in a pass, so a search needs fewer passes, and grows less "
+        "than linearly.",
+    ),
 )
