@@ -83,8 +83,8 @@ class CheckpointFile:
             if not self._last_good:
                 raise  # nothing can be written there at all
             warnings.warn(
-                f"No checkpoint could be written to {self.path}: {error.strerror}. The last good "
-                f"one is that of {self._last_good}; learning goes on.",
+                f"No checkpoint could be written to {self.path}: {error.strerror or error}. The "
+                f"last good one is that of {self._last_good}; learning goes on.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -142,7 +142,7 @@ class Run:
             rows = block.end.row - first_row
             rate = rows / max(time.perf_counter() - began, 1e-9)
             mistakes = stand.learner.n_mistakes_
-            note = f"{block.end.row:,} rows, {rate:,.3g} rows/s, {mistakes:,} mistakes"
+            note = f"{block.end.row:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
             advance((block.done - done) / 1e6, note=note)
             done = block.done
 

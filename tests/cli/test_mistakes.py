@@ -55,6 +55,13 @@ def test_unknown_algorithm(command, folder, name, hint):
     assert message.startswith(f"there is no algorithm {name!r}: {hint}")
 
 
+@pytest.mark.parametrize("verb", ["fit", "evaluate"])
+def test_learner_that_needs_all_rows_at_once(command, folder, verb):
+    code, message = one_line(command(verb, folder / "rows.svm", "-a", "bisectionperceptron"))
+    assert code == 2
+    assert message.startswith("BisectionPerceptron needs all rows at once")
+
+
 @pytest.mark.parametrize(
     ("setting", "hint"),
     [

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
-import stat
-import sys
 from collections.abc import Iterator
 from enum import Enum
 from typing import Annotated, Any
@@ -27,9 +23,6 @@ class Words(str, Enum):
     onehot = "one-hot"
     hash = "hash"
 
-
-# They are not read from front to back.
-NOT_IN_PIPES = (Kind.parquet, Kind.arrow, Kind.numpy)
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A file, or - for standard input.")]
 Format = Annotated[
@@ -84,9 +77,8 @@ def open_source(
     elif label is not None:
         options["label"] = int(label) if label.lstrip("-").isdigit() else label
     given = {name: value for name, value in options.items() if value is not None}
-    file = _file(data, format)
     try:
-        return streams.open(file, format=format and format.value, **given)
+        return streams.open(data, format=format and format.value, **given)
     except streams.StreamError:
         raise
     except ValueError as error:
@@ -104,34 +96,8 @@ def open_alike(
         schema["least_width"] = learner.n_features_in_
     if schema["format"] == "table" and not labelled:
         schema["needs_label"] = False
-    file, kind = _file(data, format), format and format.value
     skipping: dict[str, Any] = {"on_error": "skip"} if skip_errors else {}
-    try:
-        return streams.open(file, format=kind, schema=schema, **skipping)
-    except streams.StreamError:
-        raise
-    except ValueError:
-        if schema["format"] == "table":
-            message = "the model was learnt from a table, whose columns have names; this is none."
-            raise streams.StreamError(f"{data}: {message}") from None
-    # Columns without names are the same in files of all kinds.
-    return streams.open(file, format=kind, **skipping)
-
-
-def _file(data: str, format: Kind | None) -> Any:
-    """A path; or a pipe, which can be opened only once."""
-    if data == "-":
-        name, descriptor = "<stdin>", sys.stdin.fileno()
-    elif stat.S_ISFIFO(os.stat(data).st_mode):
-        name, descriptor = data, os.open(data, os.O_RDONLY)
-    else:
-        return data
-    if format in NOT_IN_PIPES:
-        misuse(f"{format.value} cannot be read from a pipe: write it to a file.")
-    # Without a buffer: its lock, held by a thread that waits for more, would crash the exit.
-    pipe = io.FileIO(descriptor, closefd=False)
-    pipe.name = name  # type: ignore[misc]
-    return pipe
+    return streams.open(data, format=format and format.value, schema=schema, **skipping)
 
 
 def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:

@@ -75,6 +75,8 @@ def _parsed(setting: str, chosen: list[str]) -> tuple[str, str, Any]:
 
 
 def _validated(learner: Any) -> Any:
+    if not hasattr(learner, "fit_stream"):
+        misuse(f"{type(learner).__name__} needs all rows at once: it cannot learn from a stream.")
     try:
         learner._validate_params()
     except ValueError as error:

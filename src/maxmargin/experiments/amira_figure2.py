@@ -16,6 +16,7 @@ from maxmargin.experiments.experiment import (
     Printed,
     Results,
     Scale,
+    in_runs,
     measured,
 )
 from maxmargin.experiments.figures import COLOURS, Panel
@@ -44,7 +45,7 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, float]:
 def no_large_margin(results: Results) -> tuple[bool, str]:
     pegasos, amira = (results.mean(f"{name} share") for name in (PEGASOS, "AMIRA(0.9)"))
     runs = len(results.values("best"))
-    return pegasos < amira, f"{pegasos:.2f} against AMIRA(0.9)’s {amira:.2f}, {runs} runs"
+    return pegasos < amira, f"{pegasos:.2f} against AMIRA(0.9)’s {amira:.2f}, {in_runs(runs)}"
 
 
 def panels(results: Results) -> list[Panel]:
@@ -55,7 +56,7 @@ def panels(results: Results) -> list[Panel]:
             counts = np.histogram(shares, edges)[0] / len(shares)
             axes.stairs(counts, edges, color=colour, label=name, linewidth=1.4)
 
-    settings = {"xlabel": "margin, of the best one", "ylabel": "part of the runs", "ylim": (0, 0.5)}
+    settings = {"xlabel": "margin, of the best one", "ylabel": "part of the runs", "ylim": (0, 1)}
     legend = {"loc": "upper center"}
     return [Panel("How often which margin is reached.", draw, settings, legend)]
 

@@ -14,6 +14,7 @@ from maxmargin.experiments.experiment import (
     Printed,
     Results,
     Scale,
+    in_runs,
     measured,
 )
 from maxmargin.experiments.figures import Panel
@@ -65,7 +66,7 @@ def fewer_updates(results: Results) -> tuple[bool, str]:
 def never_ends(results: Results) -> tuple[bool, str]:
     ended = sum(results.values("PA converged"))
     runs = len(results.values("best"))
-    return ended == 0, f"{ended:.0f} of {runs} runs ended within {PASSES_OF_PA} passes"
+    return ended == 0, f"{ended:.0f} of {in_runs(runs)} ended within {PASSES_OF_PA} passes"
 
 
 def panels(results: Results) -> list[Panel]:

@@ -19,13 +19,13 @@ from maxmargin.experiments.training import fit_quietly
 from maxmargin.pages.svg import BLUE, BOUND, MARGIN, MUTED
 
 ROWS, FEATURES, GAP = 150, 5, 2.0
-DISTANCES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+DISTANCES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """rho, in units of the largest norm of a row."""
 PARTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """beta, as parts of the best directional margin."""
 SIZES = (8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
 PRECISION = 0.01
-PASSES_PER_ROUND = 100_000
+PASSES_PER_ROUND = 50_000
 LIBSVM = 1e-4
 """Relative error that we allow for LIBSVM’s margin."""
 
@@ -105,8 +105,7 @@ def seconds(X: np.ndarray, y: np.ndarray, radius: float) -> dict[str, Any]:
     fit_quietly(clf, X[:100], y[:100])  # compile
     began = time.process_time()
     fit_quietly(clf, X, y)
-    taken = time.process_time() - began
-    return {"seconds": taken, "passes": clf.n_iter_, "seconds a pass": taken / clf.n_iter_}
+    return {"seconds": time.process_time() - began, "passes": clf.n_iter_}
 
 
 # -------------------------------------------------------------------------------------- claims
@@ -118,7 +117,7 @@ def shares(results: Results, what: str) -> np.ndarray:
 def between_bounds(results: Results) -> tuple[bool, str]:
     ratios = 1.0 / shares(results, "directional")
     above = ratios / np.hypot(1.0, 1.0 / np.array(DISTANCES))
-    said = f"γ/γ_d ≥ {ratios.min():.5f}, and at most {above.max():.3f} R/ρ, {len(ratios)} runs"
+    said = f"γ/γ_d ≥ {ratios.min():.5f}, and at most {above.max():.3f} R/ρ; runs: {len(ratios)}"
     return bool(ratios.min() >= 1.0 - LIBSVM and above.max() <= 1.0 + LIBSVM), said
 
 
@@ -130,7 +129,7 @@ def tends_to_geometric(results: Results) -> tuple[bool, str]:
 
 def finds_the_best(results: Results) -> tuple[bool, str]:
     found = np.array(results.values("bisection")) / np.array(results.values("directional"))
-    said = f"{found.min():.4f} to {found.max():.4f} of the exact margin, {found.size} searches"
+    said = f"{found.min():.4f} to {found.max():.4f} of the exact margin; searches: {found.size}"
     return bool(found.min() >= 1.0 - PRECISION), said
 
 
@@ -139,24 +138,15 @@ def within_bound(length: str) -> Any:
         parts = np.array(results.values(length)) / np.array(results.values(f"{length} bound"))
         return bool(
             parts.max() <= 1.0
-        ), f"at most {parts.max():.3f} of the bound, {parts.size} runs"
+        ), f"at most {parts.max():.3f} of the bound; runs: {parts.size}"
 
     return holds
 
 
-def exponent(results: Results, what: str) -> float:
-    """Of the number of rows, in what is measured."""
-    means = [results.mean(what, rows=rows) for rows in SIZES]
-    return float(np.polyfit(np.log(SIZES), np.log(means), 1)[0])
-
-
 def linear_time(results: Results) -> tuple[bool, str]:
-    search, one_pass = exponent(results, "seconds"), exponent(results, "seconds a pass")
-    said = (
-        f"a pass takes the number of rows to the power {one_pass:.2f} (0.85 to 1.15 are allowed), a "
-        f"whole search to the power {search:.2f} (at most 1.15)"
-    )
-    return 0.85 <= one_pass <= 1.15 and search <= 1.15, said
+    times = [results.mean("seconds", rows=rows) for rows in SIZES]
+    power = float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
+    return power <= 1.1, f"as the number of rows to the power {power:.2f}; 1.1 is allowed"
 
 
 # -------------------------------------------------------------------------------------- figure
@@ -167,6 +157,7 @@ def draw_margins(results: Results, axes: Any) -> None:
     axes.plot(DISTANCES, found.mean(0), "o", color=BLUE, markersize=4, label="found by bisection")
     grid = np.geomspace(DISTANCES[0], DISTANCES[-1])
     axes.plot(grid, 1.0 / np.hypot(1.0, 1.0 / grid), ":", color=MUTED, label="proved to be above")
+    doubling_ticks(axes, DISTANCES, [f"{one:g}" for one in DISTANCES])
 
 
 def draw_updates(results: Results, axes: Any) -> None:
@@ -177,36 +168,40 @@ def draw_updates(results: Results, axes: Any) -> None:
 
 
 def draw_times(results: Results, axes: Any) -> None:
-    for what, name, colour in (
-        ("seconds", "a search", MARGIN),
-        ("seconds a pass", "a pass of it", BLUE),
-    ):
-        means = [results.mean(what, rows=rows) for rows in SIZES]
-        axes.plot(SIZES, means, "o-", color=colour, markersize=3.5, label=name)
-    slope = means[-1] / SIZES[-1]
-    axes.plot(SIZES, [slope * rows for rows in SIZES], ":", color=MUTED, label="linear")
+    for rows in SIZES:
+        times = results.values("seconds", rows=rows)
+        axes.plot([rows] * len(times), times, "o", color=BLUE, markersize=3, alpha=0.5)
+    means = [results.mean("seconds", rows=rows) for rows in SIZES]
+    axes.plot(SIZES, means, color=MARGIN, label="bisection, mean")
+    linear = [means[-1] * rows / SIZES[-1] for rows in SIZES]
+    axes.plot(SIZES, linear, ":", color=MUTED, label="linear")
+    doubling_ticks(axes, SIZES, [f"{rows // 1000}" for rows in SIZES])
+
+
+def doubling_ticks(axes: Any, at: Sequence[float], labels: Sequence[str]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(at, labels)
 
 
 def panels(results: Results) -> list[Panel]:
-    ticks = {"xticks": DISTANCES, "xticklabels": [f"{one:g}" for one in DISTANCES]}
     return [
         Panel(
             "Directional margins, as parts of the best geometric one, against the distance ρ; the "
             "band is that of all runs.",
             lambda axes: draw_margins(results, axes),
-            {"xscale": "log", "xlabel": "ρ / R", "ylabel": "γ_d / γ", "ylim": (0, 1.04), **ticks},
+            {"xlabel": "ρ / R", "ylabel": "margin, of the geometric one", "ylim": (0, 1.04)},
             {"loc": "lower right"},
         ),
         Panel(
             "Updates until the margin β is reached, with weights of free or fixed length: means.",
             lambda axes: draw_updates(results, axes),
-            {"yscale": "log", "xlabel": "β / γ_d", "ylabel": "updates"},
+            {"yscale": "log", "xlabel": "β, of the best directional margin", "ylabel": "updates"},
             {"loc": "upper left", "ncols": 2},
         ),
         Panel(
-            "Running time of the bisection against the number of rows: means.",
+            "Running time of the bisection against the number of rows.",
             lambda axes: draw_times(results, axes),
-            {"xscale": "log", "yscale": "log", "xlabel": "rows", "ylabel": "seconds"},
+            {"xlabel": "thousands of rows", "ylabel": "seconds", "ylim": (0, None)},
         ),
     ]
 
@@ -234,7 +229,7 @@ EXPERIMENT = Experiment(
         ),
         Claim("updates, free length", "are bounded", within_bound("free"), "(2.45)"),
         Claim("updates, fixed length", "are bounded", within_bound("fixed"), "(2.58)"),
-        Claim("time", "scales linearly with the number of rows", linear_time, "section 3"),
+        Claim("time", "scales only linearly with the number of rows", linear_time, "section 3"),
     ],
     panels=panels,
     choices=(
@@ -245,7 +240,7 @@ EXPERIMENT = Experiment(
         "For updates and times ρ is the largest norm of a row. The rate for fixed length is the "
         "paper’s recommended one, for the exact margin.",
         "The bisection breaks off a round as soon as a certificate proves that it is hopeless. "
-        "Beside the exact margin it is the paper’s first one, with up to 100 000 passes in a round; "
+        "Beside the exact margin it is the paper’s first one, with up to 50 000 passes in a round; "
         "for times it is the second one, with 400, and more if rounds were given up.",
     ),
     differences=(

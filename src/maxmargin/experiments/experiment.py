@@ -58,6 +58,9 @@ class NoVerdict:
 
     why: str
 
+    def __str__(self) -> str:
+        return ""
+
 
 @dataclass(frozen=True)
 class Results:
@@ -103,6 +106,10 @@ def measured(number: str, **where: str | int | float) -> Measure:
 def at(number: str, place: int, **where: str | int | float) -> Measure:
     """The same for one place of a list."""
     return lambda results: [each[place] for each in results.values(number, **where)]
+
+
+def in_runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
 
 
 @dataclass(frozen=True)

@@ -74,13 +74,13 @@ def _in_words(line: Line) -> str:
 
 def _overview(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f'<tr><th><a href="#{one.experiment.name}">{one.experiment.name}</a></th>'
-        f"<td>{escape(one.experiment.title)}</td><td>{_score(one)}</td></tr>"
+        f'<tr><th><a href="#{one.experiment.name}">{one.experiment.name}</a>'
+        f"<small>{escape(one.experiment.title)}</small></th><td>{_score(one)}</td></tr>"
         for one in outcomes
     )
     return f"""<h3>All experiments</h3>
 <div class="table summary"><table>
-<thead><tr><th>experiment</th><th></th><th>reproduced</th></tr></thead>
+<thead><tr><th>experiment</th><th>reproduced</th></tr></thead>
 <tbody>{rows}</tbody></table></div>"""
 
 
@@ -149,11 +149,18 @@ def _tables(outcome: Outcome) -> str:
 def _numbers_and_claims(lines: Sequence[Line], runs: int) -> str:
     numbers = [line for line in lines if line.column]
     claims = [line for line in lines if not line.column]
-    headings = ("", "", "paper", "ours", "runs", "verdict", "tolerance, or why there is none")
-    said = ("", "the paper says", "ours", "verdict", "")
-    return _table("numbers", headings, numbers, partial(_number_cells, runs=runs)) + _table(
-        "claims", said, claims, _claim_cells
-    )
+    return _numbers(numbers, runs) + _claims(claims)
+
+
+def _numbers(lines: Sequence[Line], runs: int) -> str:
+    headings = ("", "paper", "ours", "", "verdict", "runs", "tolerance")
+    if lines and lines[0].verdict == NOT_COMPARED:
+        headings = (*headings[:-1], "why there is none")
+    return _table("numbers", headings, lines, partial(_number_cells, runs=runs)) + _reasons(lines)
+
+
+def _claims(lines: Sequence[Line]) -> str:
+    return _table("claims", ("the paper says", "ours", "verdict", ""), lines, _claim_cells)
 
 
 def _table(
@@ -163,39 +170,51 @@ def _table(
         return ""
     groups: dict[str, list[str]] = {}
     for line in lines:
-        groups.setdefault(line.row, []).append(cells(line))
+        groups.setdefault(line.row, []).append(f"<tr>{cells(line)}</tr>")
     head = "".join(f"<th>{heading}</th>" for heading in headings)
-    bodies = "\n".join(_group(row, each) for row, each in groups.items())
+    bodies = "\n".join(
+        f'<tbody><tr><th colspan="{len(headings)}">{escape(row)}</th></tr>{"".join(each)}</tbody>'
+        for row, each in groups.items()
+    )
     return f"""<div class="table {kind}"><table>
 <thead><tr>{head}</tr></thead>
 {bodies}
 </table></div>"""
 
 
-def _group(row: str, lines: Sequence[str]) -> str:
-    first = f'<th rowspan="{len(lines)}">{escape(row)}</th>'
-    return f"<tbody><tr>{first}{'</tr><tr>'.join(lines)}</tr></tbody>"
-
-
 def _number_cells(line: Line, runs: int) -> str:
-    numbers = (line.paper, f"{line.ours or '–'}{_spread(line)}", _runs(line.runs, runs))
-    cells = "".join(f'<td class="number">{number}</td>' for number in numbers)
-    return f"<td>{escape(line.column)}</td>{cells}{_verdict_cells(line)}"
+    numbers = "".join(
+        f'<td class="number">{number}</td>'
+        for number in (line.paper, line.ours or "–", _spread(line))
+    )
+    why = line.tolerance or f"{line.why}."
+    return (
+        f"<td>{escape(line.column)}</td>{numbers}{_verdict(line)}"
+        f'<td class="number">{_runs(line.runs, runs)}</td>{_remark(line, why)}'
+    )
 
 
 def _claim_cells(line: Line) -> str:
     return (
         f'<td class="words">{escape(line.paper)}</td><td class="words">{escape(line.ours)}</td>'
-        f"{_verdict_cells(line)}"
+        f"{_verdict(line)}{_remark(line, f'{line.why}.' if line.why else '')}"
     )
 
 
-def _verdict_cells(line: Line) -> str:
-    verdict = f'<span class="{CLASSES[line.verdict]}">{line.verdict}</span>'
-    reasons = " ".join(f"{text}." for text in (line.why, line.note.rstrip(".")) if text)
-    return (
-        f'<td class="verdict">{verdict}</td>'
-        f'<td class="why" title="{escape(line.where)}">{escape(reasons)}</td>'
+def _verdict(line: Line) -> str:
+    return f'<td class="verdict"><span class="{CLASSES[line.verdict]}">{line.verdict}</span></td>'
+
+
+def _remark(line: Line, text: str) -> str:
+    said = " ".join(part for part in (text, line.note) if part)
+    return f'<td class="why" title="{escape(line.where)}">{escape(said)}</td>'
+
+
+def _reasons(lines: Sequence[Line]) -> str:
+    """What the tolerances allow for, each once."""
+    reasons = dict.fromkeys((line.tolerance, line.why) for line in lines if line.tolerance)
+    return "".join(
+        f'<p class="key"><b>{tolerance}</b>: {escape(why)}.</p>' for tolerance, why in reasons
     )
 
 
@@ -203,7 +222,7 @@ def _spread(line: Line) -> str:
     if line.spread is None:
         return ""
     decimals = len(line.ours.partition(".")[2])
-    return f" <small>± {shown(line.spread, decimals)}</small>"
+    return f"<small>± {shown(line.spread, decimals)}</small>"
 
 
 def _runs(made: int, wanted: int) -> str:

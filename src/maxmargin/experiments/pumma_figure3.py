@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from maxmargin.experiments.experiment import Claim, Experiment, Results
+from maxmargin.experiments.experiment import Claim, Experiment, Results, in_runs
 from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.r_of_k import BIAS, CHOICES, NORMS, PAPER, cells, mean_run, measure
 
@@ -17,10 +17,8 @@ def fewer_updates(p: str, r: int, rival: str) -> Claim:
         ours = results.values("PUMMA updates in all", p=p, r=r)
         theirs = results.mean(f"{rival} updates in all", p=p, r=r)
         mean = sum(ours) / len(ours)
-        said = (
-            f"{mean:,.0f} against {theirs:,.0f} updates ({theirs / mean:.1f} ×), {len(ours)} runs"
-        )
-        return mean < theirs, said
+        said = f"{mean:,.0f} against {theirs:,.0f} updates ({theirs / mean:.1f} ×)"
+        return mean < theirs, f"{said}, {in_runs(len(ours))}"
 
     return Claim(f"p = {p}, bias {BIAS[r]}", f"PUMMA converges faster than {rival}", holds, WHERE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maxmargin.experiments.experiment import (
     Claim,
@@ -34,8 +34,8 @@ class Line:
     runs : int
         How many runs were made.
     verdict : {"reproduced", "not reproduced", "not compared"}
-    why : str
-        The tolerance and what it allows for, or why there is no verdict.
+    tolerance, why : str
+        How far ours may be from the paper's, and what that allows for; or why there is no verdict.
     where, note : str
     """
 
@@ -47,6 +47,7 @@ class Line:
     spread: float | None
     runs: int
     verdict: str
+    tolerance: str
     why: str
     where: str
     note: str
@@ -97,7 +98,7 @@ def _number(printed: Printed, results: Results) -> Line:
         return _not_measured(printed.row, printed.column, paper, printed)
     mean = statistics.fmean(values)
     spread = statistics.stdev(values) if len(values) > 1 else None
-    verdict, why = _verdict(printed, mean)
+    verdict = _verdict(printed, mean)
     return Line(
         row=printed.row,
         column=printed.column,
@@ -107,18 +108,17 @@ def _number(printed: Printed, results: Results) -> Line:
         spread=spread,
         runs=len(values),
         verdict=verdict,
-        why=why,
+        tolerance=str(printed.tolerance),
+        why=printed.tolerance.why,
         where=printed.where,
         note=printed.note,
     )
 
 
-def _verdict(printed: Printed, mean: float) -> tuple[str, str]:
+def _verdict(printed: Printed, mean: float) -> str:
     if isinstance(printed.tolerance, NoVerdict):
-        return NOT_COMPARED, printed.tolerance.why
-    close = printed.tolerance.allows(mean, printed.value)
-    why = f"{printed.tolerance}: {printed.tolerance.why}"
-    return (REPRODUCED if close else FAILED), why
+        return NOT_COMPARED
+    return REPRODUCED if printed.tolerance.allows(mean, printed.value) else FAILED
 
 
 def _claim(claim: Claim, results: Results) -> Line:
@@ -135,6 +135,7 @@ def _claim(claim: Claim, results: Results) -> Line:
         spread=None,
         runs=len(results.records),
         verdict=REPRODUCED if holds else FAILED,
+        tolerance="",
         why="",
         where=claim.where,
         note=claim.note,
@@ -145,12 +146,11 @@ def _not_measured(row: str, column: str, paper: str, one: Printed | Claim) -> Li
     why = "not part of this run"
     if isinstance(one, Printed) and isinstance(one.tolerance, NoVerdict):
         why = one.tolerance.why
-    return Line(row, column, paper, "", None, None, 0, NOT_COMPARED, why, one.where, one.note)
+    return Line(row, column, paper, "", None, None, 0, NOT_COMPARED, "", why, one.where, one.note)
 
 
 def _without_verdict(line: Line, why: str) -> Line:
-    fields = {**vars(line), "verdict": NOT_COMPARED, "why": why}
-    return Line(**fields)
+    return replace(line, verdict=NOT_COMPARED, tolerance="", why=why)
 
 
 def shown(value: float, decimals: int) -> str:

@@ -6,7 +6,6 @@ import builtins
 import importlib
 import io
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.streams.compression import plain_suffix
+from maxmargin.streams.pipes import opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
 
 __all__ = ["START", "Block", "Position", "Source", "StreamError", "Surprise", "Survey", "open"]
@@ -47,6 +47,7 @@ SOURCES = {
     "iterator": ("iterators", "IteratorSource"),
 }
 FORMATS = ("svmlight", "csv", "parquet", "arrow", "numpy")
+FROM_FRONT_TO_BACK = ("svmlight", "csv")
 
 
 def open(
@@ -103,18 +104,16 @@ def open(
     family = known.pop("format", None)
     if y is not None:
         options["y"] = y
-    if isinstance(source, str) and source == "-":
-        source = sys.stdin.buffer
     if isinstance(source, str | os.PathLike):
-        source = Path(source)
-        if source.is_fifo() or source.is_char_device():  # can be opened only once
-            source = builtins.open(source, "rb")  # noqa: SIM115
+        source = opened_once(source) or Path(source)
     if isinstance(source, Path):
         kind = format or _format_of(source)
     elif hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
             raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
         kind = format or ("csv" if family == "table" else "svmlight")
+        if kind not in FROM_FRONT_TO_BACK:
+            raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
     elif isinstance(source, np.ndarray) or sparse.issparse(source):
         kind = "numpy"
     elif hasattr(source, "columns") or hasattr(source, "column_names"):
@@ -124,6 +123,12 @@ def open(
     else:
         raise TypeError(f"Cannot read rows from {type(source).__name__}.")
     module, name = SOURCES[kind]
+    if family == "table" and module != "tables":
+        raise StreamError(
+            f"{source}: what is known was learnt from a table, whose columns have names; this is none."
+        )
+    if family not in ("table", kind):
+        known = {}  # columns without names are the same in sources of all kinds
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     try:
         return make(source, **{**known, **options})
