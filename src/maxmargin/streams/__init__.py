@@ -125,7 +125,7 @@ def open(
     module, name = SOURCES[kind]
     if family == "table" and module != "tables":
         raise StreamError(
-            f"{source}: what is known was learnt from a table, whose columns have names; this is none."
+            f"{source}: columns were learnt from a table, where they have names; this is none."
         )
     if family not in ("table", kind):
         known = {}  # columns without names are the same in sources of all kinds
