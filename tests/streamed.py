@@ -1,12 +1,25 @@
-"""Rows as files, and sources that break off, for the tests of streams."""
+"""Rows as files, and runs that break off, for the tests of streams and checkpoints."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from problems import separable
+from sklearn.base import clone
 
 import maxmargin
 from maxmargin import streams
+
+ROWS, PASSES = 40, 2
+BLOCK_SIZE = 900  # eight or nine rows of text
+
+
+def noisy():
+    """Rows that cannot be separated, so that there is something to learn in each pass."""
+    X, y = separable(ROWS, 5, gap=0.2)
+    y[::10] *= -1
+    return X, y
 
 
 def svmlight_text(X: Any, y: Any) -> str:
@@ -55,3 +68,20 @@ class Breaking(streams.Source):
                 raise self.error
             self.left -= 1
             yield block
+
+
+def opened(data):
+    return streams.open(data, block_size=BLOCK_SIZE)
+
+
+def stopped(learner, source, after, checkpoint, error=None, passes=PASSES):
+    """Begin, and stop after so many blocks."""
+    error = error or OSError("the cable is out")
+    with pytest.raises(type(error)):
+        clone(learner).fit_stream(
+            Breaking(source, after, error), checkpoint=checkpoint, every=1, passes=passes
+        )
+
+
+def resumed(learner, source, checkpoint, passes=PASSES):
+    return clone(learner).fit_stream(source, checkpoint=checkpoint, every=1, passes=passes)

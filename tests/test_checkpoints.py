@@ -1,20 +1,26 @@
 """A run that is stopped and taken up again ends with the model of a run never stopped."""
 
 import bz2
-import errno
 import gzip
 import io
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import separable
 from sklearn.base import clone
-from streamed import Breaking, saved_bytes, svmlight_text
+from streamed import (
+    BLOCK_SIZE,
+    PASSES,
+    ROWS,
+    Breaking,
+    noisy,
+    opened,
+    resumed,
+    saved_bytes,
+    stopped,
+    svmlight_text,
+)
 
 from maxmargin import (
     AMIRA,
@@ -29,16 +35,6 @@ from maxmargin import (
 )
 from maxmargin.checkpoints import CheckpointFile
 from maxmargin.persistence import ModelFileError
-
-ROWS, PASSES = 40, 2
-BLOCK_SIZE = 900  # eight or nine rows of text
-
-
-def noisy():
-    """Rows that cannot be separated, so that there is something to learn in each pass."""
-    X, y = separable(ROWS, 5, gap=0.2)
-    y[::10] *= -1
-    return X, y
 
 
 @pytest.fixture(scope="module")
@@ -57,23 +53,6 @@ def data(tmp_path, text):
     path = tmp_path / "rows.svm"
     path.write_bytes(text)
     return path
-
-
-def opened(data):
-    return streams.open(data, block_size=BLOCK_SIZE)
-
-
-def stopped(learner, source, after, checkpoint, error=None, passes=PASSES):
-    """Begin, and stop after so many blocks."""
-    error = error or OSError("the cable is out")
-    with pytest.raises(type(error)):
-        clone(learner).fit_stream(
-            Breaking(source, after, error), checkpoint=checkpoint, every=1, passes=passes
-        )
-
-
-def resumed(learner, source, checkpoint, passes=PASSES):
-    return clone(learner).fit_stream(source, checkpoint=checkpoint, every=1, passes=passes)
 
 
 LEARNERS = [
@@ -397,206 +376,3 @@ def test_an_unreadable_checkpoint(data, tmp_path):
     (tmp_path / "c").chmod(0)
     with pytest.raises(PermissionError):
         resumed(AMIRA(), opened(data), tmp_path / "c")
-
-
-# ------------------------------------------------------------------------------------------- faults
-def torn_in_many_ways(whole):
-    """Truncated, with a flipped bit, with zeros at the end, and longer than it was."""
-    for at in np.linspace(0, len(whole) - 1, 12).astype(int):
-        yield whole[:at]
-        yield whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :]
-        yield whole[:at] + bytes(len(whole) - at) if any(whole[at:]) else whole[:at]
-    yield whole + b"\0"
-
-
-def test_a_torn_checkpoint_falls_back_to_the_one_before(data, tmp_path):
-    checkpoint, previous = tmp_path / "c", tmp_path / "c.previous"
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    stopped(AMIRA(), opened(data), 6, checkpoint)
-    whole, before = checkpoint.read_bytes(), previous.read_bytes()
-    for torn in torn_in_many_ways(whole):
-        checkpoint.write_bytes(torn)
-        previous.write_bytes(before)
-        with pytest.warns(
-            RuntimeWarning, match=r"c: .*before it is whole: going on from row \d+ of pass \d"
-        ):
-            clf = resumed(AMIRA(), opened(data), checkpoint)
-        assert saved_bytes(clf, tmp_path) == expected
-
-
-def test_two_torn_checkpoints_are_an_error(data, tmp_path):
-    checkpoint, previous = tmp_path / "c", tmp_path / "c.previous"
-    stopped(AMIRA(), opened(data), 6, checkpoint)
-    for path in (checkpoint, previous):
-        path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ModelFileError, match=r"c: .*c.previous: .*No checkpoint is whole"):
-        resumed(AMIRA(), opened(data), checkpoint)
-    checkpoint.unlink()
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
-
-
-def test_a_deleted_checkpoint_is_begun_anew(data, tmp_path):
-    """Also by another learner, though the one before it is still there."""
-    stopped(AMIRA(), opened(data), 6, tmp_path / "c")
-    assert (tmp_path / "c.previous").exists()
-    (tmp_path / "c").unlink()
-    resumed(PUMMA(), opened(data), tmp_path / "c")
-
-
-class Killed(BaseException):
-    """What the process would not have survived."""
-
-
-@pytest.mark.parametrize("at", range(8))
-def test_killed_while_writing(at, data, tmp_path, monkeypatch):
-    """At the n-th operation on files: nothing after it happens, not even tidying up."""
-    checkpoint = tmp_path / "c"
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    stopped(AMIRA(), opened(data), 3, checkpoint)
-    count = 0
-
-    def deadly(operation):
-        def run(*args, **kwargs):
-            nonlocal count
-            count += 1
-            if count > at:
-                raise Killed
-            return operation(*args, **kwargs)
-
-        return run
-
-    with monkeypatch.context() as patch:
-        for name in ("fsync", "replace", "unlink"):
-            patch.setattr(os, name, deadly(getattr(os, name)))
-        with pytest.raises(Killed):
-            resumed(AMIRA(), opened(data), checkpoint)
-    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
-
-
-def test_what_killed_processes_left_is_deleted_later(data, tmp_path, monkeypatch):
-    left = [tmp_path / "c.123.new", tmp_path / ".c.123.new.0f0f.tmp"]
-    others = [tmp_path / "c.new", tmp_path / "ac.1.new", tmp_path / ".c.tmp"]
-    for path in (*left, *others):
-        path.write_bytes(b"half")
-    resumed(AMIRA(), opened(data), tmp_path / "c")
-    assert all(path.exists() for path in left), "they may be those of a process at work"
-    for path in (*left, *others):
-        os.utime(path, (0, 0))
-    resumed(AMIRA(), opened(data), tmp_path / "c")
-    assert not any(path.exists() for path in left)
-    assert all(path.exists() for path in others)
-
-
-def test_a_full_disk_does_not_stop_learning(data, tmp_path, monkeypatch):
-    checkpoint = tmp_path / "c"
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    stopped(AMIRA(), opened(data), 3, checkpoint)
-    before = checkpoint.read_bytes()
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.warns(
-            RuntimeWarning, match=r"No space left .* row \d+ of pass \d; learning goes on"
-        ):
-            clf = resumed(AMIRA(), opened(data), checkpoint)
-        with pytest.raises(OSError, match="No space left"):
-            resumed(AMIRA(), Breaking(opened(data), 0), tmp_path / "other")
-    assert saved_bytes(clf, tmp_path) == expected
-    assert checkpoint.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir() if "c" in path.name) == [
-        *["c", "c.previous"],
-    ]
-    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
-
-
-FULL_DISK = """
-import resource, sys, warnings
-import maxmargin
-from maxmargin import AMIRA, streams
-from maxmargin.checkpoints import CheckpointFile
-
-data, checkpoint, model, block_size, passes = sys.argv[1:]
-write, count = CheckpointFile.write, 0
-
-
-def limited(self, stand):
-    global count
-    count += 1
-    if count == 4:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1))
-    write(self, stand)
-
-
-CheckpointFile.write = limited
-source = streams.open(data, block_size=int(block_size))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    clf = AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=int(passes))
-resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
-maxmargin.save(clf, model)
-print({warning.category.__name__ for warning in caught}, caught[0].message)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are those of POSIX")
-def test_files_that_the_system_refuses_to_extend(data, tmp_path):
-    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
-    model = tmp_path / "model.mm"
-    options = [str(BLOCK_SIZE), str(PASSES)]
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, data, tmp_path / "c", model, *options],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "{'RuntimeWarning'}" in done.stdout
-    assert "File too large" in done.stdout
-    assert model.read_bytes() == expected
-    stand = CheckpointFile(tmp_path / "c").read()
-    assert stand.passes == 0
-    assert 0 < stand.position.row < ROWS
-    assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
-
-
-# ------------------------------------------------------------------------------------ two at a time
-TWO_AT_A_TIME = """
-import sys
-import maxmargin
-from maxmargin import AMIRA, streams
-
-data, checkpoint, model = sys.argv[1:]
-source = streams.open(data, block_size=1)
-print("ready", flush=True)
-sys.stdin.readline()
-maxmargin.save(AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=4), model)
-"""
-
-
-def test_two_processes_with_one_checkpoint(data, tmp_path):
-    expected = saved_bytes(AMIRA().fit_stream(data, passes=4), tmp_path)
-    models = [tmp_path / f"model{number}.mm" for number in range(2)]
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", TWO_AT_A_TIME, data, tmp_path / "c", model],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for model in models
-    ]
-    for run in runs:
-        assert run.stdout.readline() == "ready\n"
-    for run in runs:
-        run.stdin.write("go\n")
-        run.stdin.flush()
-    for run, model in zip(runs, models, strict=True):
-        run.communicate()
-        assert run.returncode == 0
-        assert model.read_bytes() == expected
-    stand = CheckpointFile(tmp_path / "c").read()
-    assert stand.passes == 4
-    assert {path.name for path in Path(tmp_path).glob("*c.*")} == {"c.previous"}

@@ -137,7 +137,7 @@ def test_ctrl_c_ends_cleanly(data, tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert said.strip() == "interrupted"
+    assert said == f"interrupted; the same command goes on from {checkpoint}\n"
     assert persistence.describe(checkpoint)["kind"] == "checkpoint"
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint", "checkpoint.previous"}
     finish(started(arguments))

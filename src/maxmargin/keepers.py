@@ -159,6 +159,8 @@ def new_keeper(on_full: str, random_state: Any, lengths: bool = True) -> Keeper:
     """By name; ``random_state`` as in scikit-learn, ``lengths`` as in `Replacing`."""
     if on_full == "project":
         return Projecting(threshold=0.0, careful=False)
+    if on_full == "oldest":
+        return Replacing(True, 0, lengths)  # nothing is left to chance
     # A copy: the order of rows must be that of other learners with the same state.
     state = copy.deepcopy(check_random_state(random_state))
-    return Replacing(on_full == "oldest", state.randint(2**31 - 1), lengths)
+    return Replacing(False, state.randint(2**31 - 1), lengths)

@@ -120,8 +120,7 @@ class Run:
             self._write()  # to know at once whether it can be done
             try:
                 while stand.passes < self.passes and not stand.settled:
-                    title = f"{type(stand.learner).__name__}, pass {stand.passes + 1}"
-                    with bar(title, total and total / 1e6, "MB", enabled=progress) as advance:
+                    with bar(self._title(), total and total / 1e6, "MB", enabled=progress) as advance:
                         self._one_pass(interrupts, advance)
                     settled = self._has_settled()
                     with interrupts.held_back():
@@ -129,6 +128,13 @@ class Run:
             finally:
                 stand.learner.schema_ = self.source.schema()
                 self._write()
+
+    def _title(self) -> str:
+        learner = self.stand.learner
+        title = f"{type(learner).__name__}, pass {self.stand.passes + 1}"
+        if self.stand.passes and getattr(learner, "tol", None) is not None:
+            return f"{title}, certified {learner.certificate_.ratio:.4f}"
+        return title
 
     def _one_pass(self, interrupts: Interrupts, advance: Any) -> None:
         stand, done, began = self.stand, 0, time.perf_counter()

@@ -27,7 +27,7 @@ PASSES_OF_PA = 100
 
 
 def cells(scale: Scale) -> Sequence[Cell]:
-    return [{"seed": seed} for seed in range({"full": 100, "quick": 10, "tiny": 2}[scale])]
+    return [{"seed": seed} for seed in range({"full": 100, "quick": 5, "tiny": 2}[scale])]
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, float]:

@@ -157,7 +157,8 @@ def draw_margins(results: Results, axes: Any) -> None:
     axes.plot(DISTANCES, found.mean(0), "o", color=BLUE, markersize=4, label="found by bisection")
     grid = np.geomspace(DISTANCES[0], DISTANCES[-1])
     axes.plot(grid, 1.0 / np.hypot(1.0, 1.0 / grid), ":", color=MUTED, label="proved to be above")
-    doubling_ticks(axes, DISTANCES, [f"{one:g}" for one in DISTANCES])
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(DISTANCES, [f"{one:g}" for one in DISTANCES])
 
 
 def draw_updates(results: Results, axes: Any) -> None:
@@ -168,19 +169,13 @@ def draw_updates(results: Results, axes: Any) -> None:
 
 
 def draw_times(results: Results, axes: Any) -> None:
-    for rows in SIZES:
+    thousands = [rows / 1000 for rows in SIZES]
+    for at, rows in zip(thousands, SIZES, strict=True):
         times = results.values("seconds", rows=rows)
-        axes.plot([rows] * len(times), times, "o", color=BLUE, markersize=3, alpha=0.5)
+        axes.plot([at] * len(times), times, "o", color=BLUE, markersize=3, alpha=0.5)
     means = [results.mean("seconds", rows=rows) for rows in SIZES]
-    axes.plot(SIZES, means, color=MARGIN, label="bisection, mean")
-    linear = [means[-1] * rows / SIZES[-1] for rows in SIZES]
-    axes.plot(SIZES, linear, ":", color=MUTED, label="linear")
-    doubling_ticks(axes, SIZES, [f"{rows // 1000}" for rows in SIZES])
-
-
-def doubling_ticks(axes: Any, at: Sequence[float], labels: Sequence[str]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(at, labels)
+    axes.plot(thousands, means, color=MARGIN, label="bisection, mean")
+    axes.plot([0.0, thousands[-1]], [0.0, means[-1]], ":", color=MUTED, label="linear")
 
 
 def panels(results: Results) -> list[Panel]:
@@ -227,8 +222,12 @@ EXPERIMENT = Experiment(
             finds_the_best,
             "section 3",
         ),
-        Claim("updates, free length", "are bounded", within_bound("free"), "(2.45)"),
-        Claim("updates, fixed length", "are bounded", within_bound("fixed"), "(2.58)"),
+        Claim(
+            "updates, free length", "stay below the proved bound", within_bound("free"), "(2.45)"
+        ),
+        Claim(
+            "updates, fixed length", "stay below the proved bound", within_bound("fixed"), "(2.58)"
+        ),
         Claim("time", "scales only linearly with the number of rows", linear_time, "section 3"),
     ],
     panels=panels,
@@ -244,7 +243,10 @@ EXPERIMENT = Experiment(
         "for times it is the second one, with 400, and more if rounds were given up.",
     ),
     differences=(
-        "More rows bring more updates in a pass, so a search needs fewer passes, and grows less "
-        "than linearly.",
+        "A search grows less than linearly here: with more rows it needs fewer passes. So only "
+        "faster growth counts against the claim.",
+        "The cost grows with ρ, as the paper says. With 10 000 passes in a round and ρ = 8 R, "
+        "rounds were given up, and 0.987 of the exact margin was found (300 rows). So ρ ends at "
+        "4 R here, with 50 000 passes.",
     ),
 )

@@ -142,8 +142,8 @@ def compared(table: Mapping[str, str], where: str, *, test: bool) -> list[Printe
 
 def ratios(name: str) -> Any:
     def values(results: Results) -> list[float]:
-        times = results.mean("seconds", learner=name), results.mean("seconds", learner="NOCApm")
-        return [times[0] / times[1]]
+        theirs, ours = (results.values("seconds", learner=each) for each in (name, "NOCApm"))
+        return [one / other for one, other in zip(theirs, ours, strict=False)]
 
     return values
 

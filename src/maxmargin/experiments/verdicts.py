@@ -103,7 +103,8 @@ def _number(printed: Printed, results: Results) -> Line:
         row=printed.row,
         column=printed.column,
         paper=paper,
-        ours=shown(mean, printed.decimals),
+        # “0.1” is a rounded number of the paper, but nobody wants ours rounded so much.
+        ours=shown(mean, max(printed.decimals, 2) if printed.decimals else 0),
         mean=mean,
         spread=spread,
         runs=len(values),
