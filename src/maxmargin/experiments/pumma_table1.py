@@ -171,8 +171,8 @@ EXPERIMENT = Experiment(
     compared=tuple(compared()),
     choices=(
         "The margin is 1/‖w‖ in the extended space, where λ = 1 is added to the diagonal of the "
-        "kernel, with a bias that costs nothing: so the printed optimum of ionosphere comes out to "
-        "its four digits.",
+        "kernel, with a bias that costs nothing: so the printed optimum of ionosphere comes out "
+        "within 0.1 %.",
         "SVM is LIBSVM without slack on K + I up to 8000 rows; beyond, LIBLINEAR with a squared "
         "hinge, which is the same problem without the Gram matrix.",
         "House votes: without the one voter of whom nothing is known, whose row is zero; with that "
