@@ -30,6 +30,8 @@ class Checkpoint:
     learner : estimator
     classes : array
         All labels that can occur.
+    width : int
+        Number of columns so far; the learner may have room for more.
     position : Position
         Where the next block begins.
     passes : int
@@ -46,6 +48,7 @@ class Checkpoint:
 
     learner: Any
     classes: Any
+    width: int = 0
     position: Position = START
     passes: int = 0
     updates: int = 0

@@ -23,7 +23,7 @@ from maxmargin.facts import Facts
 from maxmargin.growing import check_wider_X, grow_model
 from maxmargin.guard import keeps_state_on_error
 from maxmargin.handover import packed, unpacked
-from maxmargin.keepers import ON_FULL, Keeper, new_keeper
+from maxmargin.keepers import Keeper, new_keeper
 from maxmargin.kernelmodel import KernelModel
 from maxmargin.kernels import KERNELS
 from maxmargin.onerow import as_matrix, learn_with_care, prepared
@@ -32,12 +32,6 @@ from maxmargin.shareddocs import BUDGET, MULTICLASS, SHARED_PARAMETERS
 from maxmargin.spaces.pnorm import exponent_for
 from maxmargin.streamable import Streamable
 from maxmargin.structure import check_stream_can_start, check_structure, structure_of
-
-# Of learners that can work on a budget.
-BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
-    "budget": [Interval(Integral, 1, None, closed="left"), None],
-    "on_full": [StrOptions(set(ON_FULL))],
-}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin import examples
+from maxmargin.models import LinearModel
+from maxmargin.spaces.linear import MOST_WITNESSED_WEIGHTS
 
 
 def check_wider_X(clf: Any, X: Any) -> Any:
@@ -27,6 +29,14 @@ def check_wider_X(clf: Any, X: Any) -> Any:
             f"New columns must come behind the old ones, {names.tolist()}; got {now.tolist()}."
         )
     return X
+
+
+def can_have_room(clf: Any, width: int) -> bool:
+    """Does it make no difference to ``clf`` if it gets columns up to ``width`` that never occur?"""
+    model = getattr(clf, "_model", None)
+    if not isinstance(model, LinearModel) or getattr(clf, "p", 2.0) == "log":
+        return False
+    return model.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
 
 
 def grow_model(clf: Any, width: int, classes: np.ndarray) -> None:

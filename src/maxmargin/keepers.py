@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.kerneltraining import BLOCK
 from maxmargin.spaces.projecting import Project
@@ -22,6 +24,12 @@ from maxmargin.spaces.replacing import AtRandom, Oldest, Replace, renew
 from maxmargin.spaces.slots import Slots, SlotSpace
 
 ON_FULL = ("oldest", "random", "project")
+# The parameters of learners that can work on a budget.
+BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
+    "budget": [Interval(Integral, 1, None, closed="left"), None],
+    "on_full": [StrOptions(set(ON_FULL))],
+}
+
 
 # A row whose squared distance from a span is below this part of its own square counts as lying in
 # it, for kernel values in float64 and in float32: were nearer rows let in, the errors of kernel

@@ -13,10 +13,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from maxmargin import examples, streams
 from maxmargin.checkpoints import Checkpoint, CheckpointFile
+from maxmargin.growing import can_have_room, grow_model
 from maxmargin.progress import bar
 
 # Without a number of rows, checkpoints are written so often.
@@ -113,19 +115,24 @@ class Run:
 
     def go(self, progress: bool) -> None:
         """Learn until nothing is left to do; Ctrl-C leaves a checkpoint."""
-        stand, total = self.stand, self.source.total
+        stand, size = self.stand, self.source.total
+        total = None if size is None else size / 1e6
         if stand.passes >= self.passes or stand.settled:
             return
         with Interrupts() as interrupts:
             self._write()  # to know at once whether it can be done
             try:
                 while stand.passes < self.passes and not stand.settled:
-                    with bar(self._title(), total and total / 1e6, "MB", enabled=progress) as advance:
+                    with bar(
+                        self._title(), total and total / 1e6, "MB", enabled=progress
+                    ) as advance:
                         self._one_pass(interrupts, advance)
+                    self._leave_no_room()
                     settled = self._has_settled()
                     with interrupts.held_back():
                         self._end_pass(settled)
             finally:
+                self._leave_no_room()
                 stand.learner.schema_ = self.source.schema()
                 self._write()
 
@@ -156,19 +163,52 @@ class Run:
         assert block.y is not None
         learner, classes = self.stand.learner, self.stand.classes
         fitted = hasattr(learner, "classes_")
-        wider = fitted and block.X.shape[1] > learner.n_features_in_
-        can_grow = "grow" in inspect.signature(learner.partial_fit).parameters
-        more: dict[str, Any] = {"grow": True} if wider and can_grow else {}
         where = f"{self.source.name}, in rows {self.stand.position.row:,} to {block.end.row - 1:,}"
         if (strange := np.setdiff1d(block.y, classes)).size:
             raise (streams.Surprise if self.guessed else streams.StreamError)(
                 f"{where}: the labels {strange.tolist()} are not among the classes "
                 f"{classes.tolist()}; pass all of them as classes."
             )
+        X, more = block.X, {}
+        if fitted and X.shape[1] > learner.n_features_in_:
+            more = self._make_room(X)
+        self.stand.width = max(self.stand.width, X.shape[1])
+        if fitted and sparse.issparse(X) and X.shape[1] < learner.n_features_in_:
+            shape = (X.shape[0], learner.n_features_in_)
+            X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
         try:
-            learner.partial_fit(block.X, block.y, None if fitted else classes, **more)
+            learner.partial_fit(X, block.y, None if fitted else classes, **more)
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
+
+    def _make_room(self, X: Any) -> dict[str, Any]:
+        """Let the learner take rows that are as wide as these; what `partial_fit` is to be told.
+
+        Where columns of which nothing is known yet make no difference, there will be some more of
+        them than needed, so that this does not happen again soon.
+        """
+        learner, width = self.stand.learner, X.shape[1]
+        if sparse.issparse(X) and can_have_room(learner, 2 * width):
+            self._resize(2 * width)
+            return {}
+        if self.source.repeatable:
+            raise streams.Surprise(f"{self.source.name}: rows have become wider.")
+        if "grow" not in inspect.signature(learner.partial_fit).parameters:
+            raise streams.StreamError(
+                f"{self.source.name}: rows have become wider, and {type(learner).__name__} must "
+                "know the number of columns from the start."
+            )
+        return {"grow": True}
+
+    def _resize(self, width: int) -> None:
+        learner = self.stand.learner
+        grow_model(learner, width, learner.classes_)
+        learner.n_features_in_ = width
+
+    def _leave_no_room(self) -> None:
+        """The learner knows the columns that there were, and no others."""
+        if 0 < self.stand.width < getattr(self.stand.learner, "n_features_in_", 0):
+            self._resize(self.stand.width)
 
     def _has_settled(self) -> bool:
         """Is there nothing left to learn?"""

@@ -710,8 +710,7 @@ def test_folding_the_scale_changes_nothing(monkeypatch, kernel):
     expected = clone(clf).fit(X, y)
     expected_stream = clone(clf).partial_fit(X, y, classes=range(4))
     run_plainly(monkeypatch)
-    for module in ("joint", "linear"):
-        monkeypatch.setattr(f"maxmargin.spaces.{module}.SMALLEST_SCALE", 0.97)
+    for module in ("euclid", "gram"):
         monkeypatch.setattr(f"maxmargin.spaces.{module}.LARGEST_SCALE", 1.03)
     folded = []
     plain = loop.tend

@@ -14,7 +14,8 @@ from maxmargin.core.loop import new_tally, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.examples import as_rows, as_targets
-from maxmargin.spaces.linear import LARGEST_SCALE, SMALLEST_SCALE, new_linear_space
+from maxmargin.spaces.euclid import LARGEST_SCALE
+from maxmargin.spaces.linear import new_linear_space
 
 FORMS = [np.asarray, sparse.csr_matrix]
 
@@ -78,7 +79,7 @@ def test_the_scale_is_folded_before_it_runs_out():
     X, y = separable(n=4, d=3)
     for t in range(1, 12):
         space = run(rule, X, y, np.zeros(t))
-        assert SMALLEST_SCALE <= space.scalars.scale[0] <= LARGEST_SCALE
+        assert 1.0 / LARGEST_SCALE <= space.scalars.scale[0] <= LARGEST_SCALE
         assert weights(space)[0] == pytest.approx(
             y[0] * X[0, 0] * 10.0 ** (-30 * (t - 1)), rel=1e-9
         )

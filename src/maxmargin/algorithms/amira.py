@@ -9,8 +9,9 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
+from maxmargin.keepers import BUDGET_CONSTRAINTS
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.

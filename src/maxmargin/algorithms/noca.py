@@ -110,7 +110,7 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    H. Chi, H. He and Y. Zhang, "Nonlinear online classification algorithm with probability margin".
+    M. Chi, H. He and W. Zhang, "Nonlinear online classification algorithm with probability margin".
 
     Examples
     --------

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
+from maxmargin.keepers import BUDGET_CONSTRAINTS
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
 SMALLEST_LOSS = 1e-12

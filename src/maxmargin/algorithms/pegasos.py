@@ -10,8 +10,9 @@ from typing import ClassVar, NamedTuple
 from sklearn.utils._param_validation import Interval
 
 from maxmargin.core.rule import rule
-from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
+from maxmargin.keepers import BUDGET_CONSTRAINTS
 
 
 @rule

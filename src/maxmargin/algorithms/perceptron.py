@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.assembly import Model
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.estimator import BUDGET_CONSTRAINTS, OnlineClassifier
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
+from maxmargin.keepers import BUDGET_CONSTRAINTS
 
 
 @rule

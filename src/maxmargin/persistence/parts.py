@@ -45,7 +45,7 @@ from maxmargin.persistence.layouts import (
     TheSame,
     Whole,
 )
-from maxmargin.spaces.euclid import Euclid
+from maxmargin.spaces.euclid import LARGEST_SCALE, Euclid
 from maxmargin.spaces.joint import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear import SCALARS, LinearSpace
 from maxmargin.spaces.mixture import COUNTS, Mixture
@@ -211,8 +211,8 @@ LAYOUTS: dict[type, dict[str, Spec]] = {
     },
     Tail: {"offset": Real(0.0), "private": Real(0.0)},
     LinearSpace: {
-        "geometry": Part(Euclid, PNorm),
         "width": Whole(1, "width"),
+        "geometry": Part(Euclid, PNorm),
         "weights": VECTORS,
         "scalars": SCALAR_TABLE,
         "witness": Part(Witness, JointWitness),
@@ -225,9 +225,13 @@ LAYOUTS: dict[type, dict[str, Spec]] = {
         "split": Flag(),
     },
     JointWitness: {"average": SWITCHED_VECTORS, "mark": VECTORS},
-    Euclid: {"p": Made(lambda context: 2.0)},
+    Euclid: {
+        "p": Made(lambda context: 2.0),
+        "width": Made(lambda context: context["width"]),
+    },
     PNorm: {
         "p": Real(2.0),
+        "largest_scale": Made(lambda context: LARGEST_SCALE ** (2.0 / context.fields["p"])),
         "powers": VECTORS,
         "sums": NUMBERS,
         "lows": NUMBERS,

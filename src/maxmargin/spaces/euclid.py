@@ -10,6 +10,8 @@ import numpy as np
 from maxmargin.core import lanes
 from maxmargin.core.bridge import bridge
 
+# The scale is folded into the weights soon after it, or its inverse, has grown beyond this.
+LARGEST_SCALE = 1e100
 ROUNDING = float(np.finfo(np.float64).eps)
 # A sum that follows by its increments is computed anew when its accumulated rounding error may have
 # passed this fraction of it.
@@ -24,9 +26,15 @@ class Euclid(NamedTuple):
     Attributes
     ----------
     p : 2, the exponent of the norm in which examples are measured
+    width : number of features
     """
 
     p: float
+    width: int
+
+    def holds(self, scale):
+        """Are squares of weights that such a scale is kept apart from still numbers?"""
+        return 1.0 / LARGEST_SCALE <= abs(scale) <= LARGEST_SCALE
 
     def product(self, rows, i, weights, c):
         """``w.x`` of row ``i``, over the scale."""
@@ -59,14 +67,26 @@ class Euclid(NamedTuple):
 
     def sum_norm2(self, weights, c, scale, hidden, known):
         """``|w|**2``, summed up where that can be done; ``known`` is the value so far."""
-        return scale * scale * (lanes.dense_square(weights, c) + hidden)
+        return scale * scale * (self.plain_square(weights, c) + hidden)
 
     def sum_all(self, weights, scale, hidden, known):
         """The same for all weight vectors together."""
         total = hidden
         for c in range(weights.shape[0]):
-            total += lanes.dense_square(weights, c)
+            total += self.plain_square(weights, c)
         return scale * scale * total
+
+    def plain_square(self, weights, c):
+        """The sum of squares of a line of weights.
+
+        The intercept's comes last, so that features of weight 0 behind the others, which move it
+        elsewhere, do not change the order of the sum.
+        """
+        intercept = weights[c, self.width]
+        weights[c, self.width] = 0.0
+        square = lanes.dense_square(weights, c)
+        weights[c, self.width] = intercept
+        return square + intercept * intercept
 
     def fold(self, c, factor):
         """The weights have been multiplied by ``factor``."""
@@ -114,5 +134,5 @@ class Euclid(NamedTuple):
 
 
 bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2", "sum_all", "fold")
-bridge("half_distance2", "decide")
+bridge("half_distance2", "decide", "holds", "plain_square")
 bridge("push_vector", "squared_distance", "term", "root", inline=False)

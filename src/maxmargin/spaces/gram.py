@@ -15,7 +15,7 @@ import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
-from maxmargin.spaces.euclid import ROUNDING
+from maxmargin.spaces.euclid import LARGEST_SCALE, ROUNDING
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.
@@ -62,6 +62,9 @@ class Gram(NamedTuple):
     rounding: float
     outputs: np.ndarray
     folded: np.ndarray
+
+    def holds(self, scale):
+        return 1.0 / LARGEST_SCALE <= abs(scale) <= LARGEST_SCALE
 
     def product(self, rows, i, weights, c):
         return self.outputs[c, i]

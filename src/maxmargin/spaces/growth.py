@@ -41,6 +41,8 @@ def grown_linear(space: LinearSpace, width: int, which: Sequence[int]) -> Linear
         }
         larger = new_pnorm(geometry.p, len(which), width + 1)
         geometry = larger._replace(powers=grown(geometry.powers), **kept)
+    else:
+        geometry = geometry._replace(width=width)
     if isinstance(witness, Witness):
         witness = Witness(
             share=grown(witness.share),

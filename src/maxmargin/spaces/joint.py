@@ -15,7 +15,7 @@ from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import Seen
 from maxmargin.core.violations import Violations, new_violations
 from maxmargin.spaces.euclid import DRIFT_TOLERANCE, ROUNDING
-from maxmargin.spaces.linear import LARGEST_SCALE, SMALLEST_SCALE, LinearSpace
+from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.witness import RELATIVE_SLACK, SLACK_PER_RADIUS
 
 
@@ -185,7 +185,7 @@ class JointSpace(NamedTuple):
 
     def tend(self, c, rr, offset):
         mine = self.linear.scalars[0]
-        if not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
+        if not self.linear.geometry.holds(mine.scale):
             self.scale_all(mine.scale)
         if mine.updates >= mine.next_mark:
             for each in range(self.linear.weights.shape[0]):

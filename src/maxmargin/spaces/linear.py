@@ -11,10 +11,6 @@ from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.witness import LAWFUL, SINCE_MARK, Witness
 
-# The scale is folded into the vectors soon after it has left this range.
-SMALLEST_SCALE = 1e-100
-LARGEST_SCALE = 1e100
-
 # Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
 # which needs none, serves instead.
 MOST_WITNESSED_WEIGHTS = 2**24
@@ -142,7 +138,7 @@ class LinearSpace(NamedTuple):
         mine.scale *= factor
         mine.norm2 *= factor * factor
         mine.slop *= factor * factor
-        return not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE
+        return not self.geometry.holds(mine.scale)
 
     def scale_vectors(self, c, factor):
         """Set the lazy scale to 1 and multiply the vectors by ``factor`` (0 forgets everything)."""
@@ -168,7 +164,7 @@ class LinearSpace(NamedTuple):
     def tend(self, c, rr, offset):
         """Fold the scale where it is about to run out; take a snapshot when one is due."""
         mine = self.scalars[c]
-        if not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
+        if not self.geometry.holds(mine.scale):
             self.scale_vectors(c, mine.scale)
         if mine.updates >= mine.next_mark:
             mine.bound = self.bound(c, rr, offset)
@@ -215,7 +211,7 @@ def new_linear_space(
         average=vectors(average),
         split=split,
     )
-    geometry = Euclid(2.0) if p == 2.0 else new_pnorm(p, problems, size)
+    geometry = Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size)
     return LinearSpace(geometry, width, vectors(True), scalars, witness)
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import DRIFT_TOLERANCE, ROUNDING
+from maxmargin.spaces.euclid import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 from maxmargin.spaces.plane import Plane
 from maxmargin.spaces.power import QUARTER, Power, Room, new_room, power
 
@@ -32,6 +32,7 @@ class PNorm(NamedTuple):
     Attributes
     ----------
     p : the exponent of the norm in which examples are measured
+    largest_scale : a scale of the weights whose p-th power is as large as the square of Euclid's
     dual_power : raises to p - 1
     powers : u, for each problem
     sums, lows : S in two parts, for each problem, the second too small for the first to hold
@@ -45,6 +46,7 @@ class PNorm(NamedTuple):
     """
 
     p: float
+    largest_scale: float
     dual_power: Power
     powers: np.ndarray
     sums: np.ndarray
@@ -58,6 +60,9 @@ class PNorm(NamedTuple):
     stamps: np.ndarray
     serial: np.ndarray
     evaluations: np.ndarray
+
+    def holds(self, scale):
+        return 1.0 / self.largest_scale <= abs(scale) <= self.largest_scale
 
     def product(self, rows, i, weights, c):
         return self.gains[c] * rows.dot(i, self.powers, c)
@@ -242,6 +247,7 @@ def new_pnorm(p: float, problems: int, size: int) -> PNorm:
     """The geometry at w = 0 for weight vectors of ``size`` coordinates."""
     return PNorm(
         p=float(p),
+        largest_scale=LARGEST_SCALE ** (2.0 / p),
         dual_power=power(p - 1.0),
         powers=np.zeros((problems, size)),
         sums=np.zeros(problems),

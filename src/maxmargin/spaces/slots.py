@@ -17,8 +17,7 @@ import numpy as np
 
 from maxmargin.core import lanes
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import ROUNDING
-from maxmargin.spaces.linear import LARGEST_SCALE, SMALLEST_SCALE
+from maxmargin.spaces.euclid import LARGEST_SCALE, ROUNDING
 
 FROM_BEFORE = -1
 
@@ -152,7 +151,7 @@ class SlotSpace(NamedTuple):
         mine.scale *= factor
         mine.norm2 *= factor * factor
         mine.slop *= factor * factor
-        return not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE
+        return not 1.0 / LARGEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE
 
     def scale_vectors(self, c, factor):
         """Set the lazy scale to 1 and multiply all else by ``factor``."""
@@ -172,7 +171,7 @@ class SlotSpace(NamedTuple):
     def tend(self, c, rr, offset):
         """Fold the scale where it is about to run out."""
         mine = self.scalars[c]
-        if not SMALLEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
+        if not 1.0 / LARGEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
             self.scale_vectors(c, mine.scale)
 
 

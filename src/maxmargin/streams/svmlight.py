@@ -161,8 +161,6 @@ class SvmlightSource(Source):
                 f"{self.name}, before line {end.line + 1}: there is a column {width - 1 + shift}, "
                 f"more than n_features={self._given_width}."
             )
-        if self._guessed and self.repeatable and width > self._width:
-            raise Surprise(f"{self.name}, before line {end.line + 1}: rows have become wider.")
         self._width = width  # later rows are not narrower
         shape = (lines.labels.size, width)
         X = sparse.csr_matrix((lines.values, lines.columns, lines.starts), shape=shape, copy=False)
