@@ -11,7 +11,7 @@ import numpy as np
 
 # Of the text or the arrays of a block: small enough for a few of them to stay in the cache of the
 # processor, large enough for the work per block not to count.
-BLOCK_SIZE = 2**21
+BLOCK_SIZE = 2**22
 # Of a file that is larger, so much is looked at to know it again.
 IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
 

@@ -125,6 +125,25 @@ def is_digit(byte):  # type: ignore[no-untyped-def]
 
 
 @register_jitable(**OPTIONS)
+def read_digits(text, at, digits):  # type: ignore[no-untyped-def]
+    """``digits`` with those that begin at ``text[at]`` behind them, and the place behind these."""
+    while is_digit(text[at]):
+        digits = digits * np.uint64(10) + np.uint64(text[at] - np.uint8(48))
+        at += 1
+    return digits, at
+
+
+@register_jitable(**OPTIONS)
+def leading_zero_digits(text, at):  # type: ignore[no-untyped-def]
+    """The number of zeros before any other digit."""
+    zeros = 0
+    while text[at] == 48 or text[at] == 46:
+        zeros += text[at] == 48
+        at += 1
+    return zeros
+
+
+@register_jitable(**OPTIONS)
 def read_number(text, at):  # type: ignore[no-untyped-def]
     """The number that begins at ``text[at]``, the place behind it, and what became of it.
 
@@ -133,25 +152,18 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
     negative = text[at] == 45
     if negative or text[at] == 43:
         at += 1
-    digits, seen, significant, q = np.uint64(0), 0, 0, 0
-    behind_point = 0
-    while True:
-        if is_digit(text[at]):
-            seen += 1
-            q -= behind_point
-            if significant < MOST_DIGITS:
-                digits = digits * np.uint64(10) + np.uint64(text[at] - np.uint8(48))
-                significant += 1 if digits > np.uint64(0) else 0
-            else:
-                significant += 1
-                q += 1
-        elif text[at] == 46 and behind_point == 0:
-            behind_point = 1
-        else:
-            break
-        at += 1
-    if seen == 0:
+    begin, q = at, 0
+    digits, at = read_digits(text, at, np.uint64(0))
+    significant = at - begin
+    if text[at] == 46:
+        point = at + 1
+        digits, at = read_digits(text, point, digits)
+        q = point - at
+        significant -= q
+    if significant == 0:
         return 0.0, at, BROKEN
+    if significant > MOST_DIGITS:
+        significant -= leading_zero_digits(text, begin)
     if text[at] == 101 or text[at] == 69:
         at += 1
         downward = text[at] == 45
@@ -165,13 +177,13 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
             exponent = min(10 * exponent + digit, BEYOND_ANY_POWER)  # type: ignore[assignment]
             at += 1
         q += -exponent if downward else exponent
+    if significant > MOST_DIGITS:
+        return 0.0, at, LEFT_TO_PYTHON
     sign = -1.0 if negative else 1.0
     if digits == np.uint64(0):
         return sign * 0.0, at, FINE
-    if significant <= MOST_DIGITS and digits <= LARGEST_EXACT and -EXACT_POWER <= q <= EXACT_POWER:
+    if digits <= LARGEST_EXACT and -EXACT_POWER <= q <= EXACT_POWER:
         exact = np.float64(digits)
         return sign * (exact / EXACT_TENS[-q] if q < 0 else exact * EXACT_TENS[q]), at, FINE
     bits, outcome = scaled(digits, q)
-    if outcome == FINE and significant > MOST_DIGITS:
-        outcome = LEFT_TO_PYTHON
     return sign * np.uint64(bits).view(np.float64), at, outcome

@@ -12,11 +12,13 @@ from maxmargin.streams.text.decimals import (
     OPTIONS,
     TOO_LARGE,
     is_digit,
+    read_digits,
     read_number,
 )
 
 NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON = 10, 13, 32, 9, 35, 58
 LARGEST_COLUMN = 2**31 - 2
+DIGITS_OF_COLUMN = 15  # and any leading zeros, up to here
 
 # What is wrong with a line: numbers that compiled code can hand over, and their meaning.
 TROUBLES = (
@@ -84,13 +86,12 @@ def skip_query(text, at):  # type: ignore[no-untyped-def]
 @register_jitable(**OPTIONS)
 def read_column(text, at):  # type: ignore[no-untyped-def]
     """The number that begins at ``text[at]``, -1 if there is none, and the place behind it."""
-    if not is_digit(text[at]):
+    number, end = read_digits(text, at, np.uint64(0))
+    if end == at:
         return np.int64(-1), at
-    column = np.int64(0)
-    while is_digit(text[at]):
-        column = min(column * 10 + np.int64(text[at] - np.uint8(48)), LARGEST_COLUMN + 1)  # type: ignore[arg-type]
-        at += 1
-    return column, at
+    if end - at > DIGITS_OF_COLUMN:
+        return np.int64(LARGEST_COLUMN + 1), end
+    return np.int64(number), end
 
 
 @Compiled
