@@ -201,7 +201,7 @@ class SvmlightSource(Source):
         if infinite:  # by so little that only Python noticed: read again as if it were obvious
             changed = bytearray(chunk.text)
             for begin, end in infinite:
-                changed[begin:end] = b"e999".rjust(end - begin, b"9")
+                changed[begin:end] = b"1e999".rjust(end - begin, b"0")
             return self._parse(chunk._replace(text=bytes(changed)), shift)._replace(chunk=chunk)
         rows, entries = int(counts.rows[0]), int(counts.entries[0])
         return Lines(
