@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-OPTIONS = {"error_model": "numpy", "_nrt": False}
+from maxmargin.core.bridge import OPTIONS
+from maxmargin.streams.text.words import byte_at, leading_zeros, read_digits
 
 SMALLEST_POWER, LARGEST_POWER = -342, 308
 # Powers of ten that are exact in double precision.
@@ -71,18 +72,6 @@ def product(a, b):  # type: ignore[no-untyped-def]
 
 
 @register_jitable(**OPTIONS)
-def leading_zeros(a):  # type: ignore[no-untyped-def]
-    """Of the 64 bits of ``a > 0``."""
-    count, step = np.uint64(0), _HALF
-    while step > np.uint64(0):
-        if a >> (np.uint64(64) - step) == np.uint64(0):
-            a <<= step
-            count += step
-        step >>= _ONE
-    return count
-
-
-@register_jitable(**OPTIONS)
 def scaled(digits, q):  # type: ignore[no-untyped-def]
     """The bits of ``digits 10^q`` in double precision, for ``digits > 0``; and what became of it.
 
@@ -125,20 +114,11 @@ def is_digit(byte):  # type: ignore[no-untyped-def]
 
 
 @register_jitable(**OPTIONS)
-def read_digits(text, at, digits):  # type: ignore[no-untyped-def]
-    """``digits`` with those that begin at ``text[at]`` behind them, and the place behind these."""
-    while is_digit(text[at]):
-        digits = digits * np.uint64(10) + np.uint64(text[at] - np.uint8(48))
-        at += 1
-    return digits, at
-
-
-@register_jitable(**OPTIONS)
 def leading_zero_digits(text, at):  # type: ignore[no-untyped-def]
     """The number of zeros before any other digit."""
     zeros = 0
-    while text[at] == 48 or text[at] == 46:
-        zeros += text[at] == 48
+    while byte_at(text, at) == 48 or byte_at(text, at) == 46:
+        zeros += byte_at(text, at) == 48
         at += 1
     return zeros
 
@@ -149,13 +129,12 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
 
     The text must end with a byte that belongs to no number.
     """
-    negative = text[at] == 45
-    if negative or text[at] == 43:
-        at += 1
+    negative = byte_at(text, at) == 45
+    at += np.int64(negative | (byte_at(text, at) == 43))
     begin, q = at, 0
     digits, at = read_digits(text, at, np.uint64(0))
     significant = at - begin
-    if text[at] == 46:
+    if byte_at(text, at) == 46:
         point = at + 1
         digits, at = read_digits(text, point, digits)
         q = point - at
@@ -164,16 +143,16 @@ def read_number(text, at):  # type: ignore[no-untyped-def]
         return 0.0, at, BROKEN
     if significant > MOST_DIGITS:
         significant -= leading_zero_digits(text, begin)
-    if text[at] == 101 or text[at] == 69:
+    if byte_at(text, at) == 101 or byte_at(text, at) == 69:
         at += 1
-        downward = text[at] == 45
-        if downward or text[at] == 43:
+        downward = byte_at(text, at) == 45
+        if downward or byte_at(text, at) == 43:
             at += 1
-        if not is_digit(text[at]):
+        if not is_digit(byte_at(text, at)):
             return 0.0, at, BROKEN
         exponent = 0
-        while is_digit(text[at]):
-            digit = np.int64(text[at] - np.uint8(48))
+        while is_digit(byte_at(text, at)):
+            digit = np.int64(byte_at(text, at) - np.uint8(48))
             exponent = min(10 * exponent + digit, BEYOND_ANY_POWER)  # type: ignore[assignment]
             at += 1
         q += -exponent if downward else exponent

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.bridge import OPTIONS, Compiled
 from maxmargin.streams.text.decimals import (
     BROKEN,
     LEFT_TO_PYTHON,
-    OPTIONS,
     TOO_LARGE,
     is_digit,
-    read_digits,
     read_number,
 )
+from maxmargin.streams.text.words import byte_at, read_digits
 
 NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON = 10, 13, 32, 9, 35, 58
 LARGEST_COLUMN = 2**31 - 2
@@ -65,7 +64,7 @@ def is_end(byte):  # type: ignore[no-untyped-def]
 
 @register_jitable(**OPTIONS)
 def skip_spaces(text, at):  # type: ignore[no-untyped-def]
-    while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
+    while byte_at(text, at) == SPACE or byte_at(text, at) == TAB or byte_at(text, at) == RETURN:
         at += 1
     return at
 
@@ -73,12 +72,17 @@ def skip_spaces(text, at):  # type: ignore[no-untyped-def]
 @register_jitable(**OPTIONS)
 def skip_query(text, at):  # type: ignore[no-untyped-def]
     """Behind ``qid:number``, if that is what comes."""
-    if text[at] != 113 or text[at + 1] != 105 or text[at + 2] != 100 or text[at + 3] != COLON:
+    if (
+        byte_at(text, at) != 113
+        or byte_at(text, at + 1) != 105
+        or byte_at(text, at + 2) != 100
+        or byte_at(text, at + 3) != COLON
+    ):
         return at
     end = at + 4
-    while is_digit(text[end]):
+    while is_digit(byte_at(text, end)):
         end += 1
-    if end > at + 4 and (is_end(text[end]) or text[end] == COMMENT):
+    if end > at + 4 and (is_end(byte_at(text, end)) or byte_at(text, end) == COMMENT):
         return skip_spaces(text, end)
     return at
 
@@ -119,7 +123,7 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
         line_at = at
         at = skip_spaces(text, at)
         trouble, entry_before, left_before = NO_TROUBLE, entry, left
-        is_row = text[at] != NEWLINE and text[at] != COMMENT
+        is_row = byte_at(text, at) != NEWLINE and byte_at(text, at) != COMMENT
         if is_row:
             begin = at
             label, at, outcome = read_number(text, at)
@@ -127,17 +131,21 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
             if outcome == LEFT_TO_PYTHON:
                 slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, -1 - row
                 left += 1
-            if outcome == BROKEN or not (is_end(text[at]) or text[at] == COMMENT):
+            if outcome == BROKEN or not (is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT):
                 trouble, at = BAD_LABEL, begin
             elif outcome == TOO_LARGE:
                 trouble, at = LARGE_LABEL, begin
             else:
                 at = skip_query(text, skip_spaces(text, at))
             before = np.int64(-1)
-            while trouble == NO_TROUBLE and text[at] != NEWLINE and text[at] != COMMENT:
+            while (
+                trouble == NO_TROUBLE
+                and byte_at(text, at) != NEWLINE
+                and byte_at(text, at) != COMMENT
+            ):
                 begin = at
                 column, at = read_column(text, at)
-                if column < 0 or text[at] != COLON:
+                if column < 0 or byte_at(text, at) != COLON:
                     trouble, at = NO_COLUMN, begin
                 elif column > LARGEST_COLUMN:
                     trouble, at = BAD_COLUMN, begin
@@ -153,7 +161,9 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
                     if outcome == LEFT_TO_PYTHON:
                         slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, entry
                         left += 1
-                    if outcome == BROKEN or not (is_end(text[at]) or text[at] == COMMENT):
+                    if outcome == BROKEN or not (
+                        is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT
+                    ):
                         trouble, at = BAD_VALUE, begin
                     elif outcome == TOO_LARGE:
                         trouble, at = LARGE_VALUE, begin
@@ -177,7 +187,7 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
                     counts[0].trouble_at, counts[0].line_at = at, line_at
                 if not go_on:
                     break
-        while text[at] != NEWLINE:
+        while byte_at(text, at) != NEWLINE:
             at += 1
         at += 1
         line += 1
