@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from maxmargin.persistence import ModelFileError, read_file, write_file
 from maxmargin.persistence.container import explained
+from maxmargin.persistence.learners import is_learner
 from maxmargin.streams import START, Position
 
 KIND = "checkpoint"
@@ -139,4 +142,26 @@ class CheckpointFile:
 def _read(path: Path) -> Checkpoint:
     content = read_file(path, KIND)
     with explained(path):
-        return Checkpoint(**{**content, "position": Position(*content["position"])})
+        checkpoint = Checkpoint(**{**content, "position": Position(*content["position"])})
+        _check(checkpoint)
+        return checkpoint
+
+
+def _check(checkpoint: Checkpoint) -> None:
+    """Raise unless a run can go on from there."""
+    one, classes = checkpoint, checkpoint.classes
+    if not all(
+        type(number) is int and 0 <= number < 2**62
+        for number in (*one.position, one.width, one.passes, one.updates)
+    ):
+        raise ValueError("its counts are no numbers")
+    if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
+        raise ValueError("its classes are none")
+    if not (type(one.settled) is bool and type(one.source) is str and type(one.schema) is dict):
+        raise ValueError("it does not describe a source")
+    if not is_learner(one.learner):
+        raise ValueError("there is no learner in it")
+    if not np.array_equal(getattr(one.learner, "classes_", classes), classes):
+        raise ValueError("its learner has other classes")
+    if one.position.row > 0 and not hasattr(one.learner, "classes_"):
+        raise ValueError("its learner has learnt nothing")

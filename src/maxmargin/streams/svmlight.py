@@ -241,5 +241,7 @@ class SvmlightSource(Source):
         return {"format": "svmlight", "zero_based": self._zero_based, "least_width": self._width}
 
     def restore(self, schema: dict[str, Any]) -> None:
-        self._zero_based, self._width = schema["zero_based"], schema["least_width"]
-        self._guessed = True
+        zero_based, width = schema.get("zero_based"), schema.get("least_width")
+        if type(zero_based) is not bool or type(width) is not int or not 0 < width < 2**31:
+            raise StreamError(f"{self.name}: {schema} is not a schema of svmlight text.")
+        self._zero_based, self._width, self._guessed = zero_based, width, True
