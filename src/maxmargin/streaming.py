@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import inspect
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -19,6 +15,7 @@ from sklearn.base import clone
 from maxmargin import examples, streams
 from maxmargin.checkpoints import Checkpoint, CheckpointFile
 from maxmargin.growing import can_have_room, grow_model
+from maxmargin.interrupts import Interrupts
 from maxmargin.progress import bar
 
 # Without a number of rows, checkpoints are written so often.
@@ -242,39 +239,6 @@ class Run:
             self.stand.schema = self.source.schema()
             self.file.write(self.stand)
             self._written_at, self._written_row = time.monotonic(), self.stand.position.row
-
-
-class Interrupts:
-    """Ctrl-C, held back while something is done that must be done as a whole."""
-
-    def __init__(self) -> None:
-        self._busy = False
-        self._asked = False
-        self._before: Any = None
-
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _handle(self, *_: object) -> None:
-        self._asked = True
-        if not self._busy:
-            raise KeyboardInterrupt
-
-    @contextlib.contextmanager
-    def held_back(self) -> Iterator[None]:
-        self._busy = True
-        try:
-            yield
-        finally:
-            self._busy = False
-        if self._asked:
-            raise KeyboardInterrupt
 
 
 def measure(learner: Any, source: streams.Source) -> float:
