@@ -19,6 +19,10 @@ from scipy import sparse
 
 from maxmargin.kernels import Points
 
+# Counts below this cannot overflow in the lifetime of a machine.
+MOST = 2**62
+NEVER = np.iinfo(np.int64).max
+
 Length = int | str | Callable[["Context"], int]
 
 
@@ -110,7 +114,7 @@ class Whole(Spec):
         return super().dump(int(value), context)
 
     def check(self, value: Any, context: Context) -> None:
-        if type(value) is not int or not self.low <= value < 2**62:
+        if type(value) is not int or not self.low <= value < MOST:
             raise Misfit(f"{value!r} is not a whole number from {self.low} on")
         if self.name is not None and not context.agree(self.name, value):
             raise Misfit(f"{self.name} is {context[self.name]}, and {value} elsewhere")
@@ -141,9 +145,9 @@ class Option(Spec):
 class Array(Spec):
     """An array of one of the ``dtypes``, of that shape.
 
-    Its numbers go from ``low`` to below ``high``, if these are given. One that can be ``switched``
-    off has no lines then. Its lines follow each other in memory, as compiled loops expect it,
-    unless it is in ``any_order``.
+    Its numbers go from ``low`` to below ``high``, if one of these is given. One that can be
+    ``switched`` off has no lines then. Its lines follow each other in memory, as compiled loops
+    expect it, unless it is in ``any_order``.
     """
 
     def __init__(
@@ -171,8 +175,10 @@ class Array(Spec):
             return
         if self.low is not None and value.min() < self.low:
             raise Misfit(f"an array has {value.min()}, below {self.low}")
-        if self.high is not None and value.max() >= context.value_of(self.high):
-            raise Misfit(f"an array has {value.max()}, beyond {context.value_of(self.high) - 1}")
+        if self.low is not None or self.high is not None:
+            high = MOST if self.high is None else context.value_of(self.high)
+            if value.max() >= high:
+                raise Misfit(f"an array has {value.max()}, beyond {high - 1}")
 
 
 def _check_shape(
@@ -191,18 +197,19 @@ def kind_of(value: Any) -> str:
 
 
 class Records(Spec):
-    """A record array; ``counts`` are the fields that must not be negative."""
+    """A record array; ``counts`` are the fields that hold counts, ``mark`` one that may be NEVER."""
 
-    def __init__(self, dtype: np.dtype, length: Length, *counts: str) -> None:
-        self.dtype, self.length, self.counts = dtype, length, counts
+    def __init__(self, dtype: np.dtype, length: Length, *counts: str, mark: str = "") -> None:
+        self.dtype, self.length, self.counts, self.mark = dtype, length, counts, mark
 
     def check(self, value: Any, context: Context) -> None:
         if not isinstance(value, np.recarray) or value.dtype != self.dtype:
             raise Misfit(f"a table is expected, not {kind_of(value)}")
         _check_shape(value, (self.length,), context)
         for name in self.counts:
-            if value[name].min(initial=0) < 0:
-                raise Misfit(f"{name} is negative")
+            found = value[name][value[name] != NEVER] if name == self.mark else value[name]
+            if found.min(initial=0) < 0 or found.max(initial=0) >= MOST:
+                raise Misfit(f"{name} is not a count")
 
 
 class Filled(Spec):

@@ -141,7 +141,7 @@ VECTORS = Array("f8", "problems", "size")
 SWITCHED_VECTORS = Array("f8", "problems", "size", switched=True)
 NUMBERS = Array("f8", "problems")
 PAIRS = Array("f8", "problems", 2)
-SCALAR_TABLE = Records(SCALARS, "problems", "updates", "next_mark")
+SCALAR_TABLE = Records(SCALARS, "problems", "updates", "next_mark", mark="next_mark")
 TALLY_TABLE = Records(TALLY, 1, "trials", "mistakes")
 
 LINEAR_MODEL: dict[str, Spec] = {

@@ -11,13 +11,14 @@ from maxmargin.streams.text.decimals import (
     LEFT_TO_PYTHON,
     TOO_LARGE,
     is_digit,
+    leading_zero_digits,
     read_number,
 )
 from maxmargin.streams.text.words import byte_at, read_digits
 
 NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON = 10, 13, 32, 9, 35, 58
 LARGEST_COLUMN = 2**31 - 2
-DIGITS_OF_COLUMN = 15  # and any leading zeros, up to here
+DIGITS_OF_COLUMN = 15  # surely fit into an integer
 
 # What is wrong with a line: numbers that compiled code can hand over, and their meaning.
 TROUBLES = (
@@ -93,7 +94,7 @@ def read_column(text, at):  # type: ignore[no-untyped-def]
     number, end = read_digits(text, at, np.uint64(0))
     if end == at:
         return np.int64(-1), at
-    if end - at > DIGITS_OF_COLUMN:
+    if end - at > DIGITS_OF_COLUMN and end - at > DIGITS_OF_COLUMN + leading_zero_digits(text, at):
         return np.int64(LARGEST_COLUMN + 1), end
     return np.int64(number), end
 
