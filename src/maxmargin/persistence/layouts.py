@@ -197,7 +197,7 @@ def kind_of(value: Any) -> str:
 
 
 class Records(Spec):
-    """A record array; ``counts`` are the fields that hold counts, ``mark`` one that may be NEVER."""
+    """A record array; ``counts`` are the fields with counts, of which ``mark`` may be NEVER."""
 
     def __init__(self, dtype: np.dtype, length: Length, *counts: str, mark: str = "") -> None:
         self.dtype, self.length, self.counts, self.mark = dtype, length, counts, mark
