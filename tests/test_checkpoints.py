@@ -341,7 +341,7 @@ def test_parameters_are_compared_by_value(data, tmp_path):
 def test_a_file_that_is_no_checkpoint_is_left_alone(content, data, tmp_path):
     checkpoint = tmp_path / "c"
     checkpoint.write_bytes(content)
-    with pytest.raises(ModelFileError, match="delete it"):
+    with pytest.raises(ModelFileError, match="use another file"):
         resumed(AMIRA(), opened(data), checkpoint)
     assert checkpoint.read_bytes() == content
 

@@ -234,7 +234,7 @@ def test_classes_of_a_pipe_are_those_of_its_first_block():
         AMIRA().fit_stream(pipe(text))
     clf = AMIRA().fit_stream(pipe(text), classes=[2, 1, 0])
     assert clf.classes_.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"only one class, \[1\] in its first block; pass classes"):
+    with pytest.raises(ValueError, match=r"only one class, \[1\], in its first block; name all"):
         AMIRA().fit_stream(pipe(text, block_size=6))
 
 

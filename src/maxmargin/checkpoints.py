@@ -115,7 +115,9 @@ class CheckpointFile:
                 trouble += f"{error} "
         if checkpoint is None:
             if trouble:
-                raise ModelFileError(f"{trouble}No checkpoint is whole: delete it to begin anew.")
+                raise ModelFileError(
+                    f"{trouble}No checkpoint is whole: use another file to begin anew."
+                )
             return None
         self._last_good = checkpoint.place()
         if trouble:

@@ -14,9 +14,11 @@ from sklearn.base import clone
 
 from maxmargin import examples, streams
 from maxmargin.checkpoints import Checkpoint, CheckpointFile
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.growing import can_have_room, grow_model
 from maxmargin.interrupts import Interrupts
 from maxmargin.progress import bar
+from maxmargin.structure import check_stream_can_start
 
 # Without a number of rows, checkpoints are written so often.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
@@ -37,6 +39,8 @@ def fit_stream(
         if not (isinstance(value, Integral) and value >= 1):
             raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}.")
     clf._validate_params()
+    if isinstance(clf, OnlineClassifier) and not hasattr(clf, "classes_"):
+        check_stream_can_start(clf)
     # What goes on learns from columns as they were read before.
     schema = getattr(clf, "schema_", None) if getattr(clf, "warm_start", False) else None
     source = streams.open(source, schema=schema)
@@ -49,7 +53,7 @@ def fit_stream(
             survey = source.survey()
         stand = _beginning(clf, source, survey, classes, file)
     else:
-        _check_same(stand, clf, source, passes)
+        _check_same(stand, clf, source, classes, passes)
         source.restore(stand.schema)
     while True:
         try:
@@ -75,6 +79,8 @@ def _beginning(
     learner = copy.deepcopy(clf) if getattr(clf, "warm_start", False) else clone(clf)
     if hasattr(learner, "classes_"):
         classes = learner.classes_
+    if classes is not None and np.unique(classes).size < 2:
+        raise ValueError(f"classes must name at least two labels, got {list(classes)}.")
     classes = survey.classes if classes is None else np.unique(classes)
     _check_classes(classes, source)
     return Checkpoint(
@@ -273,11 +279,15 @@ def _check_classes(classes: Any, source: streams.Source) -> None:
     if classes.size == 0:
         raise streams.StreamError(f"{source.name}: there are no rows.")
     if classes.size == 1:
-        where = "" if source.repeatable else " in its first block; pass classes="
+        where = "" if source.repeatable else ", in its first block; name all of them as classes"
         raise ValueError(f"{source.name} has only one class, {classes.tolist()}{where}.")
+    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise streams.StreamError(f"{source.name}: there are labels that are no numbers.")
 
 
-def _check_same(stand: Checkpoint, clf: Any, source: streams.Source, passes: int) -> None:
+def _check_same(
+    stand: Checkpoint, clf: Any, source: streams.Source, classes: Any, passes: int
+) -> None:
     """Refuse to go on with another learner, or another source, or farther on than asked for."""
     if type(stand.learner) is not type(clf):
         raise ValueError(
@@ -295,6 +305,11 @@ def _check_same(stand: Checkpoint, clf: Any, source: streams.Source, passes: int
         raise ValueError(
             f"The checkpoint is one of another source than {source.name}, or of what it was "
             "before it was changed; use another file, or delete it."
+        )
+    if classes is not None and not np.array_equal(np.unique(classes), stand.classes):
+        raise ValueError(
+            f"The checkpoint was made for the classes {stand.classes.tolist()}; use another file, "
+            "or delete it."
         )
     if (stand.passes, stand.position.row) > (passes, 0):
         raise ValueError(

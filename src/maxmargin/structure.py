@@ -31,7 +31,7 @@ def check_stream_can_start(clf: Any) -> None:
     """Refuse parameters that only all rows together can tell."""
     if clf.fit_intercept and clf.intercept_scaling == "max":
         raise ValueError(
-            "intercept_scaling='max' needs all rows: use it with fit, or pass a number."
+            "intercept_scaling='max' needs all rows at once, as fit has them: pass a number."
         )
     if clf.kernel in ("poly", "rbf") and clf.gamma == "scale":
-        raise ValueError("gamma='scale' needs all rows: use it with fit, or pass a number.")
+        raise ValueError("gamma='scale' needs all rows at once, as fit has them: pass a number.")

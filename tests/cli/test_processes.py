@@ -72,7 +72,7 @@ def test_completion():
 @posix_only
 def test_reader_that_has_seen_enough(folder, model, tmp_path):
     many = tmp_path / "many.svm"
-    many.write_bytes((folder / "rows.svm").read_bytes() * 300)
+    many.write_bytes((folder / "rows.svm").read_bytes() * 900)
     with (
         many.open("rb") as file,
         subprocess.Popen(
@@ -107,7 +107,7 @@ def test_ctrl_c_in_a_silent_pipe(folder, python, tmp_path):
     checkpoint = tmp_path / "c"
     arguments = ("fit", "-", "-a", "perceptron", "--checkpoint", checkpoint, "--every", 1)
     with python(INTERRUPTIBLE, *arguments, stdin=subprocess.PIPE) as process:
-        process.stdin.write((folder / "rows.svm").read_text() * 300)
+        process.stdin.write((folder / "rows.svm").read_text() * 900)
         process.stdin.flush()
         wait_for(lambda: checkpoint.exists() and describe(checkpoint).get("classes"))
         process.send_signal(signal.SIGINT)

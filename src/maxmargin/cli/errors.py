@@ -22,7 +22,7 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 # With this set, mistakes show where in the code they were found.
 DEBUG = "MAXMARGIN_DEBUG"
 # What options of the command are called in messages of the library.
-KEYWORD = re.compile(r"\b(label|classes|categorical|n_features|zero_based|passes)=\"?([\w.-]*)\"?")
+KEYWORD = re.compile(r"\b(label|classes|categorical|n_features|passes|gamma)=\"?([\w.-]*)\"?")
 REFUSED = re.compile(r"'(\w+)' is not an option")
 OTHERWISE_CALLED = {"on_error": "skip_errors", "y": "label", "header": "no_header"}
 
@@ -31,6 +31,8 @@ OTHERWISE_CALLED = {"on_error": "skip_errors", "y": "label", "header": "no_heade
 def one_line_errors() -> Iterator[None]:
     """No traceback for what is not a bug: trouble with files and input, and Ctrl-C."""
     try:
+        if sys.stdout is None:
+            raise OSError("There is no standard output.")
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: complain(str(message))
             yield
@@ -51,6 +53,8 @@ def one_line_errors() -> Iterator[None]:
 
 def _give_up_output() -> None:
     """What cannot be written any more: Python would try again in the end, and complain."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -64,6 +68,7 @@ def in_words(error: Exception) -> str:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
     text = REFUSED.sub(lambda match: f"{_option(match[1])} is not an option", str(error))
+    text = text.replace("zero_based=True", "--zero-based")
     text = KEYWORD.sub(lambda match: f"{_option(match[1])} {match[2]}".rstrip(), text)
     return text or type(error).__name__
 
@@ -111,7 +116,7 @@ def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
     if str(path) == "-":
         misuse("only rows go through pipes: say the name of a file to write, not -.")
     for other in unlike:
-        if other is not None and _same(path, Path(other)):
+        if other is not None and any(_same(path, each) for each in (other, f"{other}.previous")):
             misuse(f"{path} is read or written as something else: it would be overwritten.")
     existed = path.exists()
     if existed and not path.is_file():
@@ -124,5 +129,5 @@ def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
         path.unlink()
 
 
-def _same(path: Path, other: Path) -> bool:
+def _same(path: Any, other: Any) -> bool:
     return os.path.realpath(path) == os.path.realpath(other)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,10 +57,15 @@ def fit(
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
         learner = learners.make(algorithm, settings)
+        if every is not None and checkpoint is None:
+            misuse("--every says how often to write a --checkpoint, and there is none.")
         if model is not None:
-            check_writable(model, unlike=(data, test, checkpoint))
+            check_writable(model, unlike=(data, test, label, checkpoint))
         if checkpoint is not None:
-            check_writable(checkpoint, unlike=(data, test))
+            check_writable(checkpoint, unlike=(data, test, label))
+            check_writable(Path(f"{checkpoint}.previous"), unlike=(data, test, label))
+        if test not in (None, "-") and not Path(test).exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), test)
         source = reading.open_source(
             data,
             format=format,
@@ -122,7 +129,7 @@ def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
     report: dict[str, Any] = {
         "algorithm": type(learner).__name__,
         "data": source.name,
-        "rows": source.rows,
+        "rows": source.rows or None,  # nothing was left to read
         "skipped": source.skipped,
         "features": int(learner.n_features_in_),
         "classes": learner.classes_.tolist(),
@@ -143,7 +150,7 @@ def show(report: dict[str, Any]) -> None:
     """The report for people."""
     rows, passes, rate = report["rows"], report["passes"], report["rows_per_second"]
     lines: dict[str, str | None] = {
-        "rows": f"{rows:,} in {duration(report['seconds'])}, {rate:,} rows/s",
+        "rows": f"{rows:,} in {duration(report['seconds'])}, {rate:,} rows/s" if rate else None,
         "skipped": report["skipped"] and f"{report['skipped']:,} that could not be read",
         "features": count(report["features"]),
         "classes": listed(report["classes"]),

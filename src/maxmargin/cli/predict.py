@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import data as reading
-from maxmargin.cli.errors import one_line_errors
+from maxmargin.cli.errors import complain, one_line_errors
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by maxmargin.")]
 
@@ -36,12 +36,25 @@ def predict(
         to_terminal = sys.stdout.isatty()
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
             X = known_columns(block.X, learner, source.name)
-            labels = learner.predict(X).tolist()
+            labels = predicted(learner, X, source.name).tolist()
             outputs = None
             if scores:
                 outputs = learner.decision_function(X).reshape(len(labels), -1).tolist()
             sys.stdout.write(text_of(labels, outputs, as_json))
         sys.stdout.flush()
+        if source.skipped:
+            complain(f"{source.skipped:,} rows could not be read and have no line.")
+
+
+def predicted(learner: Any, X: Any, name: str) -> Any:
+    """The classes of rows; an error says which row, and which column."""
+    try:
+        return learner.predict(X)
+    except ValueError as error:
+        from maxmargin.examples import check_values
+
+        check_values(X)
+        raise ValueError(f"{name}: {error}") from error
 
 
 def text_of(labels: list[Any], outputs: list[list[float]] | None, as_json: bool) -> str:
@@ -86,8 +99,8 @@ def score(learner: Any, source: Any) -> dict[str, Any]:
     for block in reading.with_bar(source, "test"):
         if block.y is None:
             raise ValueError(f"{source.name} has no labels.")
-        predicted = learner.predict(known_columns(block.X, learner, source.name))
-        rows, mistakes = rows + len(predicted), mistakes + int((predicted != block.y).sum())
+        labels = predicted(learner, known_columns(block.X, learner, source.name), source.name)
+        rows, mistakes = rows + len(labels), mistakes + int((labels != block.y).sum())
     if not rows:
         raise ValueError(f"{source.name}: there are no rows.")
     return {

@@ -116,6 +116,8 @@ def open(
             raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
     elif isinstance(source, np.ndarray) or sparse.issparse(source):
         kind = "numpy"
+    elif type(source).__name__ == "LazyFrame":
+        raise TypeError("A lazy frame has no rows yet: collect() it first.")
     elif hasattr(source, "columns") or hasattr(source, "column_names"):
         kind = "frame"
     elif hasattr(source, "__iter__"):
@@ -127,6 +129,8 @@ def open(
         raise StreamError(
             f"{source}: columns were learnt from a table, where they have names; this is none."
         )
+    if family not in (None, "table") and module == "tables":
+        raise StreamError(f"{source}: columns were learnt without names, and those of tables have.")
     if family not in ("table", kind):
         known = {}  # columns without names are the same in sources of all kinds
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)

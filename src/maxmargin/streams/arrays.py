@@ -133,7 +133,11 @@ class ArraySource(Source):
     def identity(self) -> str:
         if self._path is not None:
             with open(self._path, "rb") as file:
-                return identity_of_file(file, self._path.stat().st_size)
+                rows = identity_of_file(file, self._path.stat().st_size)
+            if self._y is None:
+                return rows
+            labels = self._y.astype(str) if self._y.dtype.kind == "O" else self._y
+            return hashlib.sha256(rows.encode() + labels.tobytes()).hexdigest()
         hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
         rows, end = self._X.shape[0], 0
         for begin in np.linspace(0, max(rows - 1, 0), IDENTITY_PIECES).astype(int).tolist():

@@ -171,7 +171,7 @@ class Bytes:
                 if self._plain or not _means_damage(error):
                     raise
                 raise StreamError(
-                    f"{self._name}: damaged after {self._read:,} bytes of text: {error}"
+                    f"{self._name}: damaged, more than {self._read:,} bytes of text on: {error}"
                 ) from None
             if not part:
                 break

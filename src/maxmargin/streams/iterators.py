@@ -206,6 +206,9 @@ class IteratorSource(Source):
             hashed.update(content_of(block))
         return hashed.hexdigest()
 
+    def restore(self, schema: dict[str, Any]) -> None:
+        self.survey()  # names that are known from later rows will come again
+
     def schema(self) -> dict[str, Any]:
         self.survey()
         named = {"columns": list(self._columns)} if self._columns else {}

@@ -12,6 +12,8 @@ from typing import Any
 def opened_once(path: Any) -> Any:
     """The pipe at ``path``, where "-" is standard input; None if it is an ordinary file."""
     if path == "-":
+        if sys.stdin is None:
+            raise ValueError("There is no standard input.")
         try:
             return _without_buffer(sys.stdin.fileno(), "<stdin>")
         except io.UnsupportedOperation:  # it is not the process's own any more

@@ -16,6 +16,9 @@ BLOCK_SIZE = 2**22
 IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
 
 
+OTHERWISE = "{name}: columns or labels were read otherwise before, with other options."
+
+
 class StreamError(ValueError):
     """Input that cannot be read; the message names file, line and column."""
 
@@ -123,8 +126,13 @@ class Source(abc.ABC):
         """How columns are read, in JSON's types: `streams.open` reads another file alike by it."""
 
     def restore(self, schema: dict[str, Any]) -> None:
-        """Read as ``schema``, made by this source in an earlier process, says."""
+        """Go on as ``schema``, made by this source in an earlier process, says.
+
+        If the options say otherwise now, that is an error.
+        """
         self.survey()
+        if self.schema() != schema:
+            raise StreamError(OTHERWISE.format(name=self.name))
 
 
 def identity_of_file(file: BinaryIO, size: int) -> str:

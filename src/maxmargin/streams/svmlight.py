@@ -19,6 +19,7 @@ from maxmargin.streams.compression import Bytes
 from maxmargin.streams.lines import Chunk, whole_lines
 from maxmargin.streams.source import (
     BLOCK_SIZE,
+    OTHERWISE,
     START,
     Block,
     Position,
@@ -30,6 +31,8 @@ from maxmargin.streams.source import (
     sorted_labels,
 )
 from maxmargin.streams.text.svmlight import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Lines(NamedTuple):
@@ -179,7 +182,10 @@ class SvmlightSource(Source):
         with self._opened() as file:
             text = Bytes(file, self.name)
             text.skip(start.offset)
-            yield from whole_lines(text, self.name, self._block_size, start.offset)
+            for chunk in whole_lines(text, self.name, self._block_size, start.offset):
+                if chunk.text.startswith(BYTE_ORDER_MARK):
+                    chunk = chunk._replace(text=b"   " + chunk.text[len(BYTE_ORDER_MARK) :])
+                yield chunk
 
     def _parse(self, chunk: Chunk, shift: int) -> Lines:
         text = np.frombuffer(chunk.text, np.uint8)
@@ -244,4 +250,6 @@ class SvmlightSource(Source):
         zero_based, width = schema.get("zero_based"), schema.get("least_width")
         if type(zero_based) is not bool or type(width) is not int or not 0 < width < 2**31:
             raise StreamError(f"{self.name}: {schema} is not a schema of svmlight text.")
+        if self._known_base not in (None, zero_based) or self._given_width not in (None, width):
+            raise StreamError(OTHERWISE.format(name=self.name))
         self._zero_based, self._width, self._guessed = zero_based, width, True
