@@ -376,3 +376,36 @@ def test_an_unreadable_checkpoint(data, tmp_path):
     (tmp_path / "c").chmod(0)
     with pytest.raises(PermissionError):
         resumed(AMIRA(), opened(data), tmp_path / "c")
+
+
+def test_other_ways_to_read_are_refused(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = tmp_path / "two.csv"
+    lines = [f"{i % 5},{i % 3},{'yn'[i % 2]},{'ny'[i % 2]}" for i in range(20)]
+    table.write_text("a,b,one,other\n" + "\n".join(lines) + "\n")
+    first, checkpoint = streams.open(table, label="one"), tmp_path / "c"
+    AMIRA().fit_stream(first, checkpoint=checkpoint)
+    for other in (
+        streams.open(table, label="other"),
+        streams.open(table, label="one", columns=["a"]),
+        streams.open(table, label="one", categorical="hash"),
+    ):
+        with pytest.raises(streams.StreamError, match="read otherwise before"):
+            AMIRA().fit_stream(other, checkpoint=checkpoint, passes=2)
+    with pytest.raises(ValueError, match="made for the classes"):
+        AMIRA().fit_stream(first, classes=["n", "y", "z"], checkpoint=checkpoint, passes=2)
+
+
+@pytest.mark.parametrize("options", [{"zero_based": True}, {"n_features": 50}])
+def test_other_ways_to_read_svmlight_are_refused(options, data, tmp_path):
+    AMIRA().fit_stream(data, checkpoint=tmp_path / "c")
+    with pytest.raises(streams.StreamError, match="read otherwise before"):
+        AMIRA().fit_stream(streams.open(data, **options), checkpoint=tmp_path / "c", passes=2)
+
+
+def test_other_labels_are_another_source(tmp_path):
+    X, checkpoint = tmp_path / "X.npy", tmp_path / "c"
+    np.save(X, np.eye(4))
+    AMIRA().fit_stream(streams.open(X, [0, 1, 0, 1]), checkpoint=checkpoint)
+    with pytest.raises(ValueError, match="another source"):
+        AMIRA().fit_stream(streams.open(X, [1, 1, 0, 0]), checkpoint=checkpoint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 import maxmargin
@@ -159,3 +160,36 @@ def test_damaged_model(command, model, tmp_path):
     code, message = one_line(command("info", tmp_path / "m.mm"))
     assert code == 1
     assert "checksum" in message
+
+
+def test_every_needs_a_checkpoint(command, folder):
+    code, message = one_line(command("fit", folder / "rows.svm", "--every", 5))
+    assert (code, "--checkpoint" in message) == (2, True)
+
+
+def test_no_file_of_the_command_is_overwritten(command, tmp_path):
+    data, labels = tmp_path / "X.npy", tmp_path / "y.npy"
+    np.save(data, np.eye(4))
+    np.save(labels, np.array([0, 1, 0, 1]))
+    before = labels.read_bytes()
+    for option in ("--model", "--checkpoint"):
+        assert one_line(command("fit", data, "--label", labels, option, labels))[0] == 2
+    assert labels.read_bytes() == before
+
+
+def test_the_checkpoint_before_overwrites_nothing(command, tmp_path):
+    data = tmp_path / "c.previous"
+    data.write_text("1 1:1\n-1 2:1\n")
+    assert one_line(command("fit", data, "--checkpoint", tmp_path / "c"))[0] == 2
+    other = tmp_path / "rows.svm"
+    other.write_text(data.read_text())
+    model = tmp_path / "d.previous"
+    arguments = ("fit", other, "--checkpoint", tmp_path / "d", "--model", model)
+    assert one_line(command(*arguments))[0] == 2
+
+
+def test_the_test_is_looked_for_before_learning(command, folder, tmp_path):
+    model = tmp_path / "m.mm"
+    arguments = ("fit", folder / "rows.svm", "--model", model, "--test", tmp_path / "none.svm")
+    code, message = one_line(command(*arguments))
+    assert (code, "none.svm" in message, model.exists()) == (1, True, False)

@@ -302,3 +302,9 @@ def test_options_that_make_no_sense(option, value):
         SvmlightSource(io.BytesIO(b""), **{option: value})
     with pytest.raises(ValueError, match="'label' is not an option of svmlight sources"):
         streams.open(io.BytesIO(b""), label=0)
+
+
+def test_a_byte_order_mark_is_passed_over():
+    X, y = read(b"\xef\xbb\xbf1 1:2\n-1 2:3\n")
+    assert y.tolist() == [1.0, -1.0]
+    assert X.toarray().tolist() == [[2.0, 0.0], [0.0, 3.0]]
