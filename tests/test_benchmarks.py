@@ -26,18 +26,20 @@ FLOORS = {
     "budgets": 12,
     "endless": 8,
     "moving": 14,
+    "files": 5 if importlib.util.find_spec("vowpalwabbit") else 4,
     "events": 3 if importlib.util.find_spec("river") else 2,
 }
 # On as few rows as possible, once, and without the processes that only repeat others.
 TINY = """
 import sys
-from benchmarks import cold_start, endless, memory, moving, r_of_k
+from benchmarks import cold_start, endless, files, memory, moving, r_of_k
 from benchmarks.__main__ import main
 from benchmarks.harness import Scale
 cold_start.CASES = ("dense",)
 del memory.LIBRARIES["scikit-learn"]
 del r_of_k.LEARNERS["ALMA(0.1), p = 2 ln n"]
 r_of_k.NEEDED = (1,)
+del files.SIZES["1 GB"]
 endless.PARTS = moving.PARTS = 2
 main(sys.argv[1:], Scale(share=0.0, rounds=1))
 """
