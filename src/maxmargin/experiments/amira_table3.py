@@ -123,5 +123,9 @@ EXPERIMENT = Experiment(
     differences=(
         "Aggressive ROMMA, which corrects every margin below 1, is printed with as many updates as "
         "ROMMA, which corrects mistakes; on USPS ours makes a hundred times as many.",
+        "The Perceptron’s printed error falls to 2.12 % and rises again to 2.26 % in the fourth "
+        "pass, as last hypotheses do; ours, of five orders, lies between 1.82 and 1.94 % there, "
+        "and between 2.3 and 3.2 % after one pass. ROMMA after two passes misses the tolerance by "
+        "0.01.",
     ),
 )
