@@ -120,8 +120,8 @@ def run_in(folder: Path, scale: Scale) -> Report:
             other.unlink()
     floors += [gzipped(folder, piece, scale), from_parquet(folder, scale)]
     notes = [
-        "Compared are times in processes that run: the start of ours takes 1.5 s (imports of "
-        "scikit-learn and Numba, compiled code); the whole command is shown beside it."
+        "Compared are times in processes that run; the whole command, with its imports and "
+        "compiled code to load, is shown beside it."
     ]
     data = f"{rows:,} rows of {len(piece) / rows:.0f} bytes, repeated"
     return Report(NAME, data, "rows/s", values, floors, skipped, notes)
