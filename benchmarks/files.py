@@ -27,7 +27,6 @@ COMMAND = "maxmargin fit, the whole command"
 LEARNING = "maxmargin fit_stream, in a process that runs"
 LOADER = "scikit-learn: load_svmlight_file, Perceptron.partial_fit"
 VOWPAL = "Vowpal Wabbit, hinge"
-MEMORY = "memory at its peak"
 
 # Each peer in a process of its own, timed without its start.
 SKLEARN = """

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from maxmargin.pages.svg import BLUE, BOUND, GOLD, INK, MARGIN, MUTED, RED, STYLE, VIOLET, as_svg
+from maxmargin.pages.svg import BLUE, BOUND, GOLD, INK, MARGIN, RED, STYLE, VIOLET, as_svg
 
 COLOURS = (MARGIN, BOUND, BLUE, VIOLET, GOLD, RED, INK)
 """For lines that are to be told apart, in this order."""
@@ -45,8 +45,3 @@ class Panel(NamedTuple):
             if self.legend is not None:
                 axes.legend(**{"frameon": False, "fontsize": 8.5, **self.legend})
             return as_svg(figure, self.caption)
-
-
-def paper_line(axes: Any, value: float, label: str | None = "paper") -> None:
-    """A number of the paper, as a dotted line."""
-    axes.axhline(value, color=MUTED, linewidth=1.0, linestyle=(0, (1, 2)), label=label)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from maxmargin.experiments.experiment import Claim, Experiment, Results, in_runs
-from maxmargin.experiments.figures import COLOURS, Panel
-from maxmargin.experiments.r_of_k import BIAS, CHOICES, NORMS, PAPER, cells, mean_run, measure
+from maxmargin.experiments.figures import Panel
+from maxmargin.experiments.r_of_k import BIAS, CHOICES, NORMS, PAPER, cells, margin_panels, measure
 
 WHERE = "section 4.1 and Figure 3"
 
@@ -34,22 +31,7 @@ def margin_reached(p: str, r: int) -> Claim:
 
 
 def panels(results: Results) -> list[Panel]:
-    def draw(axes: Any, p: str) -> None:
-        for r, colour in zip(BIAS, COLOURS, strict=False):
-            for name, style in zip(("PUMMA", "ROMMA", "ALMA"), ("-", "--", ":"), strict=True):
-                if name in NORMS[p]:
-                    updates, margins = mean_run(results, name, "updates", p=p, r=r)
-                    axes.plot(updates, margins, style, color=colour, label=f"{name} ({BIAS[r]})")
-
-    settings = {"xscale": "log", "xlabel": "updates", "ylabel": "margin", "ylim": (0, None)}
-    return [
-        Panel(
-            f"p = {p}: margin in the original space against updates; the bias in parentheses.",
-            partial(draw, p=p),
-            settings,
-        )
-        for p in NORMS
-    ]
+    return margin_panels(results, "updates", "updates", NORMS)
 
 
 EXPERIMENT = Experiment(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 from maxmargin.experiments.experiment import Claim, Experiment, Results, in_runs
-from maxmargin.experiments.figures import COLOURS, Panel
-from maxmargin.experiments.r_of_k import BIAS, NORMS, PAPER, cells, mean_run, measure
+from maxmargin.experiments.figures import Panel
+from maxmargin.experiments.r_of_k import BIAS, NORMS, PAPER, cells, margin_panels, measure
 
 DRAWN = {"2": ("PUMMA", "ROMMA"), "2 ln n": ("PUMMA", "ALMA")}
 """The paper leaves out ALMA at p = 2, “since the result is worse than the others”."""
@@ -26,21 +23,7 @@ def shorter_time(p: str, r: int, rival: str) -> Claim:
 
 
 def panels(results: Results) -> list[Panel]:
-    def draw(axes: Any, p: str) -> None:
-        for r, colour in zip(BIAS, COLOURS, strict=False):
-            for name, style in zip(DRAWN[p], ("-", "--"), strict=True):
-                seconds, margins = mean_run(results, name, "seconds", p=p, r=r)
-                axes.plot(seconds, margins, style, color=colour, label=f"{name} ({BIAS[r]})")
-
-    settings = {"xscale": "log", "xlabel": "seconds", "ylabel": "margin", "ylim": (0, None)}
-    return [
-        Panel(
-            f"p = {p}: margin in the original space against time; the bias in parentheses.",
-            partial(draw, p=p),
-            settings,
-        )
-        for p in DRAWN
-    ]
+    return margin_panels(results, "time", "seconds", DRAWN)
 
 
 EXPERIMENT = Experiment(

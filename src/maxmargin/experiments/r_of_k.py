@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 from maxmargin import ALMA, PUMMA, ROMMA
 from maxmargin.datasets import make_r_of_k
 from maxmargin.experiments.experiment import Cell, DataHome, Results, Scale
+from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.training import margin_of, passes_in_order
 from maxmargin.spaces.pnorm import exponent_for
 
@@ -35,6 +37,7 @@ BIAS = {1: 15, 4: 9, 8: 1}
 """By r, for k = 16."""
 NORMS = {"2": ("PUMMA", "ROMMA", "ALMA"), "2 ln n": ("PUMMA", "ALMA")}
 """Which learners take part; ROMMA exists for p = 2 only."""
+STYLES = {"PUMMA": "-", "ROMMA": "--", "ALMA": ":"}
 MOST_PASSES = 10**6
 
 
@@ -101,3 +104,25 @@ def mean_run(results: Results, name: str, what: str, **where: Any) -> tuple[np.n
         return np.mean([np.interp(grid, run[0], run[which]) for run in runs], axis=0)
 
     return mean(1), mean(2)
+
+
+def margin_panels(
+    results: Results, against: str, unit: str, drawn: Mapping[str, Sequence[str]]
+) -> list[Panel]:
+    """For each norm the margins of some learners, by bias, against updates or time."""
+
+    def draw(axes: Any, p: str) -> None:
+        for r, colour in zip(BIAS, COLOURS, strict=False):
+            for name in drawn[p]:
+                at, margins = mean_run(results, name, unit, p=p, r=r)
+                axes.plot(at, margins, STYLES[name], color=colour, label=f"{name} ({BIAS[r]})")
+
+    settings = {"xscale": "log", "xlabel": unit, "ylabel": "margin", "ylim": (0, None)}
+    return [
+        Panel(
+            f"p = {p}: margin in the original space against {against}; the bias in parentheses.",
+            partial(draw, p=p),
+            settings,
+        )
+        for p in drawn
+    ]

@@ -19,7 +19,6 @@ from streamed import (
     resumed,
     saved_bytes,
     stopped,
-    svmlight_text,
 )
 
 from maxmargin import (
@@ -35,25 +34,6 @@ from maxmargin import (
 )
 from maxmargin.checkpoints import CheckpointFile
 from maxmargin.persistence import ModelFileError
-
-
-@pytest.fixture(scope="module")
-def text():
-    return svmlight_text(*noisy()).encode()
-
-
-@pytest.fixture(autouse=True)
-def _quick_disk(monkeypatch):
-    """Nobody cuts the power during these tests."""
-    monkeypatch.setattr(os, "fsync", lambda number: None)
-
-
-@pytest.fixture
-def data(tmp_path, text):
-    path = tmp_path / "rows.svm"
-    path.write_bytes(text)
-    return path
-
 
 LEARNERS = [
     AMIRA(),
