@@ -1,11 +1,12 @@
-"""Progressive evaluation: predict each example, then learn from it.
+"""How good is a classifier? On a stream, by what it predicts; on given rows, by its margin.
 
-On a stream every row is a test row first. The compiled loops write down what they see before they
+On a stream every row is a test row first: predict each example, then learn from it. The compiled loops write down what they see before they
 learn, so this costs hardly more than learning.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin import examples
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.algorithms.pumma import PUMMA
+from maxmargin.certificates import Certificate, geometric_margins
+from maxmargin.core.looks import lowest_outputs
+from maxmargin.estimator import OnlineClassifier, inputs
+from maxmargin.models.linear import as_rows
 
 # Rows between two looks at the counts, if nothing else is said.
 STEP = 1000
@@ -181,7 +185,7 @@ def _pieces(stream: Any, y: Any, most: int) -> Iterator[tuple[Any, Any]]:
             raise ValueError(f"progressive needs a matrix of rows, got {type(X).__name__}.")
         X = sparse.csr_matrix(X) if sparse.issparse(X) else X
         X = np.asarray(X) if isinstance(X, (list, tuple)) else X
-        labels = examples.check_y(labels, X.shape[0])
+        labels = inputs.check_y(labels, X.shape[0])
         rows = X.iloc if hasattr(X, "iloc") else X
         start = 0
         while start < labels.size:
@@ -257,7 +261,7 @@ class Reporter:
         before = self.clf.n_updates_ if _is_fitted(self.clf) else 0
         if self.delay == 1:
             order = np.arange(y.size, dtype=np.int32)
-            journal = self.clf._foretell(X, y, order, self._classes_to_pass())
+            outputs, made = self.clf.foretell(X, y, order, self._classes_to_pass())
         else:
             late = self.waiting[1].size if self.waiting is not None else 0
             if late:
@@ -265,15 +269,13 @@ class Reporter:
             else:
                 labels = y
             order, looks = _interleaved(late, y.size, self.delay)
-            journal = self.clf._foretell(X, labels, order, self._classes_to_pass())[looks]
+            outputs, made = self.clf.foretell(X, labels, order, self._classes_to_pass())
+            outputs, made = outputs[looks], made[looks]
             kept = slice(max(0, labels.size - self.delay), None)
             self.waiting = X[kept], labels[kept]
-        outputs, made = journal[:, self.clf._shown()], journal[:, -1]
-        if outputs.shape[1] == journal.shape[1]:
-            outputs = outputs[:, :-1]
-        numbers = examples.class_numbers(y, self.clf.classes_)
+        codes = inputs.class_codes(y, self.clf.classes_)
         updates = before + made if self.counts_alone() else None
-        self._note(_is_wrong(outputs, numbers), _hinge_losses(outputs, numbers), updates)
+        self._note(_is_wrong(outputs, codes), _hinge_losses(outputs, codes), updates)
 
     # ------------------------------------------------------------------------------- row by row
     def _one_by_one(self, rows: Any) -> None:
@@ -296,7 +298,7 @@ class Reporter:
         loss = np.nan
         if hasattr(self.clf, "decision_function"):
             outputs = self.clf.decision_function(x).reshape(1, -1)
-            loss = float(_hinge_losses(outputs, examples.class_numbers(y, known))[0])
+            loss = float(_hinge_losses(outputs, inputs.class_codes(y, known))[0])
         return self.clf.predict(x)[0], loss
 
     def _learn(self, x: Any, y: Any) -> None:
@@ -350,20 +352,20 @@ def _stack(some: Any, others: Any) -> Any:
     return np.concatenate([some, others])
 
 
-def _is_wrong(outputs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _is_wrong(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Which predictions by these outputs are not the class number that is due."""
     if outputs.shape[1] == 1:
-        return (outputs[:, 0] >= 0.0) != (numbers == 1)
-    return outputs.argmax(axis=1) != numbers
+        return (outputs[:, 0] >= 0.0) != (codes == 1)
+    return outputs.argmax(axis=1) != codes
 
 
-def _hinge_losses(outputs: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _hinge_losses(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
     if outputs.shape[1] == 1:
-        leads = np.where(numbers == 1, outputs[:, 0], -outputs[:, 0])
+        leads = np.where(codes == 1, outputs[:, 0], -outputs[:, 0])
     else:
-        rows = np.arange(numbers.size)
-        own, rivals = outputs[rows, numbers], outputs.copy()
-        rivals[rows, numbers] = -np.inf
+        rows = np.arange(codes.size)
+        own, rivals = outputs[rows, codes], outputs.copy()
+        rivals[rows, codes] = -np.inf
         leads = own - rivals.max(axis=1)
     return np.maximum(0.0, 1.0 - leads)
 
@@ -378,3 +380,81 @@ def _is_fitted(clf: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def certify(
+    clf: Any, X: Any, y: Any, *, tol: float = 0.01, max_iter: int = 1000, verbose: int = 0
+) -> Certificate:
+    """Measure the margin of ``clf`` on ``X``, ``y`` and prove how far it can be from the best one.
+
+    Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, also
+    for one from another library. Nothing is taken on trust: the margin is measured on the rows
+    given, and the bound is proved afresh from them by running `PUMMA`.
+
+    Parameters
+    ----------
+    clf : estimator
+        Fitted linear classifier, binary or one-vs-rest.
+    X : array or CSR matrix of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        Labels; each class of ``clf`` must occur.
+    tol : float, default=0.01
+        Effort: the bound is within this fraction of the best margin if ``max_iter`` passes are
+        enough.
+    max_iter : int, default=1000
+        Passes over the data at most. With fewer passes the bound is weaker, never wrong.
+    verbose : int, default=0
+        Show a progress bar, if on a terminal.
+
+    Returns
+    -------
+    Certificate
+        About hyperplanes with an intercept, unless ``clf`` was fitted without one.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> X, y = [[0.0, 0.0], [0.0, 1.0], [4.0, 0.0]], [0, 0, 1]
+    >>> print(certify(SVC(kernel="linear", C=1e6).fit(X, y), X, y))
+    margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2)
+    """
+    check_is_fitted(clf)
+    if not hasattr(clf, "coef_"):
+        raise TypeError(
+            f"certify needs a linear classifier with coef_, got {type(clf).__name__}. (Of a "
+            "pipeline, pass the last step and the transformed X.)"
+        )
+    coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
+    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])
+    has_intercept = bool(getattr(clf, "fit_intercept", True)) or bool(np.any(intercept))
+
+    prover = PUMMA(
+        delta=tol, fit_intercept=has_intercept, max_iter=max_iter, random_state=0, verbose=verbose
+    )
+    X, _ = inputs.check_X(prover, X)
+    if X.shape[1] != coef.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
+    y = inputs.check_y(y, X.shape[0])
+    codes = inputs.class_codes(y, clf.classes_)
+    missing = np.setdiff1d(clf.classes_, y)
+    if missing.size:
+        raise ValueError(f"y lacks the classes {missing.tolist()}: their margin is not defined.")
+    problems = 1 if clf.classes_.size == 2 else clf.classes_.size
+    one_vs_one = problems > 1 and hasattr(clf, "decision_function_shape")  # SVC and NuSVC
+    if coef.shape[0] != problems or one_vs_one:
+        raise TypeError(
+            f"certify needs one weight vector per class (one-vs-rest), got {coef.shape[0]} for "
+            f"{clf.classes_.size} classes."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        proved = prover.fit(X, codes).certificate_
+
+    rows = as_rows(X, inputs.NO_TAIL)
+    targets = inputs.as_targets(codes, clf.classes_.size)
+    weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(problems)]))
+    lowest = np.empty(problems)
+    lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), lowest)
+    bounds = np.array([one.bound for one in proved.classes or (proved,)])
+    return Certificate.weakest(geometric_margins(lowest, weights, X.shape[1]), bounds)

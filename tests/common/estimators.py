@@ -22,7 +22,7 @@ every_linear_estimator = pytest.mark.parametrize(
 )
 every_settling_estimator = pytest.mark.parametrize(
     "Estimator",
-    [each for each in ESTIMATORS if each._settles],
+    [each for each in ESTIMATORS if each.settles],
     ids=lambda each: each.__name__,
 )
 

@@ -82,10 +82,10 @@ def learnt_arrays(clf: Any) -> list[Any]:
 
 
 # Room for intermediate results, and what can be computed from the rest.
-SCRATCH = {"_one_row", "_supports", "_cross", "coords", "shadows", "fresh", "turned", "_bounds"}
-SCRATCH |= {"violations", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
-SCRATCH |= {"refilled", "sources", "room", "distance", "limit", "joins", "classes_"}
-SCRATCH |= {"feature_names_in_", "schema_", "_margins"}
+SCRATCH = {"_one_row", "_together", "cross", "coords", "shadows", "fresh", "turned", "_bounds"}
+SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
+SCRATCH |= {"refilled", "sources", "room", "distance", "limit", "joins", "classes"}
+SCRATCH |= {"names", "schema", "margins"}
 
 
 def rows_for(clf: Any) -> Any:

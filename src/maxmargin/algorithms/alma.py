@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval, StrOptions
 
 
 @rule
@@ -23,12 +21,12 @@ class ALMARule(NamedTuple):
     def needs_norm(self):
         return True
 
-    def active(self, seen):
-        threshold = (1.0 - self.alpha) * self.B / math.sqrt(seen.k + 1.0)
-        return seen.margin <= threshold * math.sqrt(seen.xx)
+    def active(self, trial):
+        threshold = (1.0 - self.alpha) * self.B / math.sqrt(trial.k + 1.0)
+        return trial.margin <= threshold * math.sqrt(trial.xx)
 
-    def step(self, seen):
-        return 1.0, self.C / math.sqrt((seen.k + 1.0) * seen.xx)
+    def step(self, trial):
+        return 1.0, self.C / math.sqrt((trial.k + 1.0) * trial.xx)
 
     def project(self, norm2):
         return 1.0 / math.sqrt(norm2) if norm2 > 1.0 else 1.0
@@ -96,10 +94,10 @@ class ALMA(OnlineClassifier):
         "C": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def _rule(self) -> ALMARule:
+    def _rule(self, p: float) -> ALMARule:
         B = math.sqrt(8.0) / self.alpha if self.B is None else self.B
         C = math.sqrt(2.0) if self.C is None else self.C
-        stretch = math.sqrt(self._exponent() - 1.0)
+        stretch = math.sqrt(p - 1.0)
         return ALMARule(float(self.alpha), B * stretch, C / stretch)
 
     @staticmethod

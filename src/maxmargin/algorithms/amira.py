@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import BUDGET_CONSTRAINTS
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
@@ -22,11 +19,11 @@ SMALLEST_LOSS = 1e-12
 class AMIRARule(NamedTuple):
     epsilon: float
 
-    def active(self, seen):
-        return seen.margin <= 1.0 - max(self.epsilon, SMALLEST_LOSS)
+    def active(self, trial):
+        return trial.margin <= 1.0 - max(self.epsilon, SMALLEST_LOSS)
 
-    def step(self, seen):
-        return 1.0, (1.0 - seen.margin) / seen.xx
+    def step(self, trial):
+        return 1.0, (1.0 - trial.margin) / trial.xx
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -103,11 +100,8 @@ class AMIRA(OnlineClassifier):
         "intercept": [StrOptions({"coordinate", "pair"})],
     }
 
-    def _rule(self) -> AMIRARule:
+    def _rule(self, p: float) -> AMIRARule:
         return AMIRARule(float(self.epsilon))
-
-    def _in_pairs(self) -> bool:
-        return self.fit_intercept and self.intercept == "pair"
 
     @staticmethod
     def max_updates(epsilon: float, radius: float, margin: float) -> float:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import math
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
+from maxmargin._terminal import Advance, bar
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.assembly import Model
+from maxmargin.certificates.bounds import directional_bound
+from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.progress import Advance, bar
+from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.estimator.passes import Outcome, Plan
+from maxmargin.models.base import Model
+from maxmargin.models.kernel import KernelModel, smallest_margins
+from maxmargin.models.linear import LinearModel
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
 MOST_DOUBLINGS = 3
@@ -115,37 +115,148 @@ class BisectionPerceptron(OnlineClassifier):
     def fit_stream(self) -> Any:
         raise AttributeError("BisectionPerceptron needs all rows at once: it has no fit_stream.")
 
-    def _run_passes(self, rows: Any, targets: Any, size: int) -> None:
-        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        template = self._model
-        problems = template.problems()
-        labels = targets.labels
-        searches = []
-        with bar(type(self).__name__, math.inf, "passes", enabled=bool(self.verbose)) as advance:
+    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+        problems, labels, random = model.problems(), targets.labels, plan.random()
+        kind, searches = (KernelTrial if model.has_supports else LinearTrial), []
+        with bar(plan.name, math.inf, "passes", enabled=plan.verbose) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
-                model = template.single()
-                searches.append(Search(self, model, rows, Binary(mine), random, advance).run())
-        template.join([search.best for search in searches])
+                single = kind.of_one_problem(model)
+                searches.append(Search(self, single, rows, Binary(mine), random, advance).run())
+        kind.join(model, [search.best.model for search in searches])
         rounds = [search.rounds for search in searches]
-        self.rounds_ = rounds[0] if problems == 1 else rounds
         checks = sum(one.checks for each in rounds for one in each)
-        self.n_iter_ = -(-checks // rows.size())
-        self.converged_ = all(search.is_proved() for search in searches)
-        self._measure(rows, targets)
-        template.end()
-        self._half_done = False
+        converged = all(search.is_proved() for search in searches)
         separated = all(search.low > 0.0 for search in searches)
-        if not self.converged_:
-            warnings.warn(
+        margins = model.margins(rows, targets)
+        model.end_fit()
+        warning = ""
+        if not converged:
+            warning = (
                 "BisectionPerceptron gave up rounds that may not have been hopeless: the margin "
                 "is not certain to be within `precision` of the best. Increase max_checks."
                 if separated
                 else "BisectionPerceptron found no separating hyperplane. Increase max_checks, or "
-                "the data are not separable.",
-                ConvergenceWarning,
-                stacklevel=4,
+                "the data are not separable."
             )
+        more = {"rounds_": rounds[0] if problems == 1 else rounds}
+        return Outcome(margins, -(-checks // labels.size), converged, None, warning, more)
+
+    @property
+    def rounds_(self) -> Any:
+        return self._fitted().more["rounds_"]
+
+
+    def __learnt__(self) -> dict[str, Any]:
+        found = super().__learnt__()
+        if found:
+            rounds = self.rounds_ if self.classes_.size > 2 else [self.rounds_]
+            found["rounds"] = [[tuple(one) for one in each] for each in rounds]
+        return found
+
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        rounds = found.pop("rounds", [])
+        if rounds and isinstance(rounds[0], tuple):  # of a single search, in format 1
+            rounds = [rounds]
+        searches = [[Round(*one) for one in each] for each in rounds]
+        more = {"rounds_": searches if len(searches) != 1 else searches[0]}
+        super().__relearn__(found | {"more": more})
+
+
+class LinearTrial:
+    """A linear model of one problem, and what a round asks of it.
+
+    Margins and lengths are *directional*: relative to all weights, the intercept's included.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @classmethod
+    def of_one_problem(cls, like: Any) -> LinearTrial:
+        """At w = 0, for the rows of a fit that ``like`` is a model for."""
+        private = like.private_coordinates()
+        return cls(LinearModel(like.spec, 1, like.width(), private, like.tail, 2.0))
+
+    def twin(self) -> Any:
+        return type(self)(self.model.twin())
+
+    def length(self) -> float:
+        return math.sqrt(self.model.linear.scalars.table.norm2[0])
+
+    def margin(self, rows: Any, targets: Any) -> float:
+        weights, lowest = self.model.weights(), np.empty(1)
+        lowest_outputs(rows, targets, weights, self.model.free_intercepts(), lowest)
+        return float(lowest[0] / np.linalg.norm(weights))
+
+    def bound(self) -> float:
+        """From all coefficients, and from those since the last snapshot."""
+        linear, mine = self.model.linear, self.model.linear.scalars.table[0]
+        mass = mine.positive + mine.negative
+        recent = mass - mine.mark_positive - mine.mark_negative
+        bound = directional_bound(np.linalg.norm(linear.weights[0]), mass)
+        if recent > 0.0 and linear.witness.mark.shape[0]:
+            since = np.linalg.norm(linear.weights[0] - linear.witness.mark[0])
+            bound = min(bound, directional_bound(since, recent))
+        return float(bound)
+
+    def limit(self, bound: float) -> None:
+        """Take note of a proved bound on the geometric margin."""
+        self.model.linear.scalars.table.bound[0] = bound
+
+    @staticmethod
+    def join(model: Any, singles: list[Any]) -> None:
+        """Let ``model`` know what models of one problem each have learnt."""
+        parts = [single.linear for single in singles]
+        for c, part in enumerate(parts):
+            model.linear.weights[c] = part.weights[0]
+            model.linear.scalars.table[c] = part.scalars.table[0]
+            for name in ("share", "mark", "mark_share"):
+                kept = getattr(model.linear.witness, name)
+                kept[c : c + 1] = getattr(part.witness, name)[: kept.shape[0]]
+        join_tallies(model.tally, [single.tally for single in singles])
+
+
+class KernelTrial(LinearTrial):
+    """The same for a kernel model in the middle of a fit."""
+
+    @classmethod
+    def of_one_problem(cls, like: Any) -> KernelTrial:
+        model = KernelModel(like.spec, 1, like.width(), like.tail, like.kernel, like.products)
+        model.begin_fit(like.training.points)
+        return cls(model)
+
+    def length(self) -> float:
+        return math.sqrt(self.model.scalars.table.norm2[0])
+
+    def margin(self, rows: Any, targets: Any) -> float:
+        weights, outputs = self.model.over_training_rows()
+        length = np.sqrt((weights * outputs).sum())
+        return float(smallest_margins(outputs, targets.labels)[0] / length)
+
+    def bound(self) -> float:
+        mine = self.model.scalars.table[0]
+        mass = mine.scale * (mine.positive + mine.negative)
+        return float(directional_bound(np.sqrt(mine.norm2), mass))
+
+    def limit(self, bound: float) -> None:
+        self.model.scalars.table.bound[0] = bound
+
+    @staticmethod
+    def join(model: Any, singles: list[Any]) -> None:
+        for c, single in enumerate(singles):
+            single.over_training_rows()  # brings all up to date
+            model.scalars.table[c] = single.scalars.table[0]
+            model.training.coefs[c] = single.training.coefs[0]
+            model.training.outputs[c] = single.training.outputs[0]
+        join_tallies(model.tally, [single.tally for single in singles])
+
+
+def join_tallies(tally: np.recarray, parts: list[np.recarray]) -> None:
+    """The counts of several learners together, into ``tally``."""
+    tally.trials[0] = sum(part.trials[0] for part in parts)
+    tally.mistakes[0] = sum(part.mistakes[0] for part in parts)
+    tally.largest_xx[0] = max(part.largest_xx[0] for part in parts)
 
 
 class Search:
@@ -153,7 +264,7 @@ class Search:
 
     Attributes
     ----------
-    best : the model with the largest directional margin so far
+    best : what has the largest directional margin so far
     low : that margin
     high : the smallest one that seems out of reach
     proved : the smallest one that is proved to be so
@@ -164,7 +275,7 @@ class Search:
     def __init__(
         self,
         settings: BisectionPerceptron,
-        model: Model,
+        first: LinearTrial,
         rows: Any,
         targets: Binary,
         random: np.random.Generator,
@@ -172,12 +283,12 @@ class Search:
     ) -> None:
         self.settings, self.rows, self.targets = settings, rows, targets
         self.random, self.advance = random, advance
-        self.order = np.arange(rows.size(), dtype=np.int32)
+        self.order = np.arange(targets.labels.size, dtype=np.int32)
         passes = PASSES_PER_ROUND
         if settings.max_checks is not None:
-            passes = max(1, settings.max_checks // rows.size())
+            passes = max(1, settings.max_checks // self.order.size)
         self.passes_per_stage = max(1, passes // 2) if settings.two_stage else passes
-        self.best, self.low, self.high, self.bound = model, 0.0, math.inf, math.inf
+        self.best, self.low, self.high, self.bound = first, 0.0, math.inf, math.inf
         self.proved = math.inf
         self.patience = MOST_DOUBLINGS if settings.max_checks is None else 0
         self.rounds: list[Round] = []
@@ -203,34 +314,33 @@ class Search:
 
     def ask(self, beta: float) -> None:
         """One round."""
-        model = copy.deepcopy(self.best)
+        trial = self.best.twin()
         rule: Any = DirectionalRule(beta, 1.0, 0.0, 0.0)
-        passes, bound, outcome = self.learn(model, rule, beta)
+        passes, bound, outcome = self.learn(trial, rule, beta)
         if outcome == "given up" and self.settings.two_stage and beta > 0.0:
-            length = model.lengths()[0]
-            rule = PerceptronRule(beta * length, 1.0)
-            more, later, second = self.learn(model, rule, 0.0)
+            rule = PerceptronRule(beta * trial.length(), 1.0)
+            more, later, second = self.learn(trial, rule, 0.0)
             passes, bound = passes + more, min(bound, later)
             if second == "reached":
                 outcome = "second stage"
         found = (
-            model.directional_margin(self.rows, self.targets)
+            trial.margin(self.rows, self.targets)
             if outcome in ("reached", "second stage")
             else math.nan
         )
-        self.rounds.append(Round(beta, found, passes * self.rows.size(), outcome))
+        self.rounds.append(Round(beta, found, passes * self.order.size, outcome))
         self.proved = min(self.proved, bound)
         self.high = min(self.high, bound)
         if not found >= beta:  # out of reach, or too far for the passes of a round
             self.high = min(self.high, max(beta, self.low))
-        self.bound = min(self.bound, float(model.bounds()[0]))
+        self.bound = min(self.bound, float(trial.model.bounds()[0]))
         if found > self.low or self.low <= 0.0:
-            self.best, self.low = model, max(self.low, 0.0 if math.isnan(found) else found)
+            self.best, self.low = trial, max(self.low, 0.0 if math.isnan(found) else found)
             self.high = max(self.high, self.low)
 
-    def learn(self, model: Model, rule: Any, beta: float) -> tuple[int, float, str]:
+    def learn(self, trial: LinearTrial, rule: Any, beta: float) -> tuple[int, float, str]:
         """Passes made, the smallest upper bound seen, and how it ended."""
-        bound = math.inf
+        bound, model = math.inf, trial.model
         for done in range(1, self.passes_per_stage + 1):
             before = model.updates()
             if self.settings.shuffle:
@@ -239,7 +349,7 @@ class Search:
             self.advance(1, note=f"asking for {beta:.4g}")
             if model.updates() == before:
                 return done, bound, "reached"
-            bound = min(bound, model.directional_bound())
+            bound = min(bound, trial.bound())
             if bound <= beta:
                 return done, bound, "hopeless"
         return self.passes_per_stage, bound, "given up"

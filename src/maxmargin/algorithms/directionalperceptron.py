@@ -8,11 +8,10 @@ from numbers import Real
 from typing import NamedTuple
 
 from scipy.optimize import brentq
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval, StrOptions
 
 
 @rule
@@ -24,14 +23,14 @@ class DirectionalRule(NamedTuple):
     pull: float
     length: float
 
-    def active(self, seen):
-        return seen.margin <= self.beta * math.sqrt(seen.ww)
+    def active(self, trial):
+        return trial.margin <= self.beta * math.sqrt(trial.ww)
 
-    def step(self, seen):
-        if seen.ww == 0.0:
+    def step(self, trial):
+        if trial.ww == 0.0:
             return 1.0, self.rate
         # (2.32); the factor is negative only if beta > |x|, and then no w can satisfy the row.
-        factor = 1.0 - self.pull * seen.margin / (math.sqrt(seen.ww) * seen.xx)
+        factor = 1.0 - self.pull * trial.margin / (math.sqrt(trial.ww) * trial.xx)
         return 1.0, self.rate * max(factor, 0.0)
 
     def project(self, norm2):
@@ -101,7 +100,7 @@ class DirectionalPerceptron(OnlineClassifier):
         "rate": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def _rule(self) -> DirectionalRule:
+    def _rule(self, p: float) -> DirectionalRule:
         beta = float(self.beta)
         pull = beta if self.step == "relaxed" else 0.0
         length = beta if self.length == "fixed" else 0.0

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
-from sklearn.utils._param_validation import Interval
-
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,7 +72,7 @@ class Forgetron(OnlineClassifier):
     }
     on_full: ClassVar[str] = "oldest"
 
-    def _rule(self) -> PerceptronRule:
+    def _rule(self, p: float) -> PerceptronRule:
         return PerceptronRule(margin=0.0, rate=1.0)
 
     @staticmethod

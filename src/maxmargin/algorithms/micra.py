@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval
 
 
 @rule
@@ -26,16 +24,16 @@ class MICRARule(NamedTuple):
     def needs_norm(self):
         return True  # for the largest norm so far
 
-    def active(self, seen):
-        beta = self.beta if self.beta > 0.0 else math.sqrt(seen.rr)
-        asked = beta / math.pow(max(seen.k, 1), self.epsilon)
-        return seen.ww == 0.0 or seen.margin <= asked * math.sqrt(seen.ww)
+    def active(self, trial):
+        beta = self.beta if self.beta > 0.0 else math.sqrt(trial.largest_xx)
+        asked = beta / math.pow(max(trial.k, 1), self.epsilon)
+        return trial.ww == 0.0 or trial.margin <= asked * math.sqrt(trial.ww)
 
-    def step(self, seen):
-        if seen.ww == 0.0:
+    def step(self, trial):
+        if trial.ww == 0.0:
             return 1.0, 1.0
-        rate = self.eta / math.pow(max(seen.k, 1), self.zeta)
-        return 1.0, rate * math.sqrt(seen.ww / seen.rr)
+        rate = self.eta / math.pow(max(trial.k, 1), self.zeta)
+        return 1.0, rate * math.sqrt(trial.ww / trial.largest_xx)
 
     def project(self, norm2):
         # Only the direction of w matters to the rule, and its length would grow exponentially.
@@ -104,6 +102,6 @@ class MICRA(OnlineClassifier):
         "zeta": [Interval(Real, 0, 1, closed="both")],
     }
 
-    def _rule(self) -> MICRARule:
+    def _rule(self, p: float) -> MICRARule:
         beta = 0.0 if self.beta is None else float(self.beta)
         return MICRARule(beta, float(self.eta), float(self.epsilon), float(self.zeta))

@@ -9,16 +9,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin import examples
-from maxmargin.facts import Facts
-from maxmargin.guard import keeps_state_on_error
-from maxmargin.handover import packed, unpacked
-from maxmargin.progress import bar
+from maxmargin._terminal import bar, quiet
+from maxmargin.core.rows import Tail
+from maxmargin.estimator import files, inputs
+from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.state import State, Stateful
+from maxmargin.estimator.stream import Streamable
+from maxmargin.models.linear import as_rows
+from maxmargin.persistence import walk
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
-from maxmargin.streamable import Streamable
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24
@@ -36,8 +36,39 @@ class NOCARule(NamedTuple):
     normalised: bool
 
 
+class MixtureModel:
+    """Components, and the mistakes made while they were learnt.
+
+    As other models, it can be asked for what streams want to know.
+    """
+
+    def __init__(self, classes: int, width: int, components: int, rho: float) -> None:
+        self.mixture: Mixture = new_mixture(classes, width, components, rho)
+        self.errors = 0
+
+    def learn(self, X: Any, codes: np.ndarray, order: np.ndarray, rule: Any, advance: Any) -> None:
+        rows = as_rows(X, Tail(0.0, 0.0))
+        step = max(1, VALUES_PER_CALL // (X.shape[1] * self.mixture.owners.size))
+        for start in range(0, order.size, step):
+            part = order[start : start + step]
+            self.errors += int(learn_mixture(rows, codes, part, rule, self.mixture))
+            advance(part.size / order.size, note=f"{self.used()} components")
+
+    def used(self) -> int:
+        return int(self.mixture.state.components[0])
+
+    def mistakes(self) -> int:
+        return self.errors
+
+    def updates(self) -> int:
+        return 0
+
+    def can_have_room(self, width: int) -> bool:
+        return False
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class NOCA(Streamable, ClassifierMixin, BaseEstimator):
+class NOCA(Stateful, Streamable, ClassifierMixin, BaseEstimator):
     """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
 
     ::
@@ -160,8 +191,9 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    can_grow: ClassVar[bool] = False
+
     # ------------------------------------------------------------------------------------ learning
-    @keeps_state_on_error
     def fit(self, X: Any, y: Any) -> NOCA:
         """Learn from ``X``, ``y`` in `max_iter` passes.
 
@@ -175,24 +207,29 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        X = examples.check_X(self, X, reset=True)
-        y = examples.check_y(y, X.shape[0])
-        examples.check_labels(y)
-        examples.check_values(X)
-        classes = examples.classes_of(y)
-        self._start(classes, X.shape[1])
+        X, features = inputs.check_X(self, X)
+        y = inputs.check_y(y, X.shape[0])
+        inputs.check_labels(y)
+        inputs.check_values(X)
+        classes = inputs.classes_of(y)
+        state, rule = self._begun(classes, features), self._rule()
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         order = np.arange(X.shape[0], dtype=np.int64)
-        numbers = examples.class_numbers(y, classes)
-        with bar("NOCA", self.max_iter, "passes", enabled=bool(self.verbose)) as advance:
-            for _ in range(self.max_iter):
-                if self.shuffle:
-                    random.shuffle(order)
-                self._learn(X, numbers, order, advance)
-                self.n_iter_ += 1
+        codes, passes, interrupted = inputs.class_codes(y, classes), 0, None
+        try:
+            with bar("NOCA", self.max_iter, "passes", enabled=bool(self.verbose)) as advance:
+                while passes < self.max_iter:
+                    if self.shuffle:
+                        random.shuffle(order)
+                    state.model.learn(X, codes, order, rule, advance)
+                    passes += 1
+        except KeyboardInterrupt as signal:
+            interrupted = signal
+        self._state = state._replace(n_iter=passes)
+        if interrupted is not None:
+            raise interrupted
         return self
 
-    @keeps_state_on_error
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> NOCA:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
@@ -210,36 +247,32 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        first = "_mixture" not in vars(self)
-        X = examples.check_X(self, X, reset=first)
-        y = examples.check_y(y, X.shape[0])
-        known = examples.known_classes(classes, None if first else self.classes_)
-        numbers = examples.class_numbers(y, known)
-        examples.check_values(X)
-        if first:
-            self._start(known, X.shape[1])
-        elif self._mixture.owners.size != self.max_components:
+        self._state, _ = self._learnt(self._known(), X, y, classes)
+        return self
+
+    def _learnt(
+        self, state: State | None, X: Any, y: Any, classes: Any
+    ) -> tuple[State, None]:
+        """The state after each row was learnt from once."""
+        X, features = inputs.check_X(self, X, None if state is None else state.features)
+        y = inputs.check_y(y, X.shape[0])
+        known = inputs.known_classes(classes, None if state is None else state.classes)
+        codes = inputs.class_codes(y, known)
+        inputs.check_values(X)
+        if state is None:
+            state = self._begun(known, features)
+        elif state.model.mixture.owners.size != self.max_components:
             raise ValueError(
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
-        self._learn(X, numbers, np.arange(X.shape[0], dtype=np.int64), lambda *_, **__: None)
-        return self
+        state.model.learn(X, codes, np.arange(X.shape[0], dtype=np.int64), self._rule(), quiet)
+        return state, None
 
-    def _start(self, classes: np.ndarray, width: int) -> None:
-        self.classes_ = classes
-        self.n_iter_ = 0
-        self.n_mistakes_ = 0
-        self._mixture: Mixture = new_mixture(
-            classes.size, width, int(self.max_components), float(self.rho)
-        )
-
-    def _learn(self, X: Any, numbers: np.ndarray, order: np.ndarray, advance: Any) -> None:
-        rows, rule = examples.as_rows(X, examples.NO_TAIL), self._rule()
-        step = max(1, VALUES_PER_CALL // (X.shape[1] * int(self.max_components)))
-        for start in range(0, order.size, step):
-            part = order[start : start + step]
-            self.n_mistakes_ += int(learn_mixture(rows, numbers, part, rule, self._mixture))
-            advance(part.size / order.size, note=f"{self._used()} components")
+    def _begun(self, classes: np.ndarray, features: inputs.Features) -> State:
+        """A state without components."""
+        most, rho = int(self.max_components), float(self.rho)
+        model: Any = MixtureModel(classes.size, features.count, most, rho)
+        return State(model, classes, features, margins=np.empty(0))
 
     def _rule(self) -> NOCARule:
         width = float(self.epsilon / 2 if self.width is None else self.width)
@@ -254,11 +287,11 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
 
     # --------------------------------------------------------------------------------- predicting
     def _class_logs(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        logs = np.empty((X.shape[0], self.classes_.size))
-        rows = examples.as_rows(X, examples.NO_TAIL)
-        mixture = self._mixture.with_own_room()
+        state = self._fitted()
+        X = inputs.check_new_X(self, X, state.features)
+        logs = np.empty((X.shape[0], state.classes.size))
+        rows = as_rows(X, Tail(0.0, 0.0))
+        mixture = state.model.mixture.with_own_room()
         if (bad := class_logs(rows, self.weighting == "count", mixture, logs)) >= 0:
             raise ValueError(f"Input X is not a valid CSR matrix: row {bad} lies outside it.")
         return logs
@@ -283,47 +316,60 @@ class NOCA(Streamable, ClassifierMixin, BaseEstimator):
         return self.classes_[logs.argmax(axis=1)]
 
     # ------------------------------------------------------------------------------ what was learnt
-    def _used(self) -> int:
-        return int(self._mixture.state.components[0])
+    def _mixture(self) -> Mixture:
+        return self._fitted().model.mixture
+
+    def _used(self) -> slice:
+        return slice(0, self._fitted().model.used())
 
     @property
     def components_(self) -> np.ndarray:
-        return self.classes_[self._fitted().owners[: self._used()]]
+        return self.classes_[self._mixture().owners[self._used()]]
 
     @property
     def means_(self) -> np.ndarray:
-        return self._fitted().means[: self._used()].copy()
+        return self._mixture().means[self._used()].copy()
 
     @property
     def variances_(self) -> np.ndarray:
-        return self._fitted().variances[: self._used()].copy()
+        return self._mixture().variances[self._used()].copy()
 
     @property
     def weights_(self) -> np.ndarray:
-        sizes = self._fitted().sizes[: self._used()].astype(float)
+        sizes = self._mixture().sizes[self._used()].astype(float)
         weights = sizes if self.weighting == "count" else np.ones_like(sizes)
         return weights / weights.sum()
 
     @property
     def rho_(self) -> float:
-        return float(self._fitted().state.rho[0])
+        return float(self._mixture().state.rho[0])
 
     @property
     def n_margin_errors_(self) -> int:
-        return int(self._fitted().state.errors[0])
+        return int(self._mixture().state.errors[0])
 
-    def _fitted(self) -> Mixture:
-        check_is_fitted(self, "_mixture")
-        return self._mixture
+    def __learnt__(self) -> dict[str, Any]:
+        state = self._known()
+        return {} if state is None else files.learnt(state, {})
 
-    def __getstate__(self) -> Any:
-        return packed(super().__getstate__())
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        def model_from(found: dict[str, Any], classes: np.ndarray) -> MixtureModel:
+            leaves = found.pop("model")
+            components, width = leaves["mixture.means"].shape
+            blank = MixtureModel(classes.size, width, components, 0.0)
+            model = walk.filled(blank, leaves)
+            walk.check_ranges(model, classes.size)
+            if leaves or model.used() > components:
+                raise walk.Misfit("the parts of mixture do not fit together")
+            return model
 
-    def __setstate__(self, state: Any) -> None:
-        super().__setstate__(unpacked(state))
+        self._state = files.relearnt(found, model_from)
+        if self._mixture().row.size != self.n_features_in_:
+            raise walk.Misfit("the means of mixture are no rows")
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_mixture" in vars(self)
+    def __summary__(self) -> dict[str, Any]:
+        state = self._known()
+        return {} if state is None else files.summary(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

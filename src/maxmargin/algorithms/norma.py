@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
-
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.movingtargets import Comparison, check_facts
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import BUDGET_CONSTRAINTS
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
+from maxmargin.models.spec import ModelSpec
 
 
 @rule
@@ -22,13 +20,13 @@ class NORMARule(NamedTuple):
     rate: float
     margin: float
 
-    def active(self, seen):
-        return seen.margin <= self.margin
+    def active(self, trial):
+        return trial.margin <= self.margin
 
-    def step(self, seen):
+    def step(self, trial):
         return self.keep, self.rate
 
-    def rest(self, seen):
+    def rest(self, trial):
         return self.keep
 
 
@@ -103,12 +101,13 @@ class NORMA(OnlineClassifier):
         "margin": [Interval(Real, 0, None, closed="left")],
         "truncation": [Interval(Real, 0, 1, closed="left")],
     }
-    _settles: ClassVar[bool] = False
+    settles: ClassVar[bool] = False
 
-    def _smallest_coefficient(self) -> float:
-        return self.truncation * self.rate if self.decay > 0.0 else 0.0
+    def _spec(self) -> ModelSpec:
+        smallest = self.truncation * self.rate if self.decay > 0.0 else 0.0
+        return replace(super()._spec(), smallest=smallest)
 
-    def _rule(self) -> NORMARule:
+    def _rule(self, p: float) -> NORMARule:
         if not self.rate * self.decay < 1.0:
             raise ValueError(
                 f"The 'decay' parameter of NORMA must be below 1 / rate = {1.0 / self.rate}. "

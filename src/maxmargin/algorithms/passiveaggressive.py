@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import BUDGET_CONSTRAINTS
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
 SMALLEST_LOSS = 1e-12
@@ -25,11 +22,11 @@ class PassiveAggressiveRule(NamedTuple):
     cap: float
     ridge: float
 
-    def active(self, seen):
-        return 1.0 - seen.margin > SMALLEST_LOSS
+    def active(self, trial):
+        return 1.0 - trial.margin > SMALLEST_LOSS
 
-    def step(self, seen):
-        return 1.0, min(self.cap, (1.0 - seen.margin) / (seen.xx + self.ridge))
+    def step(self, trial):
+        return 1.0, min(self.cap, (1.0 - trial.margin) / (trial.xx + self.ridge))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -91,7 +88,7 @@ class PassiveAggressive(OnlineClassifier):
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
-    def _rule(self) -> PassiveAggressiveRule:
+    def _rule(self, p: float) -> PassiveAggressiveRule:
         limit = math.inf if self.C is None else float(self.C)
         if self.loss == "hinge":
             return PassiveAggressiveRule(cap=limit, ridge=0.0)

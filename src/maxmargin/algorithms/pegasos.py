@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar, NamedTuple
 
-from sklearn.utils._param_validation import Interval
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import BUDGET_CONSTRAINTS
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval
 
 
 @rule
@@ -22,14 +19,14 @@ class PegasosRule(NamedTuple):
     lambda_: float
     ball: float
 
-    def active(self, seen):
-        return seen.margin < 1.0
+    def active(self, trial):
+        return trial.margin < 1.0
 
-    def step(self, seen):
-        return 1.0 - 1.0 / seen.t, 1.0 / (self.lambda_ * seen.t)
+    def step(self, trial):
+        return 1.0 - 1.0 / trial.t, 1.0 / (self.lambda_ * trial.t)
 
-    def rest(self, seen):
-        return 1.0 - 1.0 / seen.t
+    def rest(self, trial):
+        return 1.0 - 1.0 / trial.t
 
     def project(self, norm2):
         return math.sqrt(self.ball / norm2) if norm2 > self.ball else 1.0
@@ -89,9 +86,9 @@ class Pegasos(OnlineClassifier):
         "lambda_": [Interval(Real, 0, None, closed="neither")],
         "project": ["boolean"],
     }
-    _settles: ClassVar[bool] = False
+    settles: ClassVar[bool] = False
 
-    def _rule(self) -> PegasosRule:
+    def _rule(self, p: float) -> PegasosRule:
         ball = 1.0 / self.lambda_ if self.project else math.inf
         return PegasosRule(float(self.lambda_), float(ball))
 

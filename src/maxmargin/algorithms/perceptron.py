@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
-from maxmargin.assembly import Model
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import BUDGET_CONSTRAINTS
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
 
 
 @rule
@@ -21,10 +16,10 @@ class PerceptronRule(NamedTuple):
     margin: float
     rate: float
 
-    def active(self, seen):
-        return seen.margin <= self.margin
+    def active(self, trial):
+        return trial.margin <= self.margin
 
-    def step(self, seen):
+    def step(self, trial):
         return 1.0, self.rate
 
 
@@ -98,13 +93,8 @@ class Perceptron(OnlineClassifier):
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
-    def _rule(self) -> PerceptronRule:
+    def _rule(self, p: float) -> PerceptronRule:
         return PerceptronRule(float(self.margin), float(self.rate))
-
-    def _new_model(self, X: Any, problems: int, private: int, tail: Tail, whole: bool) -> Model:
-        if self.average and self.p != 2.0:
-            raise ValueError("The 'average' parameter of Perceptron needs p=2, where w is linear.")
-        return super()._new_model(X, problems, private, tail, whole)
 
     @staticmethod
     def max_updates(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import Keeper, Projecting
+from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.models.spec import ModelSpec
 
 # A step may land on margin 1; what is left by rounding must not count as a loss.
 SMALLEST_LOSS = 1e-12
@@ -24,13 +22,13 @@ class ProjectronRule(NamedTuple):
 
     margin: float
 
-    def active(self, seen):
-        return seen.margin <= 0.0 or seen.margin < self.margin
+    def active(self, trial):
+        return trial.margin <= 0.0 or trial.margin < self.margin
 
-    def step(self, seen):
-        if seen.margin <= 0.0:
+    def step(self, trial):
+        if trial.margin <= 0.0:
             return 1.0, 1.0
-        return 1.0, min(1.0, (1.0 - seen.margin) / seen.xx)
+        return 1.0, min(1.0, (1.0 - trial.margin) / trial.xx)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -109,11 +107,11 @@ class Projectron(OnlineClassifier):
         "budget": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def _rule(self) -> ProjectronRule:
+    def _rule(self, p: float) -> ProjectronRule:
         return ProjectronRule(1.0 - SMALLEST_LOSS if self.plus else 0.0)
 
-    def _keeper(self) -> Keeper:
-        return Projecting(float(self.threshold), careful=True)
+    def _spec(self) -> ModelSpec:
+        return replace(super()._spec(), on_full="project", careful=True)
 
     @staticmethod
     def max_mistakes(norm: float, losses: float = 0.0, *, threshold: float) -> float:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
-
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.models.spec import ModelSpec
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -33,16 +32,16 @@ class PUMMARule(NamedTuple):
 
     delta: float
 
-    def active(self, seen):
-        return seen.margin < 1.0 - self.delta or seen.margin <= 0.0
+    def active(self, trial):
+        return trial.margin < 1.0 - self.delta or trial.margin <= 0.0
 
-    def step_in_plane(self, seen, plane):
+    def step_in_plane(self, trial, plane):
         """``(a, b)`` and the number of evaluations of the plane that it took to find them."""
-        demand = 1.0 / math.sqrt(seen.xx * seen.ww)
+        demand = 1.0 / math.sqrt(trial.xx * trial.ww)
         _, _, g_t = plane.slope(1.0, 0.0)
-        if demand * g_t >= 1.0 or seen.xx * seen.ww > LARGEST_RATIO2:
+        if demand * g_t >= 1.0 or trial.xx * trial.ww > LARGEST_RATIO2:
             return demand, 0.0, 1  # the dual of z alone meets the other demand, or w starts anew
-        a, b, evaluations, solved = self.newton(seen, plane, demand)
+        a, b, evaluations, solved = self.newton(trial, plane, demand)
         if solved:
             return a, b, evaluations + 1
         a, b, more = self.bisection(plane, demand)
@@ -50,9 +49,9 @@ class PUMMARule(NamedTuple):
             return demand, 0.0, evaluations + more + 1
         return a, b, evaluations + more + 1
 
-    def newton(self, seen, plane, demand):
+    def newton(self, trial, plane, demand):
         """Damped Newton steps from the present theta, moved a little along z."""
-        a, b = 0.5 * (1.0 - seen.margin) * demand, 1.0
+        a, b = 0.5 * (1.0 - trial.margin) * demand, 1.0
         square, g_z, g_t, zz, zt, tt = plane.bend(a, b)
         evaluations = 1
         error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
@@ -171,14 +170,14 @@ class PUMMA(OnlineClassifier):
     }
     del _parameter_constraints["intercept_scaling"]
 
-    def _rule(self) -> ROMMARule | PUMMARule:
-        kind = ROMMARule if self._exponent() == 2.0 else PUMMARule
+    def _rule(self, p: float) -> ROMMARule | PUMMARule:
+        kind = ROMMARule if p == 2.0 else PUMMARule
         return kind(float(self.delta))
 
-    def _in_pairs(self) -> bool:
+    def _spec(self) -> ModelSpec:
         if not self.fit_intercept and self.p != 2.0:
             raise ValueError("The 'p' parameter of PUMMA must be 2 without an intercept.")
-        return self.fit_intercept
+        return replace(super()._spec(), intercept="pair")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
-
-from sklearn.utils._param_validation import Interval
 
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import Keeper, new_keeper
+from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.models.spec import ModelSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,8 +66,8 @@ class RandomBudgetPerceptron(OnlineClassifier):
         "budget": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def _rule(self) -> PerceptronRule:
+    def _rule(self, p: float) -> PerceptronRule:
         return PerceptronRule(margin=0.0, rate=1.0)
 
-    def _keeper(self) -> Keeper:
-        return new_keeper("random", self.random_state, lengths=False)
+    def _spec(self) -> ModelSpec:
+        return replace(super()._spec(), on_full="random", lengths=False)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval
 
 
 @rule
@@ -19,11 +17,11 @@ class RelaxationRule(NamedTuple):
     target: float
     rate: float
 
-    def active(self, seen):
-        return seen.margin <= self.margin
+    def active(self, trial):
+        return trial.margin <= self.margin
 
-    def step(self, seen):
-        return 1.0, self.rate * (self.target - seen.margin) / seen.xx
+    def step(self, trial):
+        return 1.0, self.rate * (self.target - trial.margin) / trial.xx
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -84,7 +82,7 @@ class Relaxation(OnlineClassifier):
         "rate": [Interval(Real, 0, 2, closed="neither")],
     }
 
-    def _rule(self) -> RelaxationRule:
+    def _rule(self, p: float) -> RelaxationRule:
         if not self.target > self.margin:
             raise ValueError(
                 f"The 'target' parameter of Relaxation must be larger than margin={self.margin}. "

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
+from maxmargin.estimator.parameters import Facts, Interval, StrOptions
 
 # |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for
 # all practical purposes the data are not separable, and w starts anew rather than grow for ever.
@@ -23,18 +21,18 @@ PARALLEL = 1e-14
 class ROMMARule(NamedTuple):
     delta: float
 
-    def active(self, seen):
-        return seen.margin < 1.0 - self.delta or seen.margin <= 0.0
+    def active(self, trial):
+        return trial.margin < 1.0 - self.delta or trial.margin <= 0.0
 
-    def step(self, seen):
-        xx_ww = seen.xx * seen.ww
+    def step(self, trial):
+        xx_ww = trial.xx * trial.ww
         # The shortest w' with y w'.x >= 1 alone also satisfies w'.w >= w.w (always so at w = 0).
-        if xx_ww <= seen.margin or xx_ww > LARGEST_RATIO2:
-            return 0.0, 1.0 / seen.xx
-        apart = xx_ww - seen.margin * seen.margin
+        if xx_ww <= trial.margin or xx_ww > LARGEST_RATIO2:
+            return 0.0, 1.0 / trial.xx
+        apart = xx_ww - trial.margin * trial.margin
         if apart <= PARALLEL * xx_ww:
             return 1.0, 0.0  # x is opposite to w: the two demands contradict each other
-        return (xx_ww - seen.margin) / apart, seen.ww * (1.0 - seen.margin) / apart
+        return (xx_ww - trial.margin) / apart, trial.ww * (1.0 - trial.margin) / apart
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -92,7 +90,7 @@ class ROMMA(OnlineClassifier):
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 
-    def _rule(self) -> ROMMARule:
+    def _rule(self, p: float) -> ROMMARule:
         return ROMMARule(float(self.delta))
 
     @staticmethod

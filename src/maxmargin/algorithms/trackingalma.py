@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from maxmargin.algorithms.movingtargets import Comparison, check_facts
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.facts import Facts
-from maxmargin.keepers import BUDGET_CONSTRAINTS
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
 
 
 @rule
@@ -22,10 +19,10 @@ class TrackingALMARule(NamedTuple):
     radius: float
     margin: float
 
-    def active(self, seen):
-        return seen.margin <= self.margin
+    def active(self, trial):
+        return trial.margin <= self.margin
 
-    def step(self, seen):
+    def step(self, trial):
         return 1.0, self.rate
 
     def project(self, norm2):
@@ -96,7 +93,7 @@ class TrackingALMA(OnlineClassifier):
         "margin": [Interval(Real, 0, None, closed="left")],
     }
 
-    def _rule(self) -> TrackingALMARule:
+    def _rule(self, p: float) -> TrackingALMARule:
         return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
 
     @classmethod

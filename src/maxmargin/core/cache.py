@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numba
 
-COMPILED_PACKAGES = ("core", "spaces", "algorithms", "streams/text")
+COMPILED_PACKAGES = ("core", "spaces", "certificates", "algorithms", "streams/text")
 STALE_AFTER_SECONDS = 30 * 24 * 3600
 
 

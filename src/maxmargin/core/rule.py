@@ -2,14 +2,14 @@
 
 A rule is a NamedTuple of hyper-parameters (floats) with up to five methods:
 
-``active(seen) -> bool``
+``active(trial) -> bool``
     Is an update due?
 ``needs_norm() -> bool``
-    Does `active` look at ``xx`` or ``rr``? False unless defined; then the norm of a row is computed
-    only when an update is due.
-``step(seen) -> (shrink, step)``
+    Does `active` look at ``xx`` or ``largest_xx``? False unless defined; then the norm of a row is
+    computed only when an update is due.
+``step(trial) -> (shrink, step)``
     The update ``w <- shrink * w + step * y * x``.
-``rest(seen) -> shrink``
+``rest(trial) -> shrink``
     What happens to ``w`` on a trial without an update; 1 unless defined.
 ``project(norm2) -> shrink``
     A last scaling after an update, given the new ``w.w``; 1 unless defined.
@@ -24,7 +24,7 @@ from maxmargin.core.bridge import bridge
 RuleClass = TypeVar("RuleClass", bound=type[Any])
 
 
-class Seen(NamedTuple):
+class Trial(NamedTuple):
     """All that a rule gets to know about a trial.
 
     Attributes
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     margin : y * f(x), before the update
     ww : w.w
     xx : x.x (the squared p-norm in a p-norm space; if not `needs_norm`, at least that)
-    rr : the largest x.x so far, this trial included
+    largest_xx : the largest x.x so far, this trial included
         (of all trials if the rule `needs_norm`, else of those that brought an update)
     t : number of this trial, from 1
     k : updates made before this trial
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
     margin: float
     ww: float
     xx: float
-    rr: float
+    largest_xx: float
     t: int
     k: int
 
@@ -50,7 +50,7 @@ def _needs_norm(self):  # type: ignore[no-untyped-def]
     return False
 
 
-def _rest(self, seen):  # type: ignore[no-untyped-def]
+def _rest(self, trial):  # type: ignore[no-untyped-def]
     return 1.0
 
 

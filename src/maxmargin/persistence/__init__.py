@@ -7,7 +7,6 @@ from typing import Any
 
 import maxmargin
 from maxmargin.persistence.container import (
-    VERSION,
     ModelFileError,
     explained,
     read_container,
@@ -86,7 +85,7 @@ def describe(path: Any) -> dict[str, Any]:
     """
     header, size = read_header(path)
     with explained(path):
-        words = {"format": VERSION, "library": header["library"], "kind": header["kind"]}
+        words = {"format": header["format"], "library": header["library"], "kind": header["kind"]}
         return {**words, "bytes": size, **header["summary"]}
 
 
@@ -129,5 +128,5 @@ def read_file(path: Any, kind: str) -> dict[str, Any]:
     if header.get("kind") != kind:
         raise ModelFileError(f"{path}: the file holds a {header.get('kind')}, not a {kind}.")
     with explained(path):
-        tree = TreeReader(arrays)
+        tree = TreeReader(arrays, header["format"])
         return {name: tree.load(value) for name, value in header["content"].items()}

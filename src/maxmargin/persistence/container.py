@@ -20,19 +20,16 @@ from typing import IO, Any
 
 import numpy as np
 
-from maxmargin.core.loop import TALLY
-from maxmargin.spaces.linear import SCALARS
-from maxmargin.spaces.mixture import COUNTS
-
 # As in PNG files: transfers that change line ends or cut the eighth bit are found at once.
 MAGIC = b"\x89MXM\r\n\x1a\n"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
 PREAMBLE = struct.Struct("<8sII")  # magic, version, length of the header
 ALIGNMENT = 64
 DIGEST = 32
 CHUNK = 2**20
 
-RECORDS = [dtype.newbyteorder("<") for dtype in (SCALARS, TALLY, COUNTS)]
+MOST_COLUMNS = 64
 PLAIN_KINDS = "biufS"
 FOREIGN = {
     b"PK\x03\x04": "a zip archive, as skops and NumPy write them",
@@ -150,7 +147,7 @@ def _sync_folder(folder: str) -> None:
 
 # ------------------------------------------------------------------------------------------ reading
 def read_header(path: Any) -> tuple[dict[str, Any], int]:
-    """The header of a sound file, and the number of its bytes."""
+    """The header of a sound file, with its ``format``, and the number of its bytes."""
     with open(path, "rb") as file:
         header, _ = _checked_header(file, path)
         return header, os.fstat(file.fileno()).st_size
@@ -204,7 +201,7 @@ def _checked_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], int]:
         raise ModelFileError(f"{name}: the file is truncated, it has only {size} bytes.")
     _, version, length = PREAMBLE.unpack(start)
     sound = _sum_is_right(file, size)
-    if version != VERSION:
+    if version not in READABLE:
         hint = (
             "update maxmargin to read it" if sound else "it is newer than this library, or damaged"
         )
@@ -219,6 +216,7 @@ def _checked_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], int]:
         header = json.loads(file.read(length).decode("ascii"), parse_constant=_refuse)
         if not isinstance(header, dict):
             raise ValueError("its header is not a JSON object")
+        header["format"] = version
     return header, stop
 
 
@@ -247,14 +245,23 @@ def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, list[int], list[int]]:
 
 
 def _dtype_of(name: Any) -> np.dtype:
-    for dtype in RECORDS:
-        if name == _name_of(dtype):
-            return dtype
+    if isinstance(name, list):
+        return _table_of(name)
     if isinstance(name, str) and name[1:2] in PLAIN_KINDS:
         dtype = np.dtype(name)
         if dtype.str == name and dtype.itemsize > 0 and dtype.byteorder != ">":
             return dtype
     raise ValueError(f"{name!r} is not a data type of its arrays")
+
+
+def _table_of(columns: list[Any]) -> np.dtype:
+    """The data type of a table of numbers of eight bytes, which needs no gaps."""
+    names = [name for name, _ in columns]
+    if not 0 < len(names) <= MOST_COLUMNS or not all(isinstance(each, str) for each in names):
+        raise ValueError("a table has columns without names")
+    if not all(kind in ("<i8", "<f8") for _, kind in columns) or len(set(names)) < len(names):
+        raise ValueError(f"{columns!r} are not the columns of a table")
+    return np.dtype([(str(name), kind) for name, kind in columns], align=True)
 
 
 def _read_array(file: IO[bytes], dtype: np.dtype, shape: list[int], axes: list[int]) -> np.ndarray:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.persistence.container import PLAIN_KINDS, RECORDS
-from maxmargin.persistence.layouts import Misfit
+from maxmargin.persistence.container import PLAIN_KINDS
 from maxmargin.persistence.learners import dump_learner, is_learner, load_learner
+from maxmargin.persistence.walk import Misfit
 
 # Deeper trees than anybody needs.
 MOST_LEVELS = 50
@@ -103,8 +103,7 @@ class TreeWriter:
             return {"texts": array.tolist(), "length": array.dtype.itemsize // 4}
         if array.dtype.kind == "O" and array.ndim == 1:
             return {"objects": [self.dump(each) for each in array]}
-        known = any(array.dtype == dtype for dtype in RECORDS)
-        if not known and array.dtype.kind not in PLAIN_KINDS:
+        if array.dtype.names is None and array.dtype.kind not in PLAIN_KINDS:
             raise TypeError(f"it is an array of {array.dtype}.")
         self._numbers[id(array)] = number = self._add(array)
         return {"array": number}
@@ -129,8 +128,8 @@ class TreeWriter:
 class TreeReader:
     """Makes values of trees."""
 
-    def __init__(self, arrays: list[np.ndarray]) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: list[np.ndarray], version: int) -> None:
+        self.arrays, self.version = arrays, version
         self._objects: dict[int, Any] = {}
         self._level = 0
 

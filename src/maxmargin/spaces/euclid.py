@@ -9,13 +9,8 @@ import numpy as np
 
 from maxmargin.core import lanes
 from maxmargin.core.bridge import bridge
+from maxmargin.spaces.scalars import LARGEST_SCALE
 
-# The scale is folded into the weights soon after it, or its inverse, has grown beyond this.
-LARGEST_SCALE = 1e100
-ROUNDING = float(np.finfo(np.float64).eps)
-# A sum that follows by its increments is computed anew when its accumulated rounding error may have
-# passed this fraction of it.
-DRIFT_TOLERANCE = 1e-11
 # Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' has lost digits.
 CANCELLED = 1e-4
 
@@ -32,9 +27,9 @@ class Euclid(NamedTuple):
     p: float
     width: int
 
-    def holds(self, scale):
-        """Are squares of weights that such a scale is kept apart from still numbers?"""
-        return 1.0 / LARGEST_SCALE <= abs(scale) <= LARGEST_SCALE
+    def scale_limit(self):
+        """Squares of weights that a scale up to this one is kept apart from are still numbers."""
+        return LARGEST_SCALE
 
     def product(self, rows, i, weights, c):
         """``w.x`` of row ``i``, over the scale."""
@@ -57,24 +52,23 @@ class Euclid(NamedTuple):
         """At least the squared norm of row ``i``, where computing that is too dear."""
         return rows.square(i)
 
-    def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
-        """``(|w|**2, bound on its rounding error)`` after a step that changed it by these terms."""
-        slop += ROUNDING * (norm2 + abs(cross) + square)
-        norm2 = max(0.0, norm2 + cross + square)
-        if slop > DRIFT_TOLERANCE * norm2:
-            return self.sum_norm2(weights, c, scale, hidden, norm2), 0.0
-        return norm2, slop
+    def follow_norm2(self, scalars, c, weights, first, stop, cross, square):
+        """Keep ``|w|**2`` of problem c true after a step that changed it by these terms.
 
-    def sum_norm2(self, weights, c, scale, hidden, known):
-        """``|w|**2``, summed up where that can be done; ``known`` is the value so far."""
-        return scale * scale * (self.plain_square(weights, c) + hidden)
+        Its weights are the lines from ``first`` to ``stop``.
+        """
+        scalars.grow_norm2(c, cross, square)
+        if scalars.has_drifted(c):
+            self.sum_norm2(scalars, c, weights, first, stop)
 
-    def sum_all(self, weights, scale, hidden, known):
-        """The same for all weight vectors together."""
-        total = hidden
-        for c in range(weights.shape[0]):
-            total += self.plain_square(weights, c)
-        return scale * scale * total
+    def sum_norm2(self, scalars, c, weights, first, stop):
+        """Compute ``|w|**2`` anew, where that can be done."""
+        mine = scalars.table[c]
+        total = mine.hidden_positive + mine.hidden_negative
+        for line in range(first, stop):
+            total += self.plain_square(weights, line)
+        mine.norm2 = mine.scale * mine.scale * total
+        mine.norm_error = 0.0
 
     def plain_square(self, weights, c):
         """The sum of squares of a line of weights.
@@ -116,13 +110,9 @@ class Euclid(NamedTuple):
             apart += gap * gap
         return apart
 
-    def decide(self, rule, seen, c):
+    def decide(self, rule, trial, c):
         """The step of the rule along that vector."""
-        return rule.step(seen)
-
-    def dual(self, weights):
-        """The weights to predict by, over the scale."""
-        return weights
+        return rule.step(trial)
 
     def term(self, value):
         """What a coordinate contributes to the p-th power of the norm."""
@@ -133,6 +123,6 @@ class Euclid(NamedTuple):
         return np.sqrt(total)
 
 
-bridge("product", "push", "square_of", "square_bound", "next_norm2", "sum_norm2", "sum_all", "fold")
-bridge("half_distance2", "decide", "holds", "plain_square")
+bridge("product", "push", "square_of", "square_bound", "follow_norm2", "sum_norm2", "fold")
+bridge("half_distance2", "decide", "scale_limit", "plain_square")
 bridge("push_vector", "squared_distance", "term", "root", inline=False)

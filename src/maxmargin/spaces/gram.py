@@ -15,7 +15,7 @@ import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
-from maxmargin.spaces.euclid import LARGEST_SCALE, ROUNDING
+from maxmargin.spaces.scalars import LARGEST_SCALE
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.
@@ -63,8 +63,8 @@ class Gram(NamedTuple):
     outputs: np.ndarray
     folded: np.ndarray
 
-    def holds(self, scale):
-        return 1.0 / LARGEST_SCALE <= abs(scale) <= LARGEST_SCALE
+    def scale_limit(self):
+        return LARGEST_SCALE
 
     def product(self, rows, i, weights, c):
         return self.outputs[c, i]
@@ -91,14 +91,11 @@ class Gram(NamedTuple):
     def square_bound(self, rows, i):
         return self.diagonal[i]
 
-    def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
-        return max(0.0, norm2 + cross + square), slop + ROUNDING * (norm2 + abs(cross) + square)
+    def follow_norm2(self, scalars, c, weights, first, stop, cross, square):
+        scalars.grow_norm2(c, cross, square)
 
-    def sum_norm2(self, weights, c, scale, hidden, known):
-        return known  # the sum goes over rows that are not here
-
-    def sum_all(self, weights, scale, hidden, known):
-        return known
+    def sum_norm2(self, scalars, c, weights, first, stop):
+        pass  # the sum goes over rows that are not here
 
     def fold(self, c, factor):
         for k in range(self.outputs.shape[1]):
@@ -113,8 +110,8 @@ class Gram(NamedTuple):
         same = apart <= min(self.rounding, SAME_POINT) * total
         return (0.0 if same else 0.25 * apart), limit
 
-    def decide(self, rule, seen, c):
-        return rule.step(seen)
+    def decide(self, rule, trial, c):
+        return rule.step(trial)
 
 
 class Averages(NamedTuple):
@@ -136,9 +133,6 @@ class Averages(NamedTuple):
 
     def snapshot(self, weights, c):
         pass
-
-    def upper_bound(self, space, c, rr, offset):
-        return space.scalars[c].bound
 
 
 bridge("move_along", inline=False)

@@ -1,4 +1,4 @@
-"""The plain Euclidean space: one weight vector per problem, under a lazy scale."""
+"""The plain linear space: one weight vector per problem, under a lazy scale."""
 
 from __future__ import annotations
 
@@ -7,37 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import Euclid
-from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.witness import LAWFUL, SINCE_MARK, Witness
-
-# Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
-# which needs none, serves instead.
-MOST_WITNESSED_WEIGHTS = 2**24
-
-SCALARS = np.dtype(
-    [
-        ("scale", "f8"),  # w = scale * weights
-        ("norm2", "f8"),  # w.w
-        ("slop", "f8"),  # bound on the rounding error in norm2
-        ("updates", "i8"),
-        ("next_mark", "i8"),  # number of updates at which the next snapshot is due
-        (
-            "positive",
-            "f8",
-        ),  # mass of the positive and of the negative coefficients, divided by scale
-        ("negative", "f8"),
-        ("hidden_positive", "f8"),  # sums of squares in private coordinates that are not recorded,
-        ("hidden_negative", "f8"),  # divided by scale**2
-        ("mark_positive", "f8"),  # the same four at the last snapshot
-        ("mark_negative", "f8"),
-        ("mark_hidden_positive", "f8"),
-        ("mark_hidden_negative", "f8"),
-        ("bound", "f8"),  # the smallest upper bound so far
-        ("lawful", "f8"),  # LAWFUL, SINCE_MARK or 0
-    ],
-    align=True,
-)
+from maxmargin.spaces.scalars import Scalars
 
 
 class LinearSpace(NamedTuple):
@@ -49,29 +19,29 @@ class LinearSpace(NamedTuple):
         are coefficients of rows)
     width : number of features
     weights : array of shape (problems, features + 1 + private coordinates)
-    scalars : record array of shape (problems,), see `SCALARS`
-    witness : `Witness` or `Averages`
+    scalars : Scalars
+    witness : `Witness`, `JointWitness` or `Averages`
     """
 
     geometry: Any
     width: int
     weights: np.ndarray
-    scalars: np.recarray
+    scalars: Scalars
     witness: Any
 
     def problems(self):
-        return self.scalars.size
+        return self.scalars.table.size
 
     def updates(self, c):
-        return self.scalars[c].updates
+        return self.scalars.table[c].updates
 
     def norm2(self, c):
         """``w.w``."""
-        return self.scalars[c].norm2
+        return self.scalars.table[c].norm2
 
     def look(self, rows, i, c):
         """``w.x``."""
-        return self.scalars[c].scale * self.geometry.product(rows, i, self.weights, c)
+        return self.scalars.table[c].scale * self.geometry.product(rows, i, self.weights, c)
 
     def square_of(self, rows, i):
         """The squared norm of row ``i``."""
@@ -85,17 +55,17 @@ class LinearSpace(NamedTuple):
         """The margin and the squared length of the vector that a step goes along: y * x itself."""
         return y * f, xx
 
-    def decide(self, rule, seen, c):
+    def decide(self, rule, trial, c):
         """The step of the rule."""
-        return rule.step(seen)
+        return rule.step(trial)
 
     def move(self, rows, i, c, y, shrink, step, margin, xx, trial):
         """``w <- shrink * w + step * y * x``, given ``margin = y * w.x`` before and ``xx = x.x``.
 
-        Like `rescale`, says whether `tend` should be called before the next trial.
+        Like `rescale`, says whether `maintain` should be called before the next trial.
         """
         due = shrink != 1.0 and self.rescale(c, shrink)
-        mine = self.scalars[c]
+        mine = self.scalars.table[c]
         scaled_step = step / mine.scale
         self.geometry.push(rows, i, self.weights, c, y * scaled_step)
         self.witness.follow(rows, i, c, y, step, scaled_step, trial)
@@ -116,159 +86,54 @@ class LinearSpace(NamedTuple):
         ``margin`` is the product of that vector with ``w`` as it was before the step, ``xx`` its
         squared length.
         """
-        mine = self.scalars[c]
-        if step < 0.0:
-            mine.lawful = 0.0
         cross, square = 2.0 * step * margin, step * step * xx
-        hidden = mine.hidden_positive + mine.hidden_negative
-        mine.norm2, mine.slop = self.geometry.next_norm2(
-            self.weights, c, mine.scale, mine.norm2, mine.slop, cross, square, hidden
-        )
-        mine.updates += 1
-        return mine.updates == mine.next_mark
+        self.geometry.follow_norm2(self.scalars, c, self.weights, c, c + 1, cross, square)
+        return self.scalars.count_update(c, step)
 
     def rescale(self, c, factor):
         """``w <- factor * w``, in constant time."""
-        mine = self.scalars[c]
         if factor == 0.0:
-            self.scale_vectors(c, 0.0)
+            self.fold_lines(c, c, c + 1, 0.0)
             return False
-        if factor < 0.0:
-            mine.lawful = 0.0
-        mine.scale *= factor
-        mine.norm2 *= factor * factor
-        mine.slop *= factor * factor
-        return not self.geometry.holds(mine.scale)
+        self.scalars.shrink(c, factor)
+        return self.scalars.must_fold(c, self.geometry.scale_limit())
 
-    def scale_vectors(self, c, factor):
-        """Set the lazy scale to 1 and multiply the vectors by ``factor`` (0 forgets everything)."""
-        mine = self.scalars[c]
-        for j in range(self.weights.shape[1]):
-            self.weights[c, j] *= factor
-        self.witness.scale(c, factor)
-        mine.positive *= factor
-        mine.negative *= factor
-        mine.hidden_positive *= factor * factor
-        mine.hidden_negative *= factor * factor
-        mine.mark_positive *= factor
-        mine.mark_negative *= factor
-        mine.mark_hidden_positive *= factor * factor
-        mine.mark_hidden_negative *= factor * factor
-        self.geometry.fold(c, factor)
-        mine.scale = 1.0
-        mine.slop = 0.0
-        hidden = mine.hidden_positive + mine.hidden_negative
-        known = mine.norm2 if factor != 0.0 else 0.0
-        mine.norm2 = self.geometry.sum_norm2(self.weights, c, 1.0, hidden, known)
+    def fold_lines(self, c, first, stop, factor):
+        """Multiply the vectors by ``factor`` (0 forgets everything), and set the scale to 1.
 
-    def tend(self, c, rr, offset):
-        """Fold the scale where it is about to run out; take a snapshot when one is due."""
-        mine = self.scalars[c]
-        if not self.geometry.holds(mine.scale):
-            self.scale_vectors(c, mine.scale)
-        if mine.updates >= mine.next_mark:
-            mine.bound = self.bound(c, rr, offset)
-            mine.mark_positive = mine.positive
-            mine.mark_negative = mine.negative
-            mine.mark_hidden_positive = mine.hidden_positive
-            mine.mark_hidden_negative = mine.hidden_negative
-            self.witness.snapshot(self.weights, c)
-            mine.next_mark = 2 * mine.updates  # doubling: the cost vanishes in the mean
-
-    def bound(self, c, rr, offset):
-        """Upper bound on the best geometric margin of the rows seen, in the user's own space.
-
-        ``rr`` is the largest ``x.x`` of the rows, which includes ``offset`` squared.
+        The lines from ``first`` to ``stop`` are the weights of problem ``c``.
         """
-        return self.witness.upper_bound(self, c, rr, offset)
+        for line in range(first, stop):
+            for j in range(self.weights.shape[1]):
+                self.weights[line, j] *= factor
+            self.witness.scale(line, factor)
+            self.geometry.fold(line, factor)
+        self.scalars.fold(c, factor)
+        self.geometry.sum_norm2(self.scalars, c, self.weights, first, stop)
+
+    def maintain(self, c):
+        """Fold the scale where it is about to run out."""
+        if self.scalars.must_fold(c, self.geometry.scale_limit()):
+            self.fold_lines(c, c, c + 1, self.scalars.table[c].scale)
+
+    def mark_lines(self, c, first, stop):
+        """Take a snapshot of problem ``c``; the next one is due at twice as many updates.
+
+        So their cost vanishes in the mean.
+        """
+        for line in range(first, stop):
+            self.witness.snapshot(self.weights, line)
+        self.scalars.mark_masses(c)
+        self.scalars.table[c].next_mark = 2 * self.scalars.table[c].updates
 
 
-bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "scale_vectors")
-bridge("tend", "bound", inline=False)
-
-
-def new_linear_space(
-    problems: int,
-    width: int,
-    *,
-    p: float = 2.0,
-    private: int = 0,
-    split: bool = False,
-    average: bool = False,
-) -> LinearSpace:
-    """A space at w = 0 for rows of ``width`` features, ``private`` of them with own coordinates."""
-    size = width + 1 + private
-
-    def vectors(kept: bool) -> np.ndarray:
-        return aligned_zeros(problems if kept else 0, size)
-
-    scalars = new_scalars(problems)
-    witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
-    witness = Witness(
-        share=vectors(witnessed and split),
-        mark=vectors(witnessed),
-        mark_share=vectors(witnessed and split),
-        average=vectors(average),
-        split=split,
-    )
-    geometry = Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size)
-    return LinearSpace(geometry, width, vectors(True), scalars, witness)
-
-
-def new_scalars(problems: int) -> np.recarray:
-    """Scalars at w = 0."""
-    scalars = np.zeros(problems, SCALARS).view(np.recarray)
-    scalars.scale = 1.0
-    scalars.lawful = LAWFUL
-    scalars.bound = np.inf
-    scalars.next_mark = 1
-    return scalars
-
-
-def aligned_zeros(rows: int, columns: int) -> np.ndarray:
-    """Zeros that start at a cache line, so that vector loads do not straddle two."""
-    room = np.zeros(rows * columns + 8)
-    first = -room.ctypes.data % 64 // 8
-    return room[first : first + rows * columns].reshape(rows, columns)
-
-
-def forget_bounds(space: LinearSpace) -> None:
-    """Count only coefficients to come: the rows behind the old ones are gone."""
-    for c in range(space.problems()):
-        space.witness.snapshot(space.weights, c)
-    _mark_scalars(space.scalars)
-    space.scalars.bound = np.inf
-    space.scalars.lawful = np.minimum(space.scalars.lawful, SINCE_MARK)
-
-
-def _mark_scalars(scalars: np.recarray) -> None:
-    for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
-        scalars[f"mark_{name}"] = scalars[name]
-
-
-def without_private_coordinates(space: LinearSpace) -> LinearSpace:
-    """The same weights, ready for rows that are all new: what was private is summed up."""
-    private = space.weights[:, space.width + 1 :]
-    space.scalars.hidden_positive += (np.maximum(private, 0.0) ** 2).sum(axis=1)
-    space.scalars.hidden_negative += (np.minimum(private, 0.0) ** 2).sum(axis=1)
-    kept = slice(0, space.width + 1)
-
-    def cut(array: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(array[:, kept])
-
-    witness = space.witness._replace(
-        share=cut(space.witness.share),
-        mark=cut(space.weights[: space.witness.mark.shape[0]]),
-        mark_share=cut(space.witness.share),
-        average=cut(space.witness.average),
-    )
-    # A sum of squares cannot be split at the last snapshot any more: take a new one.
-    _mark_scalars(space.scalars)
-    return space._replace(weights=cut(space.weights), witness=witness)
+bridge("updates", "norm2", "look", "aim", "move", "book", "rescale")
+bridge("fold_lines", "maintain", "mark_lines", inline=False)
 
 
 @Compiled
-def bounds(space, rr, offset, lowest):  # type: ignore[no-untyped-def]
-    """Put `LinearSpace.bound` of each problem into ``lowest``."""
-    for c in range(lowest.size):
-        lowest[c] = space.bound(c, rr, offset)
+def take_snapshots(space):  # type: ignore[no-untyped-def]
+    """Take those snapshots of a `LinearSpace` that are due."""
+    for c in range(space.problems()):
+        if space.updates(c) >= space.scalars.table[c].next_mark:
+            space.mark_lines(c, c, c + 1)

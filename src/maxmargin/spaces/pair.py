@@ -77,14 +77,15 @@ class PairSpace(NamedTuple):
         linear = self.linear
         along2, limit = linear.geometry.half_distance2(self, rows, i, c, other, xx, linear.weights)
         if along2 <= 0.0:  # one point with both labels: no margin is larger than half a distance
-            linear.scalars[c].bound = min(linear.scalars[c].bound, limit)
+            known = linear.scalars.table[c]
+            known.bound = min(known.bound, limit)
             return 1.0, 0.0
         self.adopt(rows, i, c, mine, xx)
         # At w = 0 the intercept alone decided, and gave the other member its margin.
         return (0.5 * (1.0 + y * f) if self.linear.norm2(c) > 0.0 else 0.0), along2
 
-    def decide(self, rule, seen, c):
-        return self.linear.geometry.decide(rule, seen, c)
+    def decide(self, rule, trial, c):
+        return self.linear.geometry.decide(rule, trial, c)
 
     def adopt(self, rows, i, c, side, xx):
         """Make row ``i`` the member of its side."""
@@ -108,7 +109,7 @@ class PairSpace(NamedTuple):
         """
         due = shrink != 1.0 and self.rescale(c, shrink)
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
-        scalars, weights = self.linear.scalars[c], self.linear.weights
+        scalars, weights = self.linear.scalars.table[c], self.linear.weights
         half = 0.5 * y * step / scalars.scale
         geometry = self.linear.geometry
         geometry.push(rows, i, weights, c, half)
@@ -126,13 +127,13 @@ class PairSpace(NamedTuple):
 
     def hidden_output(self, rows, c, side):
         """What a member's private coordinate adds to its output, where it is not recorded."""
-        return self.linear.scalars[c].scale * rows.tail.private * self.private[c, side]
+        return self.linear.scalars.table[c].scale * rows.tail.private * self.private[c, side]
 
     def add_private(self, c, side, amount):
         """Add to the weight in a member's private coordinate, and keep the sum of all squares."""
         before = self.private[c, side]
         self.private[c, side] = before + amount
-        self.linear.scalars[c].hidden_positive += amount * (2.0 * before + amount)
+        self.linear.scalars.table[c].hidden_positive += amount * (2.0 * before + amount)
 
     def rescale(self, c, factor):
         """``w <- factor * w``; the intercept follows in `move`."""
@@ -141,37 +142,12 @@ class PairSpace(NamedTuple):
             self.private[c, NEGATIVE] = 0.0
         return self.linear.rescale(c, factor)
 
-    def tend(self, c, rr, offset):
-        scale = self.linear.scalars[c].scale
-        self.linear.tend(c, rr, offset)
-        if self.linear.scalars[c].scale != scale:  # it was folded into the vectors
+    def maintain(self, c):
+        scale = self.linear.scalars.table[c].scale
+        self.linear.maintain(c)
+        if self.linear.scalars.table[c].scale != scale:  # it was folded into the vectors
             self.private[c, POSITIVE] *= scale
             self.private[c, NEGATIVE] *= scale
 
-    def bound(self, c, rr, offset):
-        return self.linear.bound(c, rr, offset)
-
 
 bridge("adopt", "add_private", "hidden_output")
-
-
-def new_pair_space(linear: LinearSpace) -> PairSpace:
-    """A space of pairs at w = 0, over a linear space without intercept."""
-    problems, size = linear.weights.shape
-    return PairSpace(
-        linear=linear,
-        bias=np.zeros(problems),
-        members=np.zeros((2 * problems + 1, size)),
-        numbers=np.full((problems, 2), NOBODY),
-        squares=np.zeros((problems, 2)),
-        private=np.zeros((problems, 2)),
-    )
-
-
-def without_private_members(space: PairSpace, linear: LinearSpace) -> PairSpace:
-    """The same pairs over ``linear``, from which the private coordinates have been removed."""
-    private = space.private.copy()
-    for c, side in np.argwhere(space.numbers >= 0):
-        private[c, side] = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
-    members = np.ascontiguousarray(space.members[:, : linear.width + 1])
-    return space._replace(linear=linear, members=members, private=private)

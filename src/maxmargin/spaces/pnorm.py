@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
+from maxmargin.core.bridge import bridge
 from maxmargin.spaces.plane import Plane
 from maxmargin.spaces.power import QUARTER, Power, Room, new_room, power
+from maxmargin.spaces.scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 
 # What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
 SUM_ROUNDING = 2**20 * ROUNDING * ROUNDING
@@ -36,7 +36,7 @@ class PNorm(NamedTuple):
     dual_power : raises to p - 1
     powers : u, for each problem
     sums, lows : S in two parts, for each problem, the second too small for the first to hold
-    slops : bounds on the rounding errors in the sums
+    sum_errors : bounds on the rounding errors in the sums
     gains : S**((2 - p) / p), so that ``w = scale * gain * u``
     curvature : raises to p - 2
     room : where powers are computed
@@ -51,7 +51,7 @@ class PNorm(NamedTuple):
     powers: np.ndarray
     sums: np.ndarray
     lows: np.ndarray
-    slops: np.ndarray
+    sum_errors: np.ndarray
     gains: np.ndarray
     curvature: Power
     room: Room
@@ -61,8 +61,8 @@ class PNorm(NamedTuple):
     serial: np.ndarray
     evaluations: np.ndarray
 
-    def holds(self, scale):
-        return 1.0 / self.largest_scale <= abs(scale) <= self.largest_scale
+    def scale_limit(self):
+        return self.largest_scale
 
     def product(self, rows, i, weights, c):
         return self.gains[c] * rows.dot(i, self.powers, c)
@@ -120,7 +120,7 @@ class PNorm(NamedTuple):
         extent = self.sums[c] + come
         total, low = self.add_exactly(left, left_low + come_low, come)
         self.sums[c], self.lows[c] = self.add_exactly(total, 0.0, low)
-        self.slops[c] += SUM_ROUNDING * extent
+        self.sum_errors[c] += SUM_ROUNDING * extent
 
     def square_bound(self, rows, i):
         return rows.square(i)  # |x|_p <= |x|_2, without a power
@@ -142,23 +142,26 @@ class PNorm(NamedTuple):
             total += self.room.base[k] * self.room.raised[k]
         return total
 
-    def next_norm2(self, weights, c, scale, norm2, slop, cross, square, hidden):
-        if self.slops[c] > DRIFT_TOLERANCE * self.sums[c]:
+    def follow_norm2(self, scalars, c, weights, first, stop, cross, square):
+        if self.sum_errors[c] > DRIFT_TOLERANCE * self.sums[c]:
             self.sum_powers(weights, c)
-        return self.current_norm2(c, scale), 0.0
+        self.set_norm2(scalars, c)
 
-    def sum_norm2(self, weights, c, scale, hidden, known):
+    def sum_norm2(self, scalars, c, weights, first, stop):
         self.sum_powers(weights, c)
-        return self.current_norm2(c, scale)
+        self.set_norm2(scalars, c)
 
-    def current_norm2(self, c, scale):
+    def set_norm2(self, scalars, c):
         """``|w|**2 = scale**2 S**(2/p)``, and the gain that goes with it."""
+        mine = scalars.table[c]
+        mine.norm_error = 0.0
         if self.sums[c] <= 0.0:
             self.gains[c] = 0.0
-            return 0.0
+            mine.norm2 = 0.0
+            return
         size = math.pow(self.sums[c], 1.0 / self.p)
         self.gains[c] = size * size / self.sums[c]
-        return scale * size * scale * size
+        mine.norm2 = mine.scale * size * mine.scale * size
 
     def sum_powers(self, weights, c):
         """Compute the powers and their sum from the weights, free of drift."""
@@ -170,7 +173,7 @@ class PNorm(NamedTuple):
             raised = self.room.raised[j]
             self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
         self.lows[c] = 0.0
-        self.slops[c] = 0.0
+        self.sum_errors[c] = 0.0
 
     def fold(self, c, factor):
         pass  # the powers are computed anew by `sum_norm2`
@@ -208,12 +211,12 @@ class PNorm(NamedTuple):
         self.t[size] = weights[c, j]
         return size + 1
 
-    def decide(self, rule, seen, c):
+    def decide(self, rule, trial, c):
         """The step of the rule in the plane of z and theta, which `half_distance2` has gathered."""
         size = self.serial[1]
-        z_norm = math.sqrt(seen.xx)
-        if seen.ww == 0.0:
-            return 0.0, 1.0 / seen.xx
+        z_norm = math.sqrt(trial.xx)
+        if trial.ww == 0.0:
+            return 0.0, 1.0 / trial.xx
         t_norm = self.root(self.sums[c])
         for k in range(size):
             self.room.base[k] = abs(self.t[k])
@@ -223,12 +226,13 @@ class PNorm(NamedTuple):
             self.t[k] /= t_norm
         outside = max(0.0, 1.0 - inside / self.sums[c])
         plane = Plane(self.z, self.t, size, outside, self.p, self.curvature, self.room)
-        a, b, evaluations = rule.step_in_plane(seen, plane)
+        a, b, evaluations = rule.step_in_plane(trial, plane)
         self.evaluations[c] += evaluations
         # a z' + b t' in units of |theta|, as factors of theta and of z.
-        return b, a * math.sqrt(seen.ww) / z_norm
+        return b, a * math.sqrt(trial.ww) / z_norm
 
-    def dual(self, weights):
+    def dual(self):
+        """The weights to predict by, over the scale."""
         return self.gains[:, None] * self.powers
 
     def term(self, value):
@@ -239,7 +243,7 @@ class PNorm(NamedTuple):
         return math.pow(total, 1.0 / self.p)
 
 
-bridge("change", "add_exactly", "settle", "current_norm2", "gather")
+bridge("change", "add_exactly", "settle", "set_norm2", "gather")
 bridge("sum_powers", "sum_terms", inline=False)
 
 
@@ -252,7 +256,7 @@ def new_pnorm(p: float, problems: int, size: int) -> PNorm:
         powers=np.zeros((problems, size)),
         sums=np.zeros(problems),
         lows=np.zeros(problems),
-        slops=np.zeros(problems),
+        sum_errors=np.zeros(problems),
         gains=np.zeros(problems),
         curvature=power(p - 2.0),
         room=new_room(size),
@@ -272,12 +276,3 @@ def exponent_for(p: float | str, width: int) -> float:
     if p == "log":
         return max(2.0, QUARTER * round(2.0 * math.log(max(width, 1)) / QUARTER))
     return float(p)
-
-
-@Compiled
-def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
-    """The largest squared norm of a row."""
-    largest = 0.0
-    for i in range(rows.size()):
-        largest = max(largest, geometry.square_of(rows, i))
-    return largest

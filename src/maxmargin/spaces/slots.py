@@ -17,7 +17,7 @@ import numpy as np
 
 from maxmargin.core import lanes
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import LARGEST_SCALE, ROUNDING
+from maxmargin.spaces.scalars import LARGEST_SCALE, Scalars
 
 FROM_BEFORE = -1
 
@@ -53,7 +53,7 @@ class SlotSpace(NamedTuple):
     Attributes
     ----------
     slots : Slots
-    scalars : record array of shape (problems,), see `linear.SCALARS`
+    scalars : Scalars
     products : kernel values between the rows of the block
     cross : kernel values of the rows of the block, for each problem, with those in its slots
     diagonal : ``|phi(x)|**2`` of the rows of the block, shift and soft margin included
@@ -63,7 +63,7 @@ class SlotSpace(NamedTuple):
     """
 
     slots: Slots
-    scalars: np.recarray
+    scalars: Scalars
     products: np.ndarray
     cross: np.ndarray
     diagonal: np.ndarray
@@ -72,16 +72,16 @@ class SlotSpace(NamedTuple):
     policy: Any
 
     def problems(self):
-        return self.scalars.size
+        return self.scalars.table.size
 
     def updates(self, c):
-        return self.scalars[c].updates
+        return self.scalars.table[c].updates
 
     def norm2(self, c):
-        return self.scalars[c].norm2
+        return self.scalars.table[c].norm2
 
     def look(self, rows, i, c):
-        return self.scalars[c].scale * self.outputs[c, i]
+        return self.scalars.table[c].scale * self.outputs[c, i]
 
     def square_of(self, rows, i):
         return self.diagonal[i]
@@ -93,24 +93,17 @@ class SlotSpace(NamedTuple):
         """The margin, and the squared length of the part of x that a step goes along."""
         return y * f, self.policy.usable_square(self, i, c, y * f, xx)
 
-    def decide(self, rule, seen, c):
-        shrink, step = rule.step(seen)
+    def decide(self, rule, trial, c):
+        shrink, step = rule.step(trial)
         return shrink, self.policy.limited(c, step)
 
     def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
         """``w <- shrink * w + step * y * x``, or what the policy makes of it."""
         due = shrink != 1.0 and self.rescale(c, shrink)
-        mine = self.scalars[c]
-        mine.updates += 1
-        if step < 0.0:
-            mine.lawful = 0.0
-        self.change_norm2(c, 2.0 * step * shrink * margin + step * step * along2)
+        self.scalars.count_update(c, step)
+        change = 2.0 * step * shrink * margin + step * step * along2
+        self.scalars.grow_norm2(c, change, 0.0)
         return self.policy.admit(self, i, c, y, step, shrink * margin) or due
-
-    def change_norm2(self, c, change):
-        mine = self.scalars[c]
-        mine.slop += ROUNDING * (mine.norm2 + abs(change))
-        mine.norm2 = max(0.0, mine.norm2 + change)
 
     def shift_of_all(self, c):
         """What the shift adds to each output, over the scale."""
@@ -141,42 +134,30 @@ class SlotSpace(NamedTuple):
             self.cross[first + k, p] = self.products[i, k]
 
     def rescale(self, c, factor):
-        """``w <- factor * w``; says whether `tend` should be called."""
+        """``w <- factor * w``; says whether `maintain` should be called."""
         if factor == 0.0:
-            self.scale_vectors(c, 0.0)
+            self.fold_slots(c, 0.0)
             return False
-        mine = self.scalars[c]
-        if factor < 0.0:
-            mine.lawful = 0.0
-        mine.scale *= factor
-        mine.norm2 *= factor * factor
-        mine.slop *= factor * factor
-        return not 1.0 / LARGEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE
+        self.scalars.shrink(c, factor)
+        return self.scalars.must_fold(c, LARGEST_SCALE)
 
-    def scale_vectors(self, c, factor):
-        """Set the lazy scale to 1 and multiply all else by ``factor``."""
-        mine = self.scalars[c]
+    def fold_slots(self, c, factor):
+        """Multiply all that is under the scale by ``factor``, and set the scale to 1."""
         for p in range(self.slots.coefs.shape[1]):
             self.slots.coefs[c, p] *= factor
         for k in range(self.outputs.shape[1]):
             self.outputs[c, k] *= factor
-        mine.positive *= factor
-        mine.negative *= factor
         self.policy.scale(c, factor)
-        mine.scale = 1.0
-        if factor == 0.0:
-            mine.norm2 = 0.0
-            mine.slop = 0.0
+        self.scalars.fold(c, factor)
 
-    def tend(self, c, rr, offset):
+    def maintain(self, c):
         """Fold the scale where it is about to run out."""
-        mine = self.scalars[c]
-        if not 1.0 / LARGEST_SCALE <= abs(mine.scale) <= LARGEST_SCALE:
-            self.scale_vectors(c, mine.scale)
+        if self.scalars.must_fold(c, LARGEST_SCALE):
+            self.fold_slots(c, self.scalars.table[c].scale)
 
 
-bridge("usable_square", "limited", "change_norm2", "lead_outputs", "drop_slot", "shift_of_all")
-bridge("admit", "take_slot", inline=False)
+bridge("usable_square", "limited", "lead_outputs", "drop_slot", "shift_of_all")
+bridge("admit", "take_slot", "fold_slots", inline=False)
 
 
 @Compiled

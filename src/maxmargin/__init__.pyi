@@ -1,0 +1,32 @@
+from maxmargin import datasets as datasets
+from maxmargin import evaluate as evaluate
+from maxmargin import streams as streams
+from maxmargin.algorithms.alma import ALMA as ALMA
+from maxmargin.algorithms.amira import AMIRA as AMIRA
+from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron as BisectionPerceptron
+from maxmargin.algorithms.directionalperceptron import (
+    DirectionalPerceptron as DirectionalPerceptron,
+)
+from maxmargin.algorithms.forgetron import Forgetron as Forgetron
+from maxmargin.algorithms.micra import MICRA as MICRA
+from maxmargin.algorithms.noca import NOCA as NOCA
+from maxmargin.algorithms.norma import NORMA as NORMA
+from maxmargin.algorithms.passiveaggressive import PassiveAggressive as PassiveAggressive
+from maxmargin.algorithms.pegasos import Pegasos as Pegasos
+from maxmargin.algorithms.perceptron import Perceptron as Perceptron
+from maxmargin.algorithms.projectron import Projectron as Projectron
+from maxmargin.algorithms.pumma import PUMMA as PUMMA
+from maxmargin.algorithms.randombudgetperceptron import (
+    RandomBudgetPerceptron as RandomBudgetPerceptron,
+)
+from maxmargin.algorithms.relaxation import Relaxation as Relaxation
+from maxmargin.algorithms.romma import ROMMA as ROMMA
+from maxmargin.algorithms.trackingalma import TrackingALMA as TrackingALMA
+from maxmargin.certificates import Certificate as Certificate
+from maxmargin.evaluate import certify as certify
+from maxmargin.persistence import load as load
+from maxmargin.persistence import save as save
+
+__version__: str
+__all__: list[str]
+ALGORITHMS: tuple[str, ...]

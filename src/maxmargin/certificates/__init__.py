@@ -1,0 +1,136 @@
+"""How good is a linear classifier, at least? Margins reached, and bounds on the best possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from maxmargin.certificates.bounds import Evidence, added
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A margin reached, and a proved upper bound on the best possible one.
+
+    Both are geometric margins in the user's own space, ``min_i y_i (w.x_i + b) / |w|``: the
+    distance from the hyperplane to the nearest example (negative if an example is on the wrong
+    side). With more than two classes each class is separated from the rest and has a certificate of
+    its own; the numbers outside are those of the class with the smallest ratio.
+
+    Parameters
+    ----------
+    margin : float
+        The margin reached on the training data; NaN where it is not known (after `partial_fit`,
+        which does not see the data of earlier calls).
+    bound : float
+        No hyperplane has a larger margin on the training data; infinite if nothing is proved.
+    classes : tuple of Certificate
+        One per class if there are more than two, else empty.
+    evidence : Evidence, default=None
+        The sums of rows that the bound rests on, for `merge`; kept by linear learners.
+
+    Examples
+    --------
+    >>> print(Certificate(margin=0.98, bound=1.0))
+    margin 0.98, certified to be at least 98.00 % of the best possible (at most 1)
+    >>> Certificate(margin=0.98, bound=1.0).ratio
+    0.98
+    """
+
+    margin: float
+    bound: float
+    classes: tuple[Certificate, ...] = ()
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def ratio(self) -> float:
+        """The guarantee: the margin reached is at least this fraction of the best possible one.
+
+        0 if the data are not separated or nothing is proved, NaN if the margin is not known.
+        """
+        if math.isnan(self.margin):
+            return math.nan
+        if self.margin <= 0.0 or self.bound <= 0.0 or math.isinf(self.bound):
+            return 0.0
+        return self.margin / self.bound
+
+    def __str__(self) -> str:
+        at_most = f"the best possible margin is at most {self.bound:.6g}"
+        if math.isinf(self.bound):
+            at_most = "nothing is proved about the best possible one"
+        if math.isnan(self.margin):
+            return f"margin not known; {at_most}"
+        if self.margin <= 0.0:
+            return f"margin {self.margin:.6g}, the data are not separated; {at_most}"
+        if math.isinf(self.bound):
+            return f"margin {self.margin:.6g}; {at_most}"
+        return (
+            f"margin {self.margin:.6g}, certified to be at least {100 * self.ratio:.2f} % "
+            f"of the best possible (at most {self.bound:.6g})"
+        )
+
+    @classmethod
+    def weakest(
+        cls, margins: np.ndarray, bounds: np.ndarray, evidence: Iterable[Evidence | None] = ()
+    ) -> Certificate:
+        """Join the certificates of several problems, given one margin and one bound for each."""
+        behind = list(evidence) or [None] * len(margins)
+        each = tuple(
+            cls(float(margin), float(bound), evidence=sums)
+            for margin, bound, sums in zip(margins, bounds, behind, strict=True)
+        )
+        return each[0] if len(each) == 1 else cls._of(each)
+
+    @classmethod
+    def _of(cls, each: tuple[Certificate, ...]) -> Certificate:
+        worst = min(each, key=lambda one: tuple(np.nan_to_num([one.ratio, one.margin, one.bound])))
+        return cls(worst.margin, worst.bound, each)
+
+    @classmethod
+    def merge(cls, parts: Iterable[Certificate]) -> Certificate:
+        """The certificate on all rows together, of one classifier that was measured on several sets.
+
+        Parameters
+        ----------
+        parts : iterable of Certificate
+            One for each set of rows (the shards of a cluster, say), no row in two of them. The
+            margins must be those of one and the same classifier; the bounds may come from any
+            learner on that set.
+
+        Returns
+        -------
+        Certificate
+            The least margin, and the smallest bound: that of any part, for more rows allow no
+            larger margin, or the one from the added sums of rows and masses of all parts.
+
+        Examples
+        --------
+        >>> print(Certificate.merge([Certificate(0.5, 1.0), Certificate(0.4, 0.8)]))
+        margin 0.4, certified to be at least 50.00 % of the best possible (at most 0.8)
+        """
+        parts = list(parts)
+        if not parts:
+            raise ValueError("merge needs at least one certificate.")
+        if len({len(part.classes) for part in parts}) > 1:
+            raise ValueError("The certificates are not about the same number of classes.")
+        if parts[0].classes:
+            return cls._of(tuple(map(cls.merge, zip(*(part.classes for part in parts)))))
+        margin = float(np.min([part.margin for part in parts]))  # NaN if one is not known
+        bound, total = min(part.bound for part in parts), None
+        known = [part.evidence for part in parts if part.evidence is not None]
+        if known:
+            total = added(known)
+            bound = min(bound, total.bound())
+        return cls(margin, bound, evidence=total)
+
+
+def geometric_margins(
+    lowest: np.ndarray, weights: np.ndarray, width: int, p: float = 2.0
+) -> np.ndarray:
+    """Divide the lowest outputs by the dual norms of the weights, all but the intercept's."""
+    norms = np.linalg.norm(np.delete(weights, width, axis=1), ord=p / (p - 1.0), axis=1)
+    with np.errstate(invalid="ignore"):  # of weights that diverged
+        return np.divide(lowest, norms, out=np.zeros_like(lowest), where=norms > 0.0)

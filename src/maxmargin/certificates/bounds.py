@@ -1,0 +1,340 @@
+"""Upper bounds on the best margin: every one that a certificate rests on, with its proof.
+
+Every learner's weight vector is ``w = sum_i a_i y_i x_i`` with ``a_i >= 0``. Then for every unit
+vector u,
+
+    (sum_i a_i) * min_i y_i u.x_i  <=  sum_i a_i y_i u.x_i  =  u.w  <=  |w|,
+
+so ``|w| / sum_i a_i`` bounds the best margin from above (the *plain* bound, without intercept; in
+p-norms with the dual of the norm of u). With an intercept the masses of the two classes must
+balance; rescaling each class to mass 1/2 gives the *split* bound
+``|w_pos / A_pos - w_neg / A_neg| / 2``, with ``w = w_pos - w_neg``. Where that second vector is not
+kept, the *imbalance* bound ``(|w| + R |A_pos - A_neg|) / (A + |A_pos - A_neg|)`` needs scalars
+only, for rows of norm at most R.
+
+The coefficients since a snapshot are such a sum as well, and so are the sums of several machines
+together. All bounds are rounded up by more than the errors in the sums behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.spaces.euclid import Euclid
+from maxmargin.spaces.pnorm import new_pnorm
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, Scalars, new_scalars
+
+RELATIVE_SLACK = 1e-9
+SLACK_PER_RADIUS = 1e-12
+
+
+def radius_of_features(largest_xx: float, offset: float, p: float) -> float:
+    """The largest norm of a row without the intercept's coordinate, from its square with it."""
+    if p == 2.0:  # the offset is orthogonal to the features
+        return float(np.sqrt(max(largest_xx * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0)))
+    return float(np.sqrt(largest_xx))
+
+
+def ceiling(radius: float, joint: bool = False) -> float:
+    """No margin is larger, if at least two classes have rows of at most that norm."""
+    return 1.000001 * (float(np.sqrt(2.0)) * radius if joint else radius)
+
+
+# ------------------------------------------------------------------------------- weights as vectors
+class Hull(NamedTuple):
+    """Sums of rows with the masses of their coefficients, for one or more problems.
+
+    Attributes
+    ----------
+    geometry : `Euclid` or `PNorm`
+    width : place of the intercept's coordinate
+    split : is there an intercept?
+    weights, mark : the sums of all rows, and those at the last snapshot
+    share, mark_share : the same for positive rows alone; needed to split
+    scalars : masses, and what private coordinates that are not recorded add to the squares
+    radius : the largest norm of a row, without the intercept's coordinate
+    """
+
+    geometry: Any
+    width: int
+    split: bool
+    weights: np.ndarray
+    mark: np.ndarray
+    share: np.ndarray
+    mark_share: np.ndarray
+    scalars: Scalars
+    radius: float
+
+    def upper_bound(self, c):
+        """The smallest bound on the best geometric margin, in the user's own space."""
+        mine = self.scalars.table[c]
+        if mine.certifiable == 0.0:
+            return np.inf
+        masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
+        hidden = (
+            mine.hidden_positive - mine.mark_hidden_positive,
+            mine.hidden_negative - mine.mark_hidden_negative,
+        )
+        lowest = self.hull_bound(c, 1.0, masses, hidden)
+        if mine.certifiable == ALL_COEFFICIENTS:
+            masses = mine.positive, mine.negative
+            hidden = mine.hidden_positive, mine.hidden_negative
+            lowest = min(lowest, self.hull_bound(c, 0.0, masses, hidden))
+            if self.split:
+                lowest = min(lowest, self.imbalance_bound(c))
+        return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * self.radius)
+
+    def hull_bound(self, c, since, masses, hidden):
+        """`norm_over_mass`, rounded up by all that the sums behind it can have lost.
+
+        Each update may have rounded a sum by a fraction of all that it holds, also of what it held
+        before the snapshot; so small differences to that mean little.
+        """
+        mine = self.scalars.table[c]
+        positive, negative = masses
+        lowest = self.norm_over_mass(c, since, masses, hidden)
+        if lowest == np.inf:
+            return lowest
+        updates = mine.updates + 1.0 - since * (mine.next_mark // 2)
+        lost = 8.0 * ROUNDING * updates * (mine.positive + mine.negative)
+        if self.split:
+            return lowest + self.radius * (lost / positive + lost / negative)
+        return lowest + self.radius * lost / (positive + negative)
+
+    def norm_over_mass(self, c, since, masses, hidden):
+        """The plain or the split bound, from the sums since the snapshot (``since=1``) or ever (0).
+
+        ``masses`` are the sums of the coefficients of the positive and of the negative rows, and
+        ``hidden`` the sums of squares in the private coordinates that are not recorded.
+        """
+        positive, negative = masses
+        if not self.split:
+            if positive + negative <= 0.0 or (since > 0.0 and c >= self.mark.shape[0]):
+                return np.inf
+            total = hidden[0] + hidden[1]
+            for j in range(self.weights.shape[1]):
+                gone = self.mark[c, j] if since > 0.0 else 0.0
+                total += self.geometry.term(self.weights[c, j] - gone)
+            return self.geometry.root(total) / (positive + negative)
+        if positive <= 0.0 or negative <= 0.0 or c >= self.share.shape[0]:
+            return np.inf
+        total = hidden[0] / (positive * positive) + hidden[1] / (negative * negative)
+        for j in range(self.weights.shape[1]):
+            if j != self.width:  # the intercept is free
+                for_positive = self.share[c, j] - since * self.mark_share[c, j]
+                for_both = self.weights[c, j] - since * self.mark[c, j]
+                total += self.geometry.term(
+                    for_positive / positive - (for_positive - for_both) / negative
+                )
+        return 0.5 * self.geometry.root(total)
+
+    def imbalance_bound(self, c):
+        """The bound that needs no second vector."""
+        mine = self.scalars.table[c]
+        mass = abs(mine.scale) * (mine.positive + mine.negative)
+        excess = abs(mine.scale) * abs(mine.positive - mine.negative)
+        if mine.positive <= 0.0 or mine.negative <= 0.0:
+            return np.inf
+        total = mine.hidden_positive + mine.hidden_negative
+        for j in range(self.weights.shape[1]):
+            if j != self.width:  # the intercept is free
+                total += self.geometry.term(self.weights[c, j])
+        norm = abs(mine.scale) * self.geometry.root(total)
+        return (norm + self.radius * excess) / (mass + excess)
+
+
+bridge("upper_bound", "hull_bound", "imbalance_bound", "norm_over_mass", inline=False)
+
+
+@Compiled
+def _hull_bounds(hull, problems, bounds):  # type: ignore[no-untyped-def]
+    for n in range(problems.size):
+        bounds[n] = hull.upper_bound(problems[n])
+
+
+def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
+    """The smallest upper bound on the best margin, for each of the problems (by default all)."""
+    if problems is None:
+        problems = np.arange(hull.scalars.table.size)
+    bounds = np.empty(problems.size)
+    _hull_bounds(hull, problems, bounds)
+    return bounds
+
+
+class Evidence(NamedTuple):
+    """What one problem's bound rests on, in a form that adds up over machines.
+
+    Attributes
+    ----------
+    p : exponent of the norm in which rows are measured
+    split : is there an intercept?
+    vectors : the sums of all rows and of the positive ones, without the intercept's coordinate
+    masses : the sums of the coefficients of the positive and of the negative rows
+    hidden : what private coordinates add to the squares of either
+    updates : that have rounded the sums
+    radius : the largest norm of a row
+    """
+
+    p: float
+    split: bool
+    vectors: np.ndarray
+    masses: tuple[float, float]
+    hidden: tuple[float, float]
+    updates: int
+    radius: float
+
+    def bound(self) -> float:
+        """The bound that follows from these sums."""
+        (size,), none = self.vectors.shape[1:], np.zeros((0, self.vectors.shape[1] + 1))
+        both, positive = np.pad(self.vectors, ((0, 0), (0, 1)))[:, None]
+        scalars = new_scalars(1)
+        mine = scalars.table
+        mine.updates, mine.next_mark = self.updates, 0
+        mine.positive, mine.negative = self.masses
+        mine.hidden_positive, mine.hidden_negative = self.hidden
+        geometry = Euclid(2.0, size) if self.p == 2.0 else new_pnorm(self.p, 1, size + 1)
+        share = positive if self.split else none
+        mark = np.zeros_like(share)
+        hull = Hull(geometry, size, self.split, both, mark, share, mark, scalars, self.radius)
+        return float(hull_bounds(hull)[0])
+
+
+def evidence_of(hull: Hull) -> list[Evidence]:
+    """The sums behind the bounds, a copy for each problem; [] where the vectors are not kept."""
+    if hull.split and hull.share.shape[0] == 0:
+        return []
+    found = []
+    for c, mine in enumerate(hull.scalars.table):
+        usable = mine.certifiable == ALL_COEFFICIENTS
+        share = hull.share[c] if hull.split else np.zeros_like(hull.weights[c])
+        vectors = np.delete(np.stack([hull.weights[c], share]), hull.width, axis=1)
+        size = abs(float(mine.scale)) * usable
+        found.append(
+            Evidence(
+                p=float(hull.geometry.p),
+                split=hull.split,
+                vectors=size * vectors,
+                masses=(size * mine.positive, size * mine.negative),
+                hidden=(size**2 * mine.hidden_positive, size**2 * mine.hidden_negative),
+                updates=int(mine.updates),
+                radius=hull.radius,
+            )
+        )
+    return found
+
+
+def added(parts: Sequence[Evidence]) -> Evidence:
+    """The evidence of several sets of rows together.
+
+    Private coordinates belong to rows, and no row is in two sets: their squares add up.
+    """
+    first = parts[0]
+    if any((part.p, part.split) != (first.p, first.split) for part in parts):
+        raise ValueError("Certificates in different norms, or with and without intercept.")
+    return Evidence(
+        first.p,
+        first.split,
+        vectors=np.sum([part.vectors for part in parts], axis=0),
+        masses=tuple(np.sum([part.masses for part in parts], axis=0).tolist()),
+        hidden=tuple(np.sum([part.hidden for part in parts], axis=0).tolist()),
+        updates=sum(part.updates + 2 for part in parts),
+        radius=max(part.radius for part in parts),
+    )
+
+
+# ------------------------------------------------------------------- weights as coefficients of rows
+def hull_mixture(
+    coefs: np.ndarray, own: np.ndarray, intercept: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of rows whose sum is as long as the best margin at least, for each problem.
+
+    ``own`` says which rows are positive ones. Only coefficients with the sign of their rows count,
+    so they may come from anywhere; with an intercept both classes get mass 1/2, without one all
+    rows together mass 1. The second array says where there are such coefficients; elsewhere the
+    first one is 0.
+    """
+    positive = np.where(own, np.maximum(coefs, 0.0), 0.0)
+    negative = np.where(own, 0.0, np.maximum(-coefs, 0.0))
+    masses = positive.sum(axis=1), negative.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if intercept:
+            proved = np.minimum(*masses) > 0.0
+            mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])
+        else:
+            proved = masses[0] + masses[1] > 0.0
+            mixture = (positive - negative) / (masses[0] + masses[1])[:, None]
+    mixture[~proved] = 0.0
+    return mixture, proved
+
+
+def mixture_bounds(squares: np.ndarray, proved: np.ndarray) -> np.ndarray:
+    """The bounds from the squared lengths of such mixtures."""
+    return np.where(proved, np.sqrt(squares) * (1.0 + RELATIVE_SLACK), np.inf)
+
+
+def projected_bound(
+    length: float, slack: float, masses: tuple[float, float], radius: float, intercept: bool
+) -> float:
+    """The plain or the imbalance bound where steps were projected.
+
+    The full steps have the masses, and their sum is at most ``slack``, all that projections have
+    cut off, longer than ``w``, whose length is given.
+    """
+    mass, excess = masses[0] + masses[1], abs(masses[0] - masses[1])
+    if mass <= 0.0 or (intercept and min(masses) <= 0.0):
+        return np.inf
+    if intercept:
+        return (length + slack + radius * excess) / (mass + excess)
+    return (length + slack) / mass
+
+
+# --------------------------------------------------------------------------- several classes together
+def joint_mixture(coefs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
+    """Coefficients that `joint_bound` may count, and their mass.
+
+    Those of rivals count where they are negative, and those of own classes follow.
+    """
+    rows = np.arange(labels.size)
+    mixture = np.minimum(coefs, 0.0)
+    mixture[labels, rows] = 0.0
+    lifts = -mixture.sum(axis=0)
+    mixture[labels, rows] = lifts
+    return mixture, lifts.sum()
+
+
+def joint_bound(
+    squares: float, imbalance: np.ndarray, mass: float, radius: float, intercept: bool
+) -> float:
+    """Upper bound on the best joint margin, from ``W = sum of a_iz (x_i in block y_i, -x_i in z)``.
+
+    For every V of length 1 with intercepts b and margin gamma,
+
+        gamma sum(a) <= sum of a_iz (v_y.x_i + b_y - v_z.x_i - b_z) = V.W + b.s <= |W| + b.s
+
+    with the imbalance ``s_c``, the coefficients with class c as own less those with it as rival.
+    All rows have norm at most R, and a class that has a row has it on its own side of every rival:
+    so no two intercepts differ by more than ``sqrt(2) R``, and ``b.s <= R |s|_1 / sqrt(2)``. (A
+    class without rows can keep within that distance at no cost, if two others have some.) Where all
+    coefficients are of one class, intercepts alone may separate any rows: nothing is proved.
+    """
+    if mass <= 0.0 or (intercept and imbalance.max() >= mass * (1.0 - RELATIVE_SLACK)):
+        return np.inf
+    excess = radius * np.abs(imbalance).sum() / np.sqrt(2.0) if intercept else 0.0
+    lowest = (np.sqrt(max(squares, 0.0)) + excess) / mass
+    return float(lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * radius)
+
+
+def joint_rounding(updates: int, positive: float, mass: float, radius: float) -> float:
+    """What rounding may have taken from a joint bound: a fraction of all mass with each update."""
+    lost = 16.0 * ROUNDING * (updates + 1.0) * positive
+    return radius * lost / mass if mass > 0.0 else 0.0
+
+
+# ---------------------------------------------------------------------------- the directional margin
+def directional_bound(length: float, mass: float) -> float:
+    """``|w| / sum of the coefficients``, in the space with the intercept's coordinate."""
+    return length / mass

@@ -1,0 +1,63 @@
+"""Looks at all rows, without learning from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+
+
+@Compiled
+def lowest_outputs(rows, targets, weights, bias, lowest):  # type: ignore[no-untyped-def]
+    """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem."""
+    for c in range(targets.problems()):
+        lowest[c] = np.inf
+    for i in range(rows.size()):
+        for c in range(targets.problems()):
+            f = rows.dot(i, weights, c) + bias[c]
+            lowest[c] = min(lowest[c], targets.sign(i, c) * f)
+
+
+@Compiled
+def lowest_lead(rows, targets, weights):  # type: ignore[no-untyped-def]
+    """The smallest lead of a row's own class over its highest rival."""
+    lowest = np.inf
+    for i in range(rows.size()):
+        y = targets.class_of(i)
+        own, rival = rows.dot(i, weights, y), -np.inf
+        for c in range(weights.shape[0]):
+            if c != y:
+                rival = max(rival, rows.dot(i, weights, c))
+        lowest = min(lowest, own - rival)
+    return lowest
+
+
+@Compiled
+def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
+    """The largest squared norm of a row."""
+    largest = 0.0
+    for i in range(rows.size()):
+        largest = max(largest, geometry.square_of(rows, i))
+    return largest
+
+
+@Compiled
+def first_unusable(rows):  # type: ignore[no-untyped-def]
+    """Index of the first row that no learner can take, or -1; and the largest ``x.x``.
+
+    Unusable are rows with NaN or infinity, with a squared norm outside the range in which nothing
+    over- or underflows (an exact zero is fine), and sparse rows that point outside their arrays.
+    """
+    largest = 0.0
+    for i in range(rows.size()):
+        if not rows.is_well_formed(i):
+            return i, largest
+        xx = rows.square(i)
+        if not SMALLEST_XX <= xx <= LARGEST_XX:
+            for k in range(rows.own_entries(i)):
+                _, x = rows.entry(i, k)
+                if x != 0.0:
+                    return i, largest
+        largest = max(largest, xx)
+    return -1, largest

@@ -1,0 +1,170 @@
+"""Several classes together: which rivals of a row's own class come too close, and the smallest step
+that mends it.
+
+A row x of class y violates the constraint of a rival z if ``w_y.x - w_z.x`` is too small. The
+constraint is along the vector that has x in block y and -x in block z; for different rivals such
+vectors have the products ``x.x (I + 1 1')``. So the smallest step that lifts all violated margins
+to 1 is found by one scan over the violations, the worst first: with m of them active and the gaps
+``g = 1 - margin``,
+
+    steps = (g - T) / x.x  for the active ones,     T = (sum of their g) / (m + 1),
+
+and the next one is active if its gap is above T. (K. Zhao and L. Huang, "Simple online learning
+with approximate max margin and fast convergence", Algorithm 3, where the same programme is solved
+by iteration.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.rule import Trial
+
+
+class Rivals(NamedTuple):
+    """Room for the rivals of one row.
+
+    Attributes
+    ----------
+    outputs : the output for each class
+    heap : the rivals, as a heap with the highest output on top (of equal ones the first class)
+    taken, gaps, steps : the rivals taken from the heap, how far they are from margin 1, and how far
+        to step
+    """
+
+    outputs: np.ndarray
+    heap: np.ndarray
+    taken: np.ndarray
+    gaps: np.ndarray
+    steps: np.ndarray
+
+    def is_above(self, one, other):
+        mine, theirs = self.outputs[one], self.outputs[other]
+        return mine > theirs or (mine == theirs and one < other)
+
+    def heapify(self, own):
+        """Make a heap of all classes but ``own``; its size."""
+        size = 0
+        for c in range(self.outputs.size):
+            if c != own:
+                self.heap[size] = c
+                size += 1
+        for at in range(size // 2 - 1, -1, -1):
+            self.sink(at, size)
+        return size
+
+    def sink(self, at, size):
+        """Let the class at place ``at`` of the heap sink to where it belongs."""
+        while True:
+            child = 2 * at + 1
+            if child >= size:
+                return
+            if child + 1 < size and self.is_above(self.heap[child + 1], self.heap[child]):
+                child += 1
+            if not self.is_above(self.heap[child], self.heap[at]):
+                return
+            self.heap[at], self.heap[child] = self.heap[child], self.heap[at]
+            at = child
+
+    def pop(self, size):
+        """Remove the highest rival; the new size."""
+        self.heap[0] = self.heap[size - 1]
+        self.sink(0, size - 1)
+        return size - 1
+
+    def solve(self, count, xx):
+        """The steps for the first ``count`` gaps, which never rise; their sum."""
+        active, total = 0, 0.0
+        while active < count and self.gaps[active] > total / (active + 1.0):
+            total += self.gaps[active]
+            active += 1
+        level = total / (active + 1.0)
+        for k in range(count):
+            self.steps[k] = (self.gaps[k] - level) / xx if k < active else 0.0
+        return level / xx
+
+
+bridge("is_above", "pop")
+bridge("heapify", "sink", "solve", inline=False)
+
+
+def new_rivals(classes: int) -> Rivals:
+    return Rivals(
+        outputs=np.zeros(classes),
+        heap=np.zeros(classes, dtype=np.int64),
+        taken=np.zeros(classes, dtype=np.int64),
+        gaps=np.zeros(classes),
+        steps=np.zeros(classes),
+    )
+
+
+@Compiled
+def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
+    """`core.loop.learn` for a `JointSpace`: the margin of a row is that over its highest rival."""
+    trials, mistakes, largest_xx = tally[0].trials, tally[0].mistakes, tally[0].largest_xx
+    n, due, made = start, False, trace.updates_before(start)
+    while n < order.size and not due:
+        i = order[n]
+        rows.prefetch(order, n)
+        learning = i >= 0
+        if not learning:
+            i = -1 - i
+        y = targets.class_of(i)
+        size = space.meet(rows, i, y)
+        if n < trace.history.shape[0]:
+            for c in range(targets.problems()):
+                trace.history[n, c] = space.rivals.outputs[c]
+            trace.history[n, targets.problems()] = made
+        n += 1
+        if not learning:
+            continue
+        trials += 1
+        xx = space.square_of(rows, i)
+        largest_xx = max(largest_xx, xx)
+        margin = space.rivals.outputs[y] - space.rivals.outputs[space.rivals.heap[0]]
+        if margin <= 0.0:
+            mistakes += 1
+        trial = Trial(margin, space.norm2(0), 2.0 * xx, 2.0 * largest_xx, trials, space.updates(0))
+        if xx > 0.0 and rule.active(trial):
+            due |= space.policy.correct(space, rows, i, y, rule, trial, size, xx)
+            made += 1.0
+            if n <= trace.history.shape[0]:
+                trace.history[n - 1, targets.problems()] = made
+            shrink = rule.project(space.norm2(0))
+            if i < trace.touched.size:
+                trace.touched[i] = trace.stamp
+        else:
+            shrink = rule.rest(trial)
+        if shrink != 1.0:
+            due |= space.rescale(0, shrink)
+    tally[0].trials, tally[0].mistakes, tally[0].largest_xx = trials, mistakes, largest_xx
+    return n, due
+
+
+@Compiled
+def _solve(rivals, count, xx):  # type: ignore[no-untyped-def]
+    return rivals.solve(count, xx)
+
+
+def smallest_steps(gaps: np.ndarray, xx: float) -> np.ndarray:
+    """The smallest step that closes all ``gaps``: coefficients of the constraints, in their order.
+
+    The constraints' vectors have the inner products ``xx * (I + 1 1')``, as those of one example
+    against several rival labels have, also where labels are structured.
+
+    Examples
+    --------
+    >>> smallest_steps(np.array([1.0, 1.0, 0.1]), 1.0).round(3).tolist()
+    [0.333, 0.333, 0.0]
+    """
+    gaps = np.asarray(gaps, dtype=np.float64)
+    ranks = np.argsort(-gaps, kind="stable")
+    rivals = new_rivals(gaps.size)
+    rivals.gaps[:] = gaps[ranks]
+    _solve(rivals, gaps.size, float(xx))
+    steps = np.empty_like(gaps)
+    steps[ranks] = rivals.steps
+    return steps

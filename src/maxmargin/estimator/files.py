@@ -1,0 +1,204 @@
+"""What a learner writes to a file, and what it takes from one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.estimator.inputs import Features
+from maxmargin.estimator.passes import certified
+from maxmargin.estimator.state import State, problems_for, shown
+from maxmargin.models.base import Model
+from maxmargin.models.budget import BudgetModel
+from maxmargin.models.build import build
+from maxmargin.models.joint import JointModel
+from maxmargin.models.kernel import KernelModel
+from maxmargin.models.linear import LinearModel
+from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.persistence import walk
+from maxmargin.persistence.learners import checked_setting
+from maxmargin.persistence.learners import shown as in_words
+from maxmargin.persistence.walk import MOST, Misfit
+
+
+def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
+    """A state as a dictionary of what files hold."""
+    features, model = state.features, state.model
+    found = {
+        "classes": state.classes,
+        "features": features.count,
+        "names": features.names,
+        "columns": features.columns and features.named_columns(),
+        "schema": state.schema,
+        "n_iter": state.n_iter,
+        "converged": bool(state.converged),
+        "spare": bool(state.spare),
+        "ceiling": float(state.ceiling),
+        "margins": state.margins,
+        "model": walk.leaves_of(model),
+    }
+    if hasattr(model, "spec"):
+        structure = {name: getattr(model.spec, name) for name in STRUCTURAL if name in parameters}
+        # Without a budget nothing is ever evicted, whatever the parameter says.
+        found["structure"] = {k: v for k, v in structure.items() if (k, v) != ("on_full", None)}
+        found["width"], found["private"] = model.width(), model.private_coordinates()
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def relearnt(
+    found: dict[str, Any], make_model: Callable[[dict[str, Any], np.ndarray], Any]
+) -> State:
+    """The state that a dictionary tells of; raises unless its parts fit together."""
+    classes = _checked_classes(found.pop("classes"))
+    features = _checked_features(found)
+    model = make_model(found, classes)
+    state = State(
+        model,
+        classes,
+        features,
+        margins=_checked_margins(found.pop("margins", np.empty(0)), model),
+        spare=_of_type(found.pop("spare", False), bool),
+        ceiling=_not_negative(found.pop("ceiling", np.inf)),
+        n_iter=_count(found.pop("n_iter")),
+        converged=_of_type(found.pop("converged", False), bool),
+        schema=found.pop("schema", None),
+        more=found.pop("more", {}),
+    )
+    if found:
+        raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
+    return state
+
+
+def model_from(
+    found: dict[str, Any], classes: np.ndarray, spec_for: Callable[[dict[str, Any]], ModelSpec]
+) -> Model:
+    """The model of a learner, checked against one that is freshly built."""
+    structure = found.pop("structure")
+    for value in structure.values():
+        checked_setting(value)
+    spec, leaves = spec_for(structure), found.pop("model")
+    width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
+    problems = problems_for(classes, found.get("spare", False))
+    known = leaves.get("p")
+    # What "log" meant for the first columns, it means for ever.
+    number = known if spec.p == "log" and isinstance(known, float) else spec.p
+    blank = build(
+        replace(spec, p=number),
+        problems,
+        sparse.csr_matrix((max(private, 1), width)),
+        radius=1.0 if private else None,
+        spare=bool(found.get("spare", False)),
+        random_state=0,
+    ).model
+    blank.spec = spec
+    if blank.private_coordinates() != private:
+        raise Misfit("there are private coordinates without a soft margin")
+    model = _filled(blank, leaves)
+    if leaves:
+        raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
+    walk.check_ranges(model, classes.size)
+    return model
+
+
+def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
+    """The model that the leaves tell of, given a blank one: first rows, then all that follows."""
+    if isinstance(blank, KernelModel | BudgetModel):
+        width, problems = blank.width(), blank.problems()
+        blank.kernel = kernel = walk.filled(blank.kernel, leaves, "kernel")
+        if kernel.center is not None and kernel.center.shape != (width,):
+            raise Misfit("kernel.center is not a row")
+        if isinstance(blank, KernelModel):
+            blank.make_room(walk.points_from(leaves, "supports.points", width, kernel))
+        else:
+            paths = [f"store.points.{c}" for c in range(problems)]
+            points = [walk.points_from(leaves, path, width, kernel) for path in paths]
+            blank.make_room(points, walk.dtype_named(leaves.get("store.dtype")))
+    model = walk.filled(blank, leaves, known=getattr(blank, "kernel", None))
+    if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:
+        raise Misfit(f"the model is not one for the parameters: p is {model.p}")
+    if isinstance(model, LinearModel) and not isinstance(model, JointModel):
+        seen = model.linear.witness
+        if seen.share.shape != seen.mark_share.shape or seen.share.shape[0] > seen.mark.shape[0]:
+            raise Misfit("the vectors of linear.witness do not fit together")
+        if (seen.average.shape[0] > 0) != model.spec.average:
+            raise Misfit("the model is not one for the parameters: average")
+    proved = getattr(model, "_bounds", None)
+    if proved is not None and proved.shape != (model.verdicts(),):
+        raise Misfit("bounds: there is not one for each problem")
+    return model
+
+
+def summary(state: State) -> dict[str, Any]:
+    """What there is to say about what was learnt, in few words."""
+    model = state.model
+    words: dict[str, Any] = {
+        "n_features": int(state.features.count),
+        "classes": [in_words(label) for label in state.classes.tolist()],
+        "mistakes": model.mistakes(),
+    }
+    if not isinstance(model, Model):
+        return words | {"components": model.used()}
+    words["updates"] = model.updates()
+    if model.has_supports:
+        words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
+    if not np.isfinite(state.margins[shown(state)]).all():
+        return words  # of a stream nobody knows the margin
+    best = certified(model, state.margins, state.ceiling, shown(state))
+    numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
+    if all(np.isfinite(number) for number in numbers.values()):
+        words["certificate"] = {name: float(number) for name, number in numbers.items()}
+    return words
+
+
+# ------------------------------------------------------------------------------------------- checks
+def _checked_classes(classes: Any) -> np.ndarray:
+    ordered = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 0
+    if not ordered or not bool(np.all(classes[1:] > classes[:-1])):
+        raise Misfit("the classes are not in order")
+    return classes
+
+
+def _checked_features(found: dict[str, Any]) -> Features:
+    count = _count(found.pop("features"), 1)
+    names, columns = found.pop("names", None), found.pop("columns", None)
+    if names is not None:
+        listed = isinstance(names, np.ndarray) and names.dtype == object
+        if not listed or names.shape != (count,) or not all(type(name) is str for name in names):
+            raise Misfit("there is not one name for each feature")
+    if columns is not None:
+        ordered = isinstance(columns, dict) and list(columns.values()) == list(range(count))
+        if not ordered:
+            raise Misfit("the columns of names are not in order")
+    width = found.get("width", count)
+    if width != count and not (columns is not None and count < width):
+        raise Misfit(f"there are weights for {width} features, not for {count}")
+    return Features(count, names, columns)
+
+
+def _checked_margins(margins: Any, model: Any) -> np.ndarray:
+    wanted = model.verdicts() if isinstance(model, Model) else 0
+    if not isinstance(margins, np.ndarray) or margins.shape != (wanted,) or margins.dtype != float:
+        raise Misfit("there is not one margin for each problem")
+    return margins
+
+
+def _count(value: Any, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < MOST:
+        raise Misfit(f"{value!r} is not a whole number from {least} on")
+    return value
+
+
+def _of_type(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise Misfit(f"{value!r} is not a {kind.__name__}")
+    return value
+
+
+def _not_negative(value: Any) -> float:
+    if not (isinstance(value, float) and value >= 0.0):
+        raise Misfit(f"{value!r} is not a bound on margins")
+    return value

@@ -1,0 +1,286 @@
+"""From users' arrays to rows and class codes: checked, never copied, never made dense."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from maxmargin.core.looks import first_unusable
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.core.rows import Tail
+from maxmargin.core.targets import Binary, OneVsRest
+from maxmargin.models.linear import as_rows, read_only
+
+Targets = Binary | OneVsRest
+
+NO_TAIL = Tail(0.0, 0.0)
+
+
+# ------------------------------------------------------------------------------------------ columns
+class Features(NamedTuple):
+    """The columns that a learner knows.
+
+    Attributes
+    ----------
+    count : int
+    names : array of str or None
+        As a table gave them.
+    columns : dict or None
+        As dicts gave them: the first ``count`` are the columns of names. It is shared with the
+        features that come after these and only ever gets longer, so that a name more costs nothing.
+    """
+
+    count: int
+    names: np.ndarray | None = None
+    columns: dict[Any, int] | None = None
+
+    def named_columns(self) -> dict[Any, int] | None:
+        """The columns of names, from dicts or from a table; None if there are no names."""
+        if self.columns is not None:
+            return dict(islice(self.columns.items(), self.count))
+        return None if self.names is None else {name: k for k, name in enumerate(self.names)}
+
+    def with_names(self, new: list[Any]) -> Features:
+        """With columns for these names, which have none."""
+        columns = self.columns
+        if columns is None:
+            columns = self.named_columns() or {}
+        while len(columns) > self.count:
+            columns.popitem()  # of a call that was refused
+        for name in new:
+            columns[name] = len(columns)
+        names = None if self.names is None else np.array(list(columns), dtype=object)
+        return Features(len(columns), names, columns)
+
+
+class _Header:
+    """A stand-in for an estimator, which scikit-learn's validation may write on."""
+
+    def __init__(self, clf: Any, features: Features | None) -> None:
+        self._clf = clf
+        if features is not None:
+            self.n_features_in_ = features.count
+            if features.names is not None:
+                self.feature_names_in_ = features.names
+
+    @property
+    def __class__(self) -> type:  # messages name the learner
+        return type(self._clf)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._clf.__sklearn_tags__()
+
+    def features(self) -> Features:
+        return Features(self.n_features_in_, vars(self).get("feature_names_in_"))
+
+
+def check_X(clf: Any, X: Any, features: Features | None = None) -> tuple[Any, Features]:
+    """``X`` as a float array or CSR matrix, in the user's own memory if possible, and its columns.
+
+    These are ``features``, if there are such already. Values are checked later, by `check_values`.
+    """
+    if features is not None:
+        if _is_plain(X, features):
+            return X, features  # what `validate_data` would say, without its overhead
+        X = _without_names(X, features)
+    header = _Header(clf, features)
+    X = _validated(header, X, reset=features is None, ensure_all_finite=False)
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()  # repeated entries must be added up before they are squared
+        X.sum_duplicates()
+    return X, features or header.features()
+
+
+def check_wider_X(clf: Any, X: Any, features: Features) -> tuple[Any, Features]:
+    """`check_X` for rows that may have more columns than those before."""
+    columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
+    if columns <= features.count:
+        return check_X(clf, X, features)
+    if features.columns is not None:
+        raise ValueError("Columns of a learner that knows their names can only grow by dicts.")
+    X, wider = check_X(clf, X)
+    before, now = features.names, wider.names
+    if (now is None) != (before is None):
+        raise ValueError("Columns can only grow if all rows have names for them, or none have.")
+    if now is not None and before is not None and not np.array_equal(now[: before.size], before):
+        raise ValueError(
+            f"New columns must come behind the old ones, {before.tolist()}; got {now.tolist()}."
+        )
+    return X, wider
+
+
+def check_new_X(clf: Any, X: Any, features: Features) -> Any:
+    """Rows to predict: finite, and of columns that the learner knows."""
+    X = _validated(_Header(clf, features), _without_names(X, features), reset=False)
+    check_columns(X)
+    return X
+
+
+def _validated(header: _Header, X: Any, **options: Any) -> Any:
+    dtypes = [np.float64, np.float32]
+    return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
+
+
+def _without_names(X: Any, features: Features) -> Any:
+    """``X``, or the values of a table whose columns are those that the learner knows by dicts."""
+    if features.columns is None or features.names is not None or not hasattr(X, "columns"):
+        return X
+    columns = list(features.named_columns() or ())
+    if list(X.columns) != columns:
+        raise ValueError(
+            f"The columns of X must be {columns}, in this order; got {list(X.columns)}."
+        )
+    return X.to_numpy()
+
+
+def _is_plain(X: Any, features: Features) -> bool:
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == features.count
+        and X.dtype in (np.float64, np.float32)
+        and features.names is None
+    )
+
+
+# ------------------------------------------------------------------------------------------- values
+def check_values(X: Any) -> float:
+    """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
+    bad, largest = first_unusable(as_rows(X, NO_TAIL))
+    if bad >= 0:
+        raise ValueError(_what_is_wrong(X, bad))
+    return float(np.sqrt(largest))
+
+
+def check_columns(X: Any) -> None:
+    """Raise if a sparse matrix points outside its columns, which SciPy would follow."""
+    if not sparse.issparse(X) or X.indices.size == 0:
+        return
+    if not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(
+            f"Input X is not a valid CSR matrix: it has a column outside 0..{X.shape[1] - 1}."
+        )
+
+
+def _what_is_wrong(X: Any, i: int) -> str:
+    if sparse.issparse(X):
+        start, stop = int(X.indptr[i]), int(X.indptr[i + 1])
+        values, columns = X.data[start:stop], X.indices[start:stop]
+        if not 0 <= start <= stop <= X.data.size or columns.size != stop - start:
+            return f"Input X is not a valid CSR matrix: row {i} lies outside its arrays."
+        if columns.size and not 0 <= columns.min() <= columns.max() < X.shape[1]:
+            return (
+                f"Input X is not a valid CSR matrix: row {i} has a column outside "
+                f"0..{X.shape[1] - 1}."
+            )
+    else:
+        values, columns = X[i], np.arange(X.shape[1])
+    for is_bad, name in ((np.isnan, "NaN"), (np.isinf, "infinity")):
+        if (where := np.flatnonzero(is_bad(values))).size:
+            return f"Input X contains {name} (row {i}, column {columns[where[0]]})."
+    size = np.abs(values).max()
+    extreme = "large" if size > 1.0 else "small"
+    return (
+        f"Input X contains a row that is too {extreme} to compute with (row {i}, largest value "
+        f"{size:.3g}): norms must be 0 or between {SMALLEST_XX**0.5:.0e} and "
+        f"{LARGEST_XX**0.5:.0e}. Rescale the features."
+    )
+
+
+# ------------------------------------------------------------------------------------------- labels
+def check_y(y: Any, rows: int) -> np.ndarray:
+    """``y`` as a one-dimensional array of ``rows`` class labels."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if not (type(y) is np.ndarray and y.ndim == 1):
+        y = column_or_1d(y, warn=True)
+    if y.shape[0] != rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{rows}, {y.shape[0]}]"
+        )
+    return y
+
+
+def check_labels(y: np.ndarray) -> None:
+    """Raise if ``y`` are no class labels."""
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+
+
+def classes_of(y: np.ndarray) -> np.ndarray:
+    """The labels that occur, sorted; at least two."""
+    classes = np.unique(y)
+    if classes.size < 2:
+        raise ValueError(
+            f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
+            "least two."
+        )
+    return classes
+
+
+def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
+    """The labels of a stream, given those named in this call and those known before."""
+    if before is not None:
+        if classes is not None and not np.array_equal(before, np.unique(classes)):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
+                f"partial_fit, {before.tolist()}."
+            )
+        return before
+    if classes is None:
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    known = np.unique(classes)
+    if known.size < 2:
+        raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
+    return known
+
+
+def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
+    """All labels: those known before, those named in this call, and those that occur in it."""
+    known = np.unique(y)
+    for others in (classes, before):
+        if others is not None:
+            if (np.asarray(others).dtype.kind in "US") != (known.dtype.kind in "US"):
+                raise ValueError(
+                    f"Labels must be all of one kind, got {known.tolist()} and "
+                    f"{np.asarray(others).tolist()}."
+                )
+            known = np.union1d(known, others)
+    return known
+
+
+def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The place of each label in ``classes``, which are sorted; an unknown label raises."""
+    try:
+        codes = np.searchsorted(classes, y)
+    except TypeError:
+        raise ValueError(
+            f"y contains a label that is not among the classes {classes.tolist()}."
+        ) from None
+    known = classes[np.minimum(codes, classes.size - 1)] == y
+    if not np.all(known):
+        i = int(np.flatnonzero(~np.asarray(known))[0])
+        raise ValueError(
+            f"y contains a label that is not among the classes {classes.tolist()}: "
+            f"{y[i : i + 1].tolist()[0]!r} (row {i})."
+        )
+    return codes.astype(np.int32)
+
+
+def as_targets(codes: np.ndarray, classes: int, spare: bool = False) -> Targets:
+    """One problem for two classes, one-vs-rest for more.
+
+    With ``spare`` always one-vs-rest, and a last problem of a class that has no rows.
+    """
+    codes = read_only(codes)
+    if spare:
+        return OneVsRest(codes, classes, 1)
+    return Binary(codes) if classes == 2 else OneVsRest(codes, classes)

@@ -1,0 +1,321 @@
+"""Learn from, and predict, one row that comes alone: a dict, a sparse or a dense row.
+
+Finding the machine code for the types of the arguments takes Numba ten times as long as learning
+from a short row. So the code is looked up once, for each kind of rows, and called directly.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
+from maxmargin.core.rows import DenseRows, SparseRows
+from maxmargin.estimator.inputs import Features, as_targets
+from maxmargin.estimator.state import State, grown
+from maxmargin.models.linear import LinearModel, read_only
+
+THE_ROW = np.zeros(1, dtype=np.int32)
+# The columns of so many different sets of names are remembered.
+MOST_LAYOUTS = 1000
+
+# Values and columns of a sparse row, and where it begins and ends.
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@Compiled
+def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
+    """Which of the problems from ``first`` on has the highest output; of one, is it positive?
+
+    Below 0 if an output is no number, because the row has something that is none.
+    """
+    best, highest = 0, -np.inf
+    for c in range(shown):
+        output = space.look(rows, 0, first + c)
+        if not abs(output) < np.inf:
+            return -1
+        if output > highest:
+            best, highest = c, output
+    if shown == 1:
+        return 1 if highest >= 0.0 else 0
+    return best
+
+
+@Compiled
+def are_usable(values):  # type: ignore[no-untyped-def]
+    """Can a row with these values be learnt from? See `first_unusable`."""
+    square, something = 0.0, False
+    for value in values.flat:
+        square += value * value
+        something |= value != 0.0
+    return SMALLEST_XX <= square <= LARGEST_XX or not something
+
+
+class Layout(NamedTuple):
+    """How to read dicts with certain names.
+
+    Attributes
+    ----------
+    columns, starts : of the sparse row, in order
+    pack : turns the values into bytes
+    which : the names to take the values of, if not all in their order
+    complete : are there columns for all names?
+    """
+
+    columns: np.ndarray
+    starts: np.ndarray
+    pack: Any
+    which: list[Any] | None
+    complete: bool
+
+
+def new_layout(names: tuple[Any, ...], columns: dict[Any, int], count: int) -> Layout:
+    """How to read such a dict, given the columns of names, of which the first ``count`` are there."""
+    places = [(columns.get(name, count), place) for place, name in enumerate(names)]
+    known = sorted((column, place) for column, place in places if column < count)
+    which = [names[place] for _, place in known]
+    return Layout(
+        read_only(np.array([column for column, _ in known], dtype=np.int32)),
+        read_only(np.array([0, len(known)], dtype=np.int32)),
+        struct.Struct(f"{len(known)}d").pack,
+        None if tuple(which) == names else which,
+        len(known) == len(names),
+    )
+
+
+def numbers_of(x: Any) -> np.ndarray:
+    """As a contiguous array: the machine code is for such."""
+    try:
+        return np.ascontiguousarray(x, dtype=np.float64)
+    except (TypeError, OverflowError) as problem:
+        raise ValueError(f"x has a value that is not a number: {problem}.") from None
+
+
+def checked_pair(x: Any, width: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Columns, in order, and values of a sparse row; any number of columns if there is no width."""
+    if len(x) != 2:
+        raise ValueError("A sparse row is a pair (indices, values) of the same length.")
+    columns, numbers = np.asarray(x[0]), numbers_of(x[1])
+    if columns.ndim != 1 or columns.shape != numbers.shape:
+        raise ValueError("A sparse row is a pair (indices, values) of the same length.")
+    if columns.size and columns.dtype.kind not in "iu":
+        raise ValueError(f"The indices of a sparse row must be integers, got {columns.dtype}.")
+    if columns.size > 1 and not (columns[1:] > columns[:-1]).all():
+        order = np.argsort(columns)
+        columns, numbers = columns[order], numbers[order]
+        if (columns[1:] == columns[:-1]).any():
+            raise ValueError("A sparse row has an index twice.")
+    if columns.size and not 0 <= columns[0] <= columns[-1] < (width or np.inf):
+        raise ValueError(f"A sparse row has an index outside 0..{(width or 0) - 1}.")
+    return np.ascontiguousarray(columns, dtype=np.int32), numbers
+
+
+def dense_row(x: Any, width: int) -> np.ndarray:
+    """A dense row as a matrix."""
+    values = numbers_of(x)
+    if values.shape not in ((width,), (1, width)):
+        raise ValueError(f"x has the shape {values.shape}, but {width} features are expected.")
+    return values.reshape(1, -1)
+
+
+class OneRow:
+    """The way of a single row through a linear model.
+
+    Made for what a learner knows now; `followed` when it knows more names, to be made anew when its
+    parameters or its arrays change.
+    """
+
+    def __init__(self, state: State, shown: slice) -> None:
+        assert isinstance(state.model, LinearModel)
+        self.model = state.model
+        self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
+        self.rule: Any = None  # until it is asked to learn
+        self.width = self.model.width()
+        self.labels = state.classes.tolist()
+        codes = [np.array([k], np.int32) for k in range(len(self.labels))]
+        each = [as_targets(code, len(self.labels), state.spare) for code in codes]
+        self.targets = dict(zip(self.labels, each, strict=True))
+        self.first, stop, _ = shown.indices(self.model.problems())
+        self.shown = stop - self.first
+        # Machine code, for dense and for sparse rows.
+        self.checks: dict[int, Any] = {}
+        self.learners: dict[type, Any] = {}
+        self.predictors: dict[type, Any] = {}
+        self.layouts: dict[tuple[Any, ...], Layout] = {}
+        self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
+        self.followed(state)
+
+    @staticmethod
+    def is_possible(state: State) -> bool:
+        """Only linear models, without averages or private coordinates of rows, are for single rows."""
+        model = state.model
+        if not isinstance(model, LinearModel) or model.spec.average:
+            return False
+        return model.private_coordinates() == 0
+
+    def can_follow(self, state: State) -> bool:
+        """Are these the same weights and classes?"""
+        return self.model is state.model
+
+    def followed(self, state: State) -> OneRow:
+        """The same for a learner that may know more names than before."""
+        self.state, self.features = state, state.features.count
+        self.columns = state.features.columns
+        if self.columns is None:
+            self.columns = state.features.named_columns()
+        self.incomplete.clear()
+        return self
+
+    def learn(self, x: Any, y: Any) -> bool:
+        """Learn from the row, unless it has names without columns; has it been?"""
+        if self.rule is None:
+            return False
+        layout = None
+        if isinstance(x, dict):
+            layout = self.layout(x)
+            if not layout.complete:
+                return False
+        try:
+            targets = self.targets[y]
+        except (KeyError, TypeError):
+            raise ValueError(f"y is {y!r}, which is not among the classes {self.labels}.") from None
+        rows = self._rows(x, layout)
+        if not self._usable(rows.values):
+            raise ValueError(_what_is_wrong(rows))
+        self.model.begin_rows()
+        kind = type(rows)
+        if kind not in self.learners:
+            self.learners[kind] = self.model.loop.entry(
+                rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
+            )
+        _, due = self.learners[kind](
+            rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
+        )
+        if due:
+            self.model.maintain(self.space)
+        return True
+
+    def predict(self, x: Any) -> Any:
+        rows = self._rows(x, self.layout(x) if isinstance(x, dict) else None)
+        if len(self.labels) == 1:
+            return self.labels[0]
+        kind = type(rows)
+        if kind not in self.predictors:
+            entry = class_number.entry(rows, self.space, self.first, self.shown)
+            self.predictors[kind] = entry
+        number = self.predictors[kind](rows, self.space, self.first, self.shown)
+        if number < 0:
+            raise ValueError(_what_is_wrong(rows))
+        return self.labels[number]
+
+    # ---------------------------------------------------------------------------- what a row is
+    def _rows(self, x: Any, layout: Layout | None) -> Any:
+        """A single row."""
+        if layout is not None:
+            values = x.values() if layout.which is None else [x[name] for name in layout.which]
+            try:
+                numbers = np.frombuffer(layout.pack(*values))
+            except struct.error:
+                raise ValueError(_not_a_number(x)) from None
+            parts = numbers, layout.columns, layout.starts, self.width, self.tail
+            return tuple.__new__(SparseRows, parts)  # its own constructor takes twice as long
+        if isinstance(x, tuple):
+            return SparseRows(*self._from_pair(x), self.width, self.tail)
+        values = dense_row(x, self.features)
+        if self.width > self.features:
+            values = np.pad(values, ((0, 0), (0, self.width - self.features)))
+        return DenseRows(read_only(values), self.tail)
+
+    def _usable(self, values: np.ndarray) -> bool:
+        if values.ndim not in self.checks:
+            self.checks[values.ndim] = are_usable.entry(values)
+        return self.checks[values.ndim](values)
+
+    def layout(self, x: dict[Any, Any]) -> Layout:
+        names = tuple(x)
+        layout = self.layouts.get(names) or self.incomplete.get(names)
+        if layout is None:
+            if self.columns is None:
+                raise ValueError("x is a dict, but the learner knows no names of features.")
+            layout = new_layout(names, self.columns, self.features)
+            layouts = self.layouts if layout.complete else self.incomplete
+            if len(layouts) >= MOST_LAYOUTS:
+                layouts.clear()
+            layouts[names] = layout
+        return layout
+
+    def _from_pair(self, x: tuple[Any, Any]) -> Parts:
+        columns, numbers = checked_pair(x, self.features)
+        starts = np.array([0, columns.size], dtype=np.int32)
+        numbers = read_only(numbers)
+        return numbers, read_only(columns), read_only(starts)
+
+
+def _not_a_number(x: dict[Any, Any]) -> str:
+    for name, value in x.items():
+        try:
+            struct.pack("d", value)
+        except (struct.error, OverflowError):
+            return f"The feature {name!r} is {value!r}, which is not a number."
+    return "x has a value that is not a number."
+
+
+def _what_is_wrong(row: Any) -> str:
+    values = np.ravel(row.values)
+    for is_bad, what in ((np.isnan, "NaN"), (np.isinf, "infinity")):
+        if (bad := np.flatnonzero(is_bad(values))).size:
+            place = bad[0] if isinstance(row, DenseRows) else row.columns[bad[0]]
+            return f"x contains {what} (column {place})."
+    return "x is too large or too small to compute with: rescale the features."
+
+
+# -------------------------------------------------------------- where nothing is prepared yet
+def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]:
+    """Give columns to names that have none, and weights to the columns, beside what there was."""
+    features = Features(0) if state is None else state.features
+    columns = features.columns
+    if columns is None:
+        columns = features.named_columns()
+    if columns is None:
+        if state is not None:
+            raise ValueError("x is a dict, but the learner was trained on rows without names.")
+        columns = {}
+    count = features.count
+    new = [name for name in x if columns.get(name, count) >= count]
+    if not new and state is not None:
+        return state, features
+    features = features.with_names(new)
+    if state is None:
+        return None, features
+    state = state._replace(features=features)
+    width, needed = state.model.width(), features.count
+    if isinstance(state.model, LinearModel):
+        # Room for more: names that come one by one must not cost all weights each time.
+        needed = width if needed <= width else max(needed, 2 * width)
+    return grown(state, needed, state.classes), features
+
+
+def as_matrix(x: Any, features: Features | None) -> Any:
+    """A single row as `partial_fit` and `predict` take it."""
+    count = None if features is None else features.count
+    if isinstance(x, dict):
+        columns = None if features is None else features.named_columns()
+        if columns is None or count is None:
+            raise ValueError("x is a dict, but the learner knows no names of features.")
+        layout = new_layout(tuple(x), columns, count)
+        known = [x[name] for name in (x if layout.which is None else layout.which)]
+        try:
+            numbers = np.frombuffer(layout.pack(*known))
+        except (struct.error, OverflowError):
+            raise ValueError(_not_a_number(x)) from None
+        return sparse.csr_matrix((numbers, layout.columns, layout.starts), (1, count))
+    if isinstance(x, tuple):
+        indices, values = checked_pair(x, count)
+        width = int(indices.max(initial=-1)) + 1 if count is None else count
+        return sparse.csr_matrix((values, indices, [0, indices.size]), (1, width))
+    values = numbers_of(x)
+    return dense_row(values, values.size if count is None else count)

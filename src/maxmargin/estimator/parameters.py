@@ -1,0 +1,171 @@
+"""Parameters: those that all learners share, what is allowed for them, and what docstrings say.
+
+The only place that knows scikit-learn's validation of parameters, which is private there.
+"""
+
+from __future__ import annotations
+
+import re
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from maxmargin.kernels.functions import KERNELS
+
+__all__ = ["Facts", "Interval", "StrOptions", "completed_docstring", "validate_params"]
+
+
+class Facts(NamedTuple):
+    """What there is to know about a learner at a glance, for the table of all.
+
+    Attributes
+    ----------
+    guarantee : what is reached on separable data
+    updates : how many updates that takes at most
+    drift : is it made for moving targets?
+    paper : where it comes from
+    cost : of an update, where d is the number of a row's entries
+    kernel : is there a kernel version?
+    certificate : does a fit come with a certificate?
+    """
+
+    guarantee: str
+    updates: str
+    drift: bool
+    paper: str
+    cost: str = "d"
+    kernel: bool = True
+    certificate: bool = True
+
+
+SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "fit_intercept": ["boolean"],
+    "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
+    "soft_margin": [Interval(Real, 0, None, closed="left")],
+    "kernel": [StrOptions(set(KERNELS)), callable],
+    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "cache_size": [Interval(Real, 0, None, closed="neither")],
+    "kernel_dtype": [StrOptions({"auto", "float32", "float64"})],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, 1, closed="both"), None],
+    "shuffle": ["boolean"],
+    "random_state": ["random_state"],
+    "warm_start": ["boolean"],
+    "verbose": ["verbose"],
+}
+# Of learners that can work on a budget.
+BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
+    "budget": [Interval(Integral, 1, None, closed="left"), None],
+    "on_full": [StrOptions({"oldest", "random", "project"})],
+}
+
+
+def completed_docstring(cls: type) -> str | None:
+    """The docstring of a learner, with what all have in common where it stands in brackets.
+
+    ``<shared>`` stands for the parameters that all have and the attributes, ``<multiclass>`` for
+    the parameter of that name where it can be "1-best", ``<budget>`` for those of a budget.
+    """
+    if not cls.__doc__:
+        return cls.__doc__
+    shared = SHARED_PARAMETERS.format(
+        max_iter=cls.max_iter,  # type: ignore[attr-defined]
+        fit_intercept=cls.fit_intercept,  # type: ignore[attr-defined]
+        kernel=f'"{cls.kernel}"',  # type: ignore[attr-defined]
+        gamma=f'"{cls.gamma}"',  # type: ignore[attr-defined]
+    )
+    if "intercept_scaling" not in cls._parameter_constraints:  # type: ignore[attr-defined]
+        shared = re.sub(r"    intercept_scaling : (.*\n)+?(?=    \w+ : )", "", shared)
+    texts = {"<multiclass>": MULTICLASS, "<budget>": BUDGET, "<shared>": shared}
+    completed = cls.__doc__
+    for place, text in texts.items():
+        completed = completed.replace(place, text)
+    return completed
+
+
+MULTICLASS = """\
+multiclass : {"ovr", "1-best"}, default="ovr"
+        With more than two classes: one independent problem per class against the rest, or one
+        weight vector per class, all learnt together from the lead of a row's class over its highest
+        rival."""
+
+BUDGET = """\
+budget : int, default=None
+        How many rows are kept at most, for each problem, in a kernel's space (also that of the
+        linear kernel). Memory is then allocated once and does not grow; several classes are learnt
+        one-vs-rest. See `docs/budgets.md`.
+    on_full : {"oldest", "random", "project"}, default="oldest"
+        What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
+        row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
+        projected onto the span of those that are kept, as in `Projectron`."""
+
+SHARED_PARAMETERS = """\
+fit_intercept : bool, default={fit_intercept}
+        Learn an intercept, unless said otherwise as the weight of one more coordinate that every
+        example has.
+    intercept_scaling : float or "max", default=1.0
+        The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
+        only.
+    soft_margin : float, default=0.0
+        The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
+        ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
+        its own, sqrt(lambda), which makes any data separable; margins and certificates are about
+        the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
+        takes each row for a new one.
+    kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default={kernel}
+        As in `sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
+        "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
+        with all training rows. A callable gets two arrays of rows.
+    gamma : {{"scale", "auto"}} or float, default={gamma}
+        For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
+        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only.
+    degree : int, default=3
+        For "poly".
+    coef0 : float, default=0.0
+        For "poly".
+    cache_size : float, default=200.0
+        Largest Gram matrix that `fit` may keep, in MB.
+    kernel_dtype : {{"auto", "float32", "float64"}}, default="auto"
+        How kernel values are computed; coefficients and outputs are float64. "auto" is float32 for
+        float32 rows and from 5000 training rows on. That rounds kernel values by some 1e-7 of the
+        largest, so an update that is nearly due may come or not.
+    max_iter : int, default={max_iter}
+        Passes over the data that `fit` makes at most; 1 is one plain pass.
+    tol : float, default=None
+        Stop `fit` as soon as the margin is certified to be at least ``1 - tol`` of the best
+        possible one.
+    shuffle : bool, default=True
+        Present the rows in a new random order in each pass of `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Determines the orders.
+    warm_start : bool, default=False
+        Let `fit` start from the weights of the last fit.
+    verbose : int, default=0
+        Show a progress bar during `fit`, if on a terminal.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights; one row for two classes, one row per class for more. Only with the linear kernel.
+    support_, support_vectors_, dual_coef_
+        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
+        one line for each problem.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; for two classes the second is the positive one.
+    certificate_ : Certificate
+        The margin reached on the training data, and a proved bound on the best possible one.
+    n_iter_ : int
+        Passes made by the last `fit`.
+    n_updates_, n_mistakes_ : int
+        Updates (of all problems together) and mistakes made while learning.
+    converged_ : bool
+        Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    columns_ : dict
+        The columns of features that came by their names, in dicts (see `learn_one`)."""

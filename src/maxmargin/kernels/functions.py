@@ -1,0 +1,379 @@
+"""Kernel functions: one class for each, and a registry of their names.
+
+A kernel says what it needs to know of rows (`points`), what becomes of their inner products
+(`from_products`), and how exact its values are. The products themselves are made by
+`maxmargin.kernels.products`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.kernels.points import Points, as_type, squared_norms
+
+# Rows of a sparse matrix are made dense so many numbers at a time, never more.
+MOST_DENSE_VALUES = 2**22
+# Kernel values that are chosen to be float32 are at least so exact, relative to the largest.
+LARGEST_ROUNDING = 1e-4
+# Functions are applied to pieces of a matrix that stay in the cache.
+VALUES_PER_PIECE = 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel(ABC):
+    """A kernel function with its parameters, as in `sklearn.svm.SVC`.
+
+    Parameters
+    ----------
+    gamma, degree, coef0 : float
+    dtype : data type in which products are computed
+    center : array or None
+        A point that distances are measured from, so that what all dense rows have in common costs
+        no digits.
+    adapts : bool
+        May the data type become a more exact one, if rows come that need it?
+    """
+
+    gamma: float
+    degree: float
+    coef0: float
+    dtype: Any
+    center: np.ndarray | None = None
+    adapts: bool = False
+
+    name: ClassVar[str]
+    # Must values be asked for, because they are not made of inner products?
+    is_given: ClassVar[bool] = False
+    # Are values known only as long as a fit lasts?
+    only_in_fit: ClassVar[bool] = False
+    # Can asking for values raise, because the code is not ours?
+    may_fail: ClassVar[bool] = False
+    # Is a weight vector a vector of feature weights?
+    is_linear: ClassVar[bool] = False
+
+    def __deepcopy__(self, memo: Any) -> Kernel:
+        return self  # nothing in it changes, and a callable is the user's own
+
+    def with_function(self, function: Any) -> Kernel:
+        """The kernel that computes this function of users, if it is for such."""
+        return self
+
+    def with_width(self, width: int) -> Kernel:
+        """The same kernel for rows with more features."""
+        if self.center is None:
+            return self
+        return replace(self, center=np.pad(self.center, (0, width - self.center.size)))
+
+    def exact_enough_for(self, points: Points) -> Kernel:
+        """This kernel, or the one in float64 if it would lose too many digits on these rows."""
+        if self.adapts and self.rounding(points) > LARGEST_ROUNDING:
+            return replace(self, dtype=np.float64, adapts=False)
+        return self
+
+    def points(self, X: Any) -> Points:
+        """The rows of a fit, or of a stream, with what the kernel needs to know of each."""
+        return Points(X)
+
+    def new_points(self, X: Any) -> Points:
+        """The same for rows that are not learnt from."""
+        return self.points(X)
+
+    def kept(self, points: Points, most_bytes: float) -> Points:
+        """The same rows with what products are made of, if that is small enough to be kept."""
+        if sparse.issparse(points.X) or self.is_ready(points.X):
+            return points
+        if points.X.size * np.dtype(self.dtype).itemsize > most_bytes:
+            return points
+        return Points(points.X, points.squares, self.factors(points.X))
+
+    def is_ready(self, X: np.ndarray) -> bool:
+        """Are the rows, as they are, what products are made of?"""
+        return X.dtype == self.dtype and X.flags.c_contiguous
+
+    def factors(self, X: Any) -> Any:
+        """What products are made of."""
+        return X if sparse.issparse(X) else as_type(X, self.dtype)
+
+    @abstractmethod
+    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+        """Turn inner products of these rows into kernel values, in place."""
+
+    @abstractmethod
+    def diagonal(self, points: Points) -> np.ndarray:
+        """``K(x, x)`` for each row, in float64."""
+
+    def given(self, some: Points, others: Points) -> np.ndarray:
+        """The values of a kernel that is not made of inner products."""
+        raise NotImplementedError
+
+    def rounding(self, points: Points) -> float:
+        """How exact kernel values between these rows are, relative to the largest."""
+        return float(np.finfo(self.value_type()).eps) * (8.0 + self.degree)
+
+    def value_type(self) -> Any:
+        """The data type of kernel values."""
+        return self.dtype
+
+    def most_rows(self, cache_bytes: float) -> int:
+        """How many rows may have a Gram matrix of that size."""
+        return int(np.sqrt(cache_bytes / np.dtype(self.value_type()).itemsize))
+
+    def for_fit(self, X: Any) -> Kernel:
+        """The kernel for these training rows."""
+        return self
+
+    def forget_rows(self) -> Kernel:
+        """The kernel without what it knows of training rows."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class LinearKernel(Kernel):
+    """``x.x'``."""
+
+    name = "linear"
+    is_linear = True
+
+    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+        pass
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        return squared_norms(points.X)
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialKernel(Kernel):
+    """``(gamma x.x' + coef0)**degree``."""
+
+    name = "poly"
+
+    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+        for piece, _ in _pieces(values):
+            self._apply(piece)
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        squares = squared_norms(points.X)
+        self._apply(squares)
+        return squares
+
+    def _apply(self, products: np.ndarray) -> None:
+        products *= self.gamma
+        products += self.coef0
+        _raise_in_place(products, self.degree)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianKernel(Kernel):
+    """``exp(-gamma |x - x'|**2)``."""
+
+    name = "rbf"
+
+    def points(self, X: Any) -> Points:
+        step = max(1, MOST_DENSE_VALUES // max(1, X.shape[1]))
+        parts = [
+            squared_norms(self._from_center(X[start : start + step]))
+            for start in range(0, X.shape[0], step)
+        ]
+        return Points(X, np.concatenate([np.empty(0), *parts]))
+
+    def is_ready(self, X: np.ndarray) -> bool:
+        return False
+
+    def factors(self, X: Any) -> Any:
+        return super().factors(self._from_center(X))
+
+    def _from_center(self, X: Any) -> Any:
+        if self.center is None:
+            return X
+        # Sparse rows after dense ones: a few at a time.
+        X = X.toarray() if sparse.issparse(X) else X
+        return np.subtract(X, self.center, dtype=np.promote_types(X.dtype, self.dtype))
+
+    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+        assert some.squares is not None
+        assert others.squares is not None
+        own = (self.gamma * some.squares).astype(self.dtype)
+        other = (self.gamma * others.squares).astype(self.dtype)
+        for piece, rows in _pieces(values):
+            turn_into_exponents(
+                piece, np.dtype(self.dtype).type(2.0 * self.gamma), own[rows], other
+            )
+            np.exp(piece, out=piece)
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        return np.ones(points.size())
+
+    def rounding(self, points: Points) -> float:
+        assert points.squares is not None
+        eps = float(np.finfo(self.dtype).eps)
+        return eps * (8.0 + 2.0 * self.gamma * points.squares.max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class UserKernel(Kernel):
+    """A function of two arrays of rows that the user has written."""
+
+    function: Callable[..., Any] | None = None
+
+    name = "callable"
+    is_given = True
+    may_fail = True
+
+    def with_function(self, function: Any) -> Kernel:
+        return replace(self, function=function)
+
+    def kept(self, points: Points, most_bytes: float) -> Points:
+        return points
+
+    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+        raise NotImplementedError
+
+    def value_type(self) -> Any:
+        return np.float64
+
+    def given(self, some: Points, others: Points) -> np.ndarray:
+        if some.size() == 0 or others.size() == 0:
+            return np.zeros((some.size(), others.size()))  # nobody's code expects no rows
+        return self._called(some.X, others.X)
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        parts = [np.diagonal(self._called(few, few)) for few in points.small_groups()]
+        return np.concatenate([np.empty(0), *parts])
+
+    def _called(self, some: Any, others: Any) -> np.ndarray:
+        assert self.function is not None
+        values = self.function(some, others)
+        if sparse.issparse(values):
+            values = values.toarray()
+        values = np.asarray(values, dtype=np.float64)
+        expected = some.shape[0], others.shape[0]
+        if values.shape != expected:
+            raise ValueError(
+                f"The kernel returned an array of shape {values.shape} for {expected[0]} and "
+                f"{expected[1]} rows; it must be {expected}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError("The kernel returned NaN or infinity.")
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class PrecomputedKernel(Kernel):
+    """Kernel values that the user has computed: rows are numbers of training rows."""
+
+    matrix: np.ndarray | None = None
+
+    name = "precomputed"
+    is_given = True
+    only_in_fit = True
+
+    def points(self, X: Any) -> Points:
+        return Points(np.arange(X.shape[0]))
+
+    def new_points(self, X: Any) -> Points:
+        if sparse.issparse(X):
+            raise ValueError("kernel='precomputed' needs a dense matrix of kernel values.")
+        return Points(X)
+
+    def kept(self, points: Points, most_bytes: float) -> Points:
+        return points
+
+    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+        raise NotImplementedError
+
+    def value_type(self) -> Any:
+        assert self.matrix is not None
+        return self.matrix.dtype
+
+    def rounding(self, points: Points) -> float:
+        return 8.0 * float(np.finfo(self.value_type()).eps)
+
+    def most_rows(self, cache_bytes: float) -> int:
+        assert self.matrix is not None
+        return self.matrix.shape[0]  # it is there already
+
+    def given(self, some: Points, others: Points) -> np.ndarray:
+        if others.X.ndim == 2:  # new rows: their kernel values with all training rows
+            return np.ascontiguousarray(others.X[:, some.X].T)
+        assert self.matrix is not None
+        everyone = np.arange(self.matrix.shape[0])
+        if np.array_equal(some.X, everyone) and np.array_equal(others.X, everyone):
+            values = np.ascontiguousarray(self.matrix).view()
+            values.flags.writeable = False  # it may be the user's own
+            return values
+        return self.matrix[np.ix_(some.X, others.X)]
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        assert self.matrix is not None
+        return np.diagonal(self.matrix)[points.X].astype(np.float64)
+
+    def for_fit(self, X: Any) -> Kernel:
+        matrix = self.new_points(X).X
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' needs a square matrix of kernel values, got {X.shape}."
+            )
+        some = np.random.default_rng(0).integers(0, X.shape[0], (2, 1000))
+        left, right = matrix[some[0], some[1]], matrix[some[1], some[0]]
+        if not np.allclose(left, right, rtol=1e-4, atol=1e-6 * np.abs(left).max(initial=0.0)):
+            raise ValueError("kernel='precomputed' needs a symmetric matrix of kernel values.")
+        return replace(self, matrix=matrix)
+
+    def forget_rows(self) -> Kernel:
+        return replace(self, matrix=None)
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    kind.name: kind for kind in (LinearKernel, PolynomialKernel, GaussianKernel, PrecomputedKernel)
+}
+
+
+def finite_diagonal(kernel: Kernel, points: Points) -> np.ndarray:
+    """``K(x, x)`` for each row; one that is infinite or negative raises."""
+    with np.errstate(over="ignore"):
+        diagonal = kernel.diagonal(points)
+    if not np.isfinite(diagonal).all():
+        i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
+        raise ValueError(f"The kernel of row {i} with itself is not finite.")
+    if (diagonal < 0.0).any():
+        i = int(diagonal.argmin())
+        raise ValueError(
+            f"The kernel of row {i} with itself is {diagonal[i]:.6g}: no kernel is negative there."
+        )
+    return diagonal
+
+
+@Compiled
+def turn_into_exponents(products, factor, own, other):  # type: ignore[no-untyped-def]
+    """``factor * products - own - other``; above 0 is only rounding, of equal rows."""
+    for r in range(products.shape[0]):
+        for k in range(products.shape[1]):
+            exponent = factor * products[r, k] - own[r] - other[k]
+            products[r, k] = min(exponent, products.dtype.type(0.0))
+
+
+def _pieces(values: np.ndarray) -> Iterator[tuple[np.ndarray, slice]]:
+    """Groups of whole rows, each with the slice that it is."""
+    step = max(1, VALUES_PER_PIECE // max(1, values.shape[1]))
+    for start in range(0, values.shape[0], step):
+        rows = slice(start, start + step)
+        yield values[rows], rows
+
+
+def _raise_in_place(values: np.ndarray, degree: float) -> None:
+    """``values **= degree``, by multiplications where the degree is a whole number."""
+    if degree != int(degree) or degree < 1:
+        np.power(values, degree, out=values)
+        return
+    base = values.copy()
+    for bit in bin(int(degree))[3:]:
+        np.square(values, out=values)
+        if bit == "1":
+            values *= base

@@ -1,0 +1,152 @@
+"""What every model can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from maxmargin.certificates.bounds import Evidence
+from maxmargin.core.loop import NO_TRACE, Trace
+from maxmargin.core.rows import Tail
+from maxmargin.models.spec import ModelSpec
+
+
+class Model(ABC):
+    """Weights of one or more problems, and how they are shown rows.
+
+    A fit calls `begin_fit`, `present` as often as it likes, and `end_fit`; a stream `streaming` and
+    `present`. Methods that change the structure (`grown`, `streaming`, `continued`) give a model
+    that knows the same, and leave this one whole; only `present` learns, in place.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+    tail : Tail
+        The coordinates of each row behind its features.
+    tally : record array of `core.loop.TALLY`
+    p : float
+        The norm in which rows are measured.
+    """
+
+    has_supports: ClassVar[bool] = False
+
+    spec: ModelSpec
+    tail: Tail
+    tally: np.recarray
+    p: float = 2.0
+
+    # ------------------------------------------------------------------------------------ learning
+    @abstractmethod
+    def rows(self, X: Any) -> Any:
+        """The rows of ``X``, as the model takes them."""
+
+    def fit_rows(self, X: Any) -> Any:
+        """The same for all rows of a fit."""
+        return self.rows(X)
+
+    @abstractmethod
+    def begin_fit(self, rows: Any) -> None:
+        """From here on all rows are among these."""
+
+    @abstractmethod
+    def end_fit(self) -> None:
+        """Let go of all that only the passes of a fit needed."""
+
+    @abstractmethod
+    def twin(self) -> Model:
+        """A copy that learns by itself, from the same rows."""
+
+    @abstractmethod
+    def continued(self) -> Model:
+        """A model to go on with in another fit, for which bounds from earlier rows mean nothing."""
+
+    @abstractmethod
+    def streaming(self) -> Model:
+        """A model for rows that are all new; this one if it is such a one already."""
+
+    @abstractmethod
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Model:
+        """A model for ``width`` features, in which problem c continues problem ``which[c]``.
+
+        ``codes`` are the new codes of the classes. All rows from here on must be new ones.
+        """
+
+    @abstractmethod
+    def present(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
+
+    # ------------------------------------------------------------------------------ what was learnt
+    @abstractmethod
+    def problems(self) -> int:
+        """Number of weight vectors."""
+
+    @abstractmethod
+    def width(self) -> int:
+        """Number of features."""
+
+    @abstractmethod
+    def updates(self) -> int:
+        """Made so far, by all problems together."""
+
+    @abstractmethod
+    def is_finite(self) -> bool:
+        """Are the weights numbers?"""
+
+    @abstractmethod
+    def outputs(self, X: Any) -> np.ndarray:
+        """``w.x + b`` for each row and problem."""
+
+    @abstractmethod
+    def weights(self) -> np.ndarray:
+        """What to predict by: of the features, or of the supports."""
+
+    @abstractmethod
+    def coefficients(self) -> np.ndarray:
+        """The weights of the features, where there are such."""
+
+    @abstractmethod
+    def intercepts(self) -> np.ndarray:
+        """One for each problem."""
+
+    @abstractmethod
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """The geometric margins reached on the rows."""
+
+    @abstractmethod
+    def bounds(self) -> np.ndarray:
+        """Upper bounds on the best margins of the rows seen."""
+
+    @abstractmethod
+    def ceiling(self, radius: float) -> float:
+        """No margin can be larger, on the rows of a fit, whose norms are at most ``radius``."""
+
+    def verdicts(self) -> int:
+        """Number of margins and bounds."""
+        return self.problems()
+
+    def evidence(self) -> list[Evidence]:
+        """What the bounds rest on, in a form that adds up over machines, if there is such."""
+        return []
+
+    def mistakes(self) -> int:
+        return int(self.tally.mistakes[0])
+
+    def trials(self) -> int:
+        return int(self.tally.trials[0])
+
+    def is_full(self) -> bool:
+        """Does it forget rows to take others?"""
+        return False
+
+    def can_have_room(self, width: int) -> bool:
+        """Does it make no difference if there are columns up to ``width`` that never occur?"""
+        return False
+
+    def private_coordinates(self) -> int:
+        """Number of rows with a coordinate of their own that is recorded."""
+        return 0

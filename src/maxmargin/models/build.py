@@ -1,0 +1,188 @@
+"""From a specification, and the first rows, to a model at w = 0."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from maxmargin.core.looks import largest_square
+from maxmargin.core.rows import Tail
+from maxmargin.kernels.functions import (
+    KERNELS,
+    LARGEST_ROUNDING,
+    Kernel,
+    UserKernel,
+    finite_diagonal,
+)
+from maxmargin.kernels.points import Points
+from maxmargin.kernels.products import Products
+from maxmargin.models.base import Model
+from maxmargin.models.budget import BudgetModel
+from maxmargin.models.eviction import Eviction, Projecting, Replacing
+from maxmargin.models.joint import JointModel
+from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel
+from maxmargin.models.linear import LinearModel, PairModel, as_rows
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.pnorm import exponent_for, new_pnorm
+
+# From so many training rows on, kernel values are computed in float32 unless asked otherwise.
+MANY_ROWS = 5000
+NO_TAIL = Tail(0.0, 0.0)
+
+
+class Built(NamedTuple):
+    """A model, its first rows as it takes them, and the largest norm of these."""
+
+    model: Model
+    rows: Any
+    radius: float
+
+
+def build(
+    spec: ModelSpec,
+    problems: int,
+    X: Any,
+    *,
+    radius: float | None = None,
+    spare: bool = False,
+    random_state: Any = None,
+    products: Products | None = None,
+) -> Built:
+    """A model at w = 0 for these rows.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    problems : int
+        Number of weight vectors.
+    X : array or CSR matrix
+        All rows of a fit, or the first ones of a stream.
+    radius : float, default=None
+        The largest Euclidean norm of a row of a fit; None for a stream.
+    spare : bool, default=False
+        Is one of the problems that of a class which never occurs?
+    random_state : default=None
+        Where evicted rows are chosen at random.
+    products : Products, default=None
+        What computes kernel values; by default this machine's processor.
+    """
+    eviction = eviction_for(spec, random_state)
+    check_combination(spec, problems, spare, eviction)
+    if spec.kernel == "linear" and eviction is None:
+        return _linear(spec, problems, X, radius)
+    exact = eviction is not None and eviction.exact
+    kernel, rows = kernel_for(spec, X, whole=radius is not None, exact=exact)
+    if radius is not None and spec.intercept_scaling == "max":
+        radius = float(np.sqrt(finite_diagonal(kernel, rows).max()))
+    tail, products, width = tail_for(spec, radius), products or Products(), X.shape[1]
+    if eviction is not None:
+        budgeted = BudgetModel(spec, problems, width, tail, kernel, products, eviction)
+        return Built(budgeted, rows, radius or 0.0)
+    kind = PairKernelModel if spec.has_pairs() else KernelModel
+    kind = JointKernelModel if spec.is_joint(problems) else kind
+    return Built(kind(spec, problems, width, tail, kernel, products), rows, radius or 0.0)
+
+
+def _linear(spec: ModelSpec, problems: int, X: Any, radius: float | None) -> Built:
+    p = exponent_for(spec.p, X.shape[1])
+    if radius is not None and spec.intercept_scaling == "max" and p != 2.0:
+        geometry = new_pnorm(p, 0, X.shape[1])
+        radius = float(np.sqrt(largest_square(as_rows(X, NO_TAIL), geometry)))
+    private = X.shape[0] if spec.soft_margin > 0.0 and radius is not None else 0
+    kind = PairModel if spec.has_pairs() else LinearModel
+    kind = JointModel if spec.is_joint(problems) else kind
+    model = kind(spec, problems, X.shape[1], private, tail_for(spec, radius), p)
+    return Built(model, model.rows(X), radius or 0.0)
+
+
+def tail_for(spec: ModelSpec, radius: float | None) -> Tail:
+    """The coordinates of a row behind its features."""
+    offset = 0.0
+    if spec.fit_intercept:
+        scaling = spec.intercept_scaling
+        offset = (radius or 1.0) if scaling == "max" else float(scaling)
+    return Tail(offset, float(np.sqrt(spec.soft_margin)))
+
+
+def check_combination(
+    spec: ModelSpec, problems: int, spare: bool, eviction: Eviction | None
+) -> None:
+    """Raise where parameters that are fine by themselves do not go together."""
+    joint = spec.is_joint(problems)
+    if joint and spare and eviction is None:
+        raise ValueError(f"grow=True needs multiclass='ovr', got {spec.multiclass!r}.")
+    if joint and spec.p != 2.0:
+        raise ValueError(f"The 'p' parameter must be 2 unless multiclass='ovr', got {spec.p!r}.")
+    if spec.average and spec.p != 2.0:
+        raise ValueError(f"The 'average' parameter needs p=2, where w is linear, got p={spec.p!r}.")
+    if eviction is not None:
+        unusual = {"intercept": spec.has_pairs(), "average": spec.average, "p": spec.p != 2.0}
+        for name in (name for name, is_set in unusual.items() if is_set):
+            raise ValueError(
+                f"The '{name}' parameter cannot be {getattr(spec, name)!r} on a budget."
+            )
+    elif spec.kernel != "linear" and spec.p != 2.0:
+        raise ValueError(f"The 'p' parameter must be 2 with a kernel, got {spec.p!r}.")
+
+
+def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction | None:
+    """What to do when all slots of a budget are taken; None where all rows are kept."""
+    if spec.on_full is None:
+        return None
+    if spec.on_full == "project":
+        return Projecting(float(spec.threshold), spec.careful)
+    if spec.on_full == "oldest":
+        return Replacing(True, 0, spec.lengths)  # nothing is left to chance
+    # A copy: the order of rows must be that of other learners with the same state.
+    state = copy.deepcopy(check_random_state(random_state))
+    return Replacing(False, state.randint(2**31 - 1), spec.lengths)
+
+
+def kernel_for(
+    spec: ModelSpec, X: Any, *, whole: bool, exact: bool = False
+) -> tuple[Kernel, Points]:
+    """The kernel that is asked for, and the rows as it takes them.
+
+    ``whole`` says that there are no other rows; ``exact`` makes float64 of "auto".
+    """
+    kind: type[Kernel] = KERNELS[spec.kernel] if isinstance(spec.kernel, str) else UserKernel
+    if kind.only_in_fit:
+        given = kind(0.0, 0.0, 0.0, np.float64)
+        given = given.for_fit(X) if whole else given
+        return given, given.points(X)
+    gamma = spec.gamma
+    if gamma == "auto":
+        gamma = 1.0 / X.shape[1]
+    elif gamma == "scale":
+        spread = variance(X)
+        gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
+    center = None if sparse.issparse(X) else X[0].astype(np.float64)
+
+    def kernel_in(dtype: Any) -> tuple[Kernel, Points]:
+        adapts = spec.kernel_dtype == "auto" and dtype == np.float32
+        numbers = float(gamma), float(spec.degree), float(spec.coef0)
+        kernel = kind(*numbers, dtype, center, adapts).with_function(spec.kernel)
+        return kernel, kernel.points(X)
+
+    if spec.kernel_dtype != "auto":
+        return kernel_in(np.dtype(spec.kernel_dtype))
+    if exact:
+        return kernel_in(np.float64)
+    # In a stream the dtype of the rows alone decides, not what the first of them are like.
+    single = X.dtype == np.float32 or (whole and X.shape[0] >= MANY_ROWS)
+    if single:
+        kernel, rows = kernel_in(np.float32)
+        if not whole or kernel.rounding(rows) < LARGEST_ROUNDING:
+            return kernel, rows
+    return kernel_in(np.float64)
+
+
+def variance(X: Any) -> float:
+    """Of all entries, as in `sklearn.svm.SVC`."""
+    if sparse.issparse(X):
+        return float(X.multiply(X).mean() - X.mean() ** 2)
+    return float(X.var())

@@ -1,0 +1,121 @@
+"""Weights for more features, more problems, or rows that are all new, which know what others knew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from maxmargin.spaces.joint import JointWitness
+from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.pair import PairSpace
+from maxmargin.spaces.pnorm import PNorm, new_pnorm
+from maxmargin.spaces.scalars import Scalars
+from maxmargin.spaces.witness import Witness
+
+
+def aligned_zeros(rows: int, columns: int) -> np.ndarray:
+    """Zeros that start at a cache line, so that vector loads do not straddle two."""
+    room = np.zeros(rows * columns + 8)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + rows * columns].reshape(rows, columns)
+
+
+# --------------------------------------------------------------------- more features, more problems
+def with_width(vectors: np.ndarray, before: int, width: int) -> np.ndarray:
+    """Weight-like vectors for ``width`` features in place of ``before``.
+
+    New features have weight 0, and only such may go; the last coordinate is the intercept's.
+    """
+    wider = aligned_zeros(vectors.shape[0], width + 1)
+    both = min(before, width)
+    wider[:, :both] = vectors[:, :both]
+    wider[:, width] = vectors[:, before]
+    return wider
+
+
+def grown_linear(space: LinearSpace, width: int, which: Sequence[int]) -> LinearSpace:
+    """The space for ``width`` features in which problem c continues problem ``which[c]``."""
+
+    def grown(vectors: np.ndarray) -> np.ndarray:
+        if vectors.shape[0] == 0:
+            return np.zeros((0, width + 1))
+        return with_width(vectors[which], space.width, width)
+
+    geometry, witness = space.geometry, space.witness
+    if isinstance(geometry, PNorm):
+        kept = {
+            name: getattr(geometry, name)[which].copy()
+            for name in ("sums", "lows", "sum_errors", "gains", "evaluations")
+        }
+        larger = new_pnorm(geometry.p, len(which), width + 1)
+        geometry = larger._replace(powers=grown(geometry.powers), **kept)
+    else:
+        geometry = geometry._replace(width=width)
+    if isinstance(witness, Witness):
+        vectors = ("share", "mark", "mark_share", "average")
+        witness = witness._replace(**{name: grown(getattr(witness, name)) for name in vectors})
+    else:
+        witness = JointWitness(*(grown(each) for each in witness))
+    scalars = Scalars(space.scalars.table[which].copy().view(np.recarray))
+    return LinearSpace(geometry, width, grown(space.weights), scalars, witness)
+
+
+def grown_pair(space: PairSpace, linear: LinearSpace, which: Sequence[int]) -> PairSpace:
+    """The same for pairs, over the linear space that has grown already."""
+    lines = [2 * c + side for c in which for side in (0, 1)]
+    members = with_width(space.members[[*lines, -1]], space.linear.width, linear.width)
+    return PairSpace(
+        linear=linear,
+        bias=space.bias[which].copy(),
+        members=members,
+        numbers=space.numbers[which].copy(),
+        squares=space.squares[which].copy(),
+        private=space.private[which].copy(),
+    )
+
+
+# --------------------------------------------------------------------------- rows that are all new
+def without_private_coordinates(space: LinearSpace) -> LinearSpace:
+    """The same weights, with what was private summed up."""
+    private, kept = space.weights[:, space.width + 1 :], slice(0, space.width + 1)
+    table = space.scalars.table.copy()
+    table.hidden_positive += (np.maximum(private, 0.0) ** 2).sum(axis=1)
+    table.hidden_negative += (np.minimum(private, 0.0) ** 2).sum(axis=1)
+    # A sum of squares cannot be split at the last snapshot any more: take a new one.
+    for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
+        table[f"mark_{name}"] = table[name]
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        return array[:, kept].copy()  # also of a single line, for each vector moves by itself
+
+    witness = space.witness._replace(
+        share=cut(space.witness.share),
+        mark=cut(space.weights[: space.witness.mark.shape[0]]),
+        mark_share=cut(space.witness.share),
+        average=cut(space.witness.average),
+    )
+    return space._replace(weights=cut(space.weights), scalars=Scalars(table), witness=witness)
+
+
+def without_private_members(space: PairSpace, linear: LinearSpace) -> PairSpace:
+    """The same pairs over ``linear``, from which the private coordinates have been removed."""
+    private = space.private.copy()
+    for c, side in np.argwhere(space.numbers >= 0):
+        private[c, side] = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
+    members = space.members[:, : linear.width + 1].copy()
+    return space._replace(
+        linear=linear, members=members, private=private, numbers=space.numbers.copy()
+    )
+
+
+def without_private_blocks(space: LinearSpace) -> LinearSpace:
+    """The same for classes that are learnt together."""
+    kept = slice(0, space.width + 1)
+    table = space.scalars.table.copy()
+    table.hidden_positive[0] += (space.weights[:, space.width + 1 :] ** 2).sum()
+    table.mark_positive[0] = table.positive[0]
+    table.mark_hidden_positive[0] = table.hidden_positive[0]
+    weights, average = space.weights[:, kept].copy(), space.witness.average[:, kept].copy()
+    witness = JointWitness(average, weights.copy())
+    return space._replace(weights=weights, scalars=Scalars(table), witness=witness)

@@ -1,0 +1,103 @@
+"""Models whose weights are vectors over the features, one per class, all learnt together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from maxmargin.certificates import bounds
+from maxmargin.core.looks import lowest_lead
+from maxmargin.core.loop import maintain
+from maxmargin.core.rivals import learn_jointly, new_rivals
+from maxmargin.core.rows import Tail
+from maxmargin.models.growth import without_private_blocks
+from maxmargin.models.linear import LinearModel
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.joint import JointSpace, JointWitness, KBest, OneBest
+from maxmargin.spaces.linear import LinearSpace
+
+
+def new_joint_space(linear: LinearSpace, most: int | None) -> JointSpace:
+    """A space over the weights of ``linear``; see `ModelSpec.most_rivals`."""
+    classes = linear.weights.shape[0]
+    policy = OneBest(1) if most is None else KBest(min(most, classes - 1))
+    return JointSpace(linear, new_rivals(classes), policy)
+
+
+class JointModel(LinearModel):
+    """Weights of several classes; ``linear.scalars.table[0]`` is about all of them."""
+
+    loop = staticmethod(learn_jointly)
+    is_joint = True
+
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
+    ) -> None:
+        super().__init__(spec, problems, width, private, tail, p)
+        mark = np.zeros_like(self.linear.weights)
+        self.linear = self.linear._replace(witness=JointWitness(self.linear.witness.average, mark))
+        self.joint = new_joint_space(self.linear, spec.most_rivals(problems))
+
+    @property
+    def space(self) -> Any:
+        return self.joint
+
+    def verdicts(self) -> int:
+        return 1
+
+    def forget_bounds(self) -> None:
+        self.linear.scalars.table.certifiable[0] = 0.0  # old coefficients are here to stay
+
+    def _without_private_coordinates(self) -> JointModel:
+        model = self._copied(without_private_blocks(self.linear))
+        assert isinstance(model, JointModel)
+        model.joint = self.joint._replace(linear=model.linear)
+        return model
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> JointModel:
+        model = super().grown(width, which, codes)
+        assert isinstance(model, JointModel)
+        model.joint = self.joint._replace(linear=model.linear)
+        return model
+
+    def maintain(self, space: Any) -> None:
+        maintain(space)
+
+    def weights(self) -> np.ndarray:
+        return self._averaged(self.linear.weights * self.linear.scalars.table.scale[0])
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """The lead of each row's own class over its rivals, at least, over the length of W."""
+        weights = self.weights()
+        length = np.linalg.norm(np.delete(weights, self.width(), axis=1))
+        lead = lowest_lead(rows, targets, weights)
+        return np.array([lead / length if length > 0.0 else 0.0])
+
+    def bounds(self) -> np.ndarray:
+        mine = self.linear.scalars.table[0]
+        if mine.certifiable == 0.0:
+            return np.array([np.inf])
+        weights, hidden = self.linear.weights, mine.hidden_positive
+        ever = self._bound_from(weights, hidden, mine.positive)
+        since = self._bound_from(
+            weights - self.linear.witness.mark,
+            hidden - mine.mark_hidden_positive,
+            mine.positive - mine.mark_positive,
+        )
+        return np.array([min(ever, since)])
+
+    def _bound_from(self, weights: np.ndarray, hidden: float, mass: float) -> float:
+        width, offset, mine = self.width(), self.tail.offset, self.linear.scalars.table[0]
+        squares = (np.delete(weights, width, axis=1) ** 2).sum() + hidden
+        imbalance = weights[:, width] / offset if offset > 0.0 else np.zeros(1)
+        radius = np.sqrt(max(self.tally.largest_xx[0] - offset**2, 0.0))
+        bound = bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
+        return bound + bounds.joint_rounding(mine.updates, mine.positive, mass, radius)
+
+    def evidence(self) -> list[bounds.Evidence]:
+        return []
+
+    def updates(self) -> int:
+        return int(self.linear.scalars.table.updates[0])

@@ -1,0 +1,575 @@
+"""Models in a kernel's space: supporting rows, and their coefficients.
+
+Memory: the supporting rows; in `fit` two numbers per row and problem; a block's Gram matrix, at
+most `cache_size`. See `kernel_fit` for how rows are learnt from.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.certificates import bounds
+from maxmargin.core.loop import NO_TRACE, Trace, learn, new_tally
+from maxmargin.core.rivals import learn_jointly
+from maxmargin.core.rows import Tail
+from maxmargin.kernels.functions import Kernel
+from maxmargin.kernels.points import Points
+from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.models.base import Model
+from maxmargin.models.joint import new_joint_space
+from maxmargin.models.kernel_fit import BLOCK, Block, KernelFit, KernelSpace
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.pair import NOBODY, PairSpace
+from maxmargin.spaces.scalars import Scalars, new_scalars
+
+NEVER = np.iinfo(np.int64).max
+
+
+class Supports(NamedTuple):
+    """Rows with coefficients.
+
+    Attributes
+    ----------
+    points : the rows
+    numbers : their numbers in the fit, or their trials in a stream
+    labels : their class codes
+    diagonal : ``|phi(x)|**2``
+    coefs : of shape (problems, supports), over the scale
+    marks : of shape (2, problems, supports), the coefficients at the last two snapshots
+    averages : of shape (problems or 0, supports), sums behind the mean of the coefficients
+    """
+
+    points: Points
+    numbers: np.ndarray
+    labels: np.ndarray
+    diagonal: np.ndarray
+    coefs: np.ndarray
+    marks: np.ndarray
+    averages: np.ndarray
+
+    def take(self, kept: np.ndarray) -> Supports:
+        return Supports(
+            self.points.take(kept),
+            self.numbers[kept],
+            self.labels[kept],
+            self.diagonal[kept],
+            self.coefs[:, kept],
+            self.marks[:, :, kept],
+            self.averages[:, kept],
+        )
+
+
+def outputs_by(
+    space: KernelSpace, weights: np.ndarray, supports: Points, points: Points
+) -> np.ndarray:
+    """``w.phi(x)`` for each problem and each point, some thousand points at a time."""
+    outputs = np.empty((weights.shape[0], points.size()))
+    for start in range(0, points.size(), CHUNK):
+        part = slice(start, start + CHUNK)
+        outputs[:, part] = space.weighted_sums(weights, supports, points.take(part))
+    return outputs
+
+
+def is_own(labels: np.ndarray, problems: int) -> np.ndarray:
+    """Which rows are positive ones, for each problem."""
+    classes = np.arange(problems) if problems > 1 else np.ones(1)
+    return labels == classes[:, None]
+
+
+def smallest_margins(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The smallest ``y f(x)``, for each problem."""
+    return np.where(is_own(labels, outputs.shape[0]), outputs, -outputs).min(axis=1)
+
+
+class KernelModel(Model):
+    """Weight vectors ``w = sum_k a_k phi(x_k)`` of one or more problems.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    problems, width : int
+        Number of weight vectors and of features.
+    tail : Tail
+        See `KernelSpace`.
+    kernel : Kernel
+    products : Products
+        What computes its values.
+    """
+
+    has_supports = True
+    loop = staticmethod(learn)
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        problems: int,
+        width: int,
+        tail: Tail,
+        kernel: Kernel,
+        products: Products,
+    ) -> None:
+        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
+        self._width = width
+        self.tally = new_tally()
+        self.scalars = new_scalars(problems)
+        self.scalars.table.next_mark = NEVER  # coefficients tell all, without snapshots of vectors
+        # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
+        self.members = np.empty((0, 2), dtype=np.int64)
+        self.next_mark = 1
+        self.training: KernelFit | None = None
+        self._bounds: np.ndarray | None = None
+        self.supports: Supports | None = None
+
+    def space(self) -> KernelSpace:
+        return KernelSpace(
+            self.kernel,
+            self.products,
+            self.tail,
+            self.spec.average,
+            self.scalars,
+            self.tally,
+            self.members,
+            self.space_over,
+            type(self).loop,
+        )
+
+    def space_over(self, linear: LinearSpace, places: np.ndarray) -> Any:
+        """The space that the loop runs on, given the places of the members."""
+        return linear
+
+    def problems(self) -> int:
+        return self.scalars.table.size
+
+    def width(self) -> int:
+        return self._width
+
+    # ------------------------------------------------------------------------------------ learning
+    def rows(self, X: Any) -> Points:
+        return self.kernel.points(X)
+
+    def fit_rows(self, X: Any) -> Points:
+        self.kernel = self.kernel.for_fit(X)
+        return self.kernel.points(X)
+
+    def begin_fit(self, rows: Points) -> None:
+        """Rows that are supports already stay so."""
+        self.training = KernelFit(self.space(), rows, 1e6 * self.spec.cache_size)
+        known = self.supports
+        if known is not None and known.numbers.size:
+            self.training.resume(
+                known.points, known.numbers, known.coefs, known.marks, known.averages
+            )
+
+    def ceiling(self, radius: float) -> float:
+        assert self.training is not None
+        square = max(self.training.diagonal.max() - self.space().shift(), 0.0)
+        return bounds.ceiling(float(np.sqrt(square)), joint=self.verdicts() < self.problems())
+
+    def end_fit(self) -> None:
+        """Keep the supporting rows, and let go of the others."""
+        training = self.training
+        if training is None:
+            return
+        training.leave()
+        if self.kernel.only_in_fit:
+            self.bounds()  # as long as kernel values are there
+        used = training.coefs.any(axis=0) | training.averages.any(axis=0)
+        kept = self.members >= 0
+        numbers = np.union1d(np.flatnonzero(used), self.members[kept])
+        self.members[kept] = np.searchsorted(numbers, self.members[kept])
+        everyone = Supports(
+            training.points.bare(),
+            np.arange(training.points.size()),
+            training.labels,
+            training.diagonal,
+            training.coefs,
+            training.marks,
+            training.averages,
+        )
+        self.supports = self._without_small(everyone.take(numbers))
+        self.training, self.kernel = None, self.kernel.forget_rows()
+
+    def twin(self) -> KernelModel:
+        """A copy that learns by itself, of a model in the middle of a fit too."""
+        training, self.training = self.training, None
+        try:
+            twin = copy.deepcopy(self)
+        finally:
+            self.training = training
+        if training is not None:
+            twin.training = training.over(twin.space())
+        return twin
+
+    def continued(self) -> KernelModel:
+        model = self.twin()
+        model.scalars.table.bound = np.inf
+        return model
+
+    def streaming(self) -> KernelModel:
+        if self.kernel.only_in_fit:
+            raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+        return self
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> KernelModel:
+        model = copy.copy(self)
+        model.tally = self.tally.copy()
+        model._width, model.kernel = width, self.kernel.with_width(width)
+        model.scalars = Scalars(self.scalars.table[which].copy().view(np.recarray))
+        model._bounds = None
+        if self.supports is not None:
+            known = self.supports
+            model.supports = known._replace(
+                points=known.points.with_width(width),
+                labels=codes[known.labels].astype(known.labels.dtype),
+                coefs=known.coefs[which],
+                marks=known.marks[:, which],
+                averages=known.averages[which] if self.spec.average else known.averages,
+            )
+        return model
+
+    def present(
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        self._bounds = None
+        if self.training is not None:
+            self.training.present(targets, order, rule, trace)
+            if self._snapshot_is_due():
+                self.training.take_snapshot()
+            return
+        before = self._copied_arrays() if order.size > BLOCK else {}
+        try:
+            rows = self._exact_enough(rows)
+            for start in range(0, order.size, BLOCK):
+                places = slice(start, start + BLOCK)
+                here = trace._replace(history=trace.history[places])
+                self._present_new(rows, targets, order[places], rule, here)
+        except Exception:
+            # Within a block, everything that can fail comes before the first change.
+            vars(self).update(before)
+            raise
+        if self._snapshot_is_due():
+            assert self.supports is not None
+            marks = np.stack([self.supports.marks[1], self.supports.coefs])
+            self.supports = self.supports._replace(marks=marks)
+
+    def _exact_enough(self, rows: Points) -> Points:
+        """The same rows; a stream may come to such for which float32 would not do."""
+        before, self.kernel = self.kernel, self.kernel.exact_enough_for(rows)
+        if self.kernel is before:
+            return rows
+        if self.supports is not None:
+            points = self.kernel.points(self.supports.points.X)
+            self.supports = self.supports._replace(points=points)
+        return self.kernel.points(rows.X)
+
+    def _snapshot_is_due(self) -> bool:
+        """Whenever the number of updates has doubled, as in `spaces.linear`."""
+        if self.updates() < self.next_mark:
+            return False
+        self.next_mark = 2 * self.updates()
+        return True
+
+    def _copied_arrays(self) -> dict[str, Any]:
+        """The state; supporting rows are replaced, never changed."""
+        return {
+            **vars(self),
+            "tally": self.tally.copy(),
+            "scalars": Scalars(self.scalars.table.copy()),
+            "members": self.members.copy(),
+        }
+
+    def _present_new(
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
+    ) -> None:
+        """Learn from rows that have not been seen before, and keep those that brought an update."""
+        learning, space = order >= 0, self.space()
+        order = np.where(learning, order, -1 - order)
+        new, labels = rows.take(order), targets.labels[order]
+        known = self.supports or self._no_supports(new)
+        slots = np.unique(self.members[self.members >= 0])
+        points = known.points.take(slots).followed_by(new)
+        diagonal = space.diagonal(points)
+        outputs = space.weighted_sums(known.coefs, known.points, points)
+        weights = np.zeros((self.problems(), points.size()))
+        weights[:, : slots.size] = known.coefs[:, slots]
+        first = known.numbers.size  # the slot of the first new row, if it is kept
+        ids = np.concatenate([slots, first + np.arange(new.size())])
+        block = Block(space, ids, points, diagonal, outputs, weights)
+        trials = self.trials()
+        labels = np.concatenate([np.zeros(slots.size, labels.dtype), labels])
+        labels.flags.writeable = False
+        order = np.arange(slots.size, ids.size)
+        order = np.where(learning, order, -1 - order)
+        block.learn(targets._replace(labels=labels), order, rule, trace)
+
+        factors = block.take_folded()
+        coefs, marks, averages = known.coefs * factors, known.marks * factors, known.averages.copy()
+        coefs[:, slots] = weights[:, : slots.size]
+        averages[:, slots] += block.average[:, : slots.size]
+        counts = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
+        used = slots.size + np.flatnonzero(counts[slots.size :])
+        later = self.members >= first
+        self.members[later] = first + np.searchsorted(ids[used], self.members[later])
+        number = np.cumsum(learning) - 1
+        self.supports = self._without_small(
+            Supports(
+                points=known.points.followed_by(points.take(used)),
+                numbers=np.append(known.numbers, trials + number[used - slots.size]),
+                labels=np.append(known.labels, labels[used]),
+                diagonal=np.append(known.diagonal, diagonal[used]),
+                coefs=np.concatenate([coefs, weights[:, used]], axis=1),
+                marks=np.pad(marks, ((0, 0), (0, 0), (0, used.size))),
+                averages=np.concatenate([averages, block.average[:, used]], axis=1),
+            )
+        )
+
+    def _no_supports(self, like: Points) -> Supports:
+        problems = self.problems()
+        return Supports(
+            points=like.take(slice(0)),
+            numbers=np.empty(0, dtype=np.int64),
+            labels=np.empty(0, dtype=np.int32),
+            diagonal=np.empty(0),
+            coefs=np.empty((problems, 0)),
+            marks=np.empty((2, problems, 0)),
+            averages=np.empty((problems if self.spec.average else 0, 0)),
+        )
+
+    def make_room(self, points: Points) -> None:
+        """Let these be the supports, with coefficients 0."""
+        none, size, problems = self._no_supports(points), points.size(), self.problems()
+        self.supports = none._replace(
+            points=points,
+            numbers=np.zeros(size, dtype=np.int64),
+            labels=np.zeros(size, dtype=np.int32),
+            diagonal=np.zeros(size),
+            coefs=np.zeros((problems, size)),
+            marks=np.zeros((2, problems, size)),
+            averages=np.zeros((none.averages.shape[0], size)),
+        )
+
+    def _without_small(self, supports: Supports) -> Supports:
+        """Those supports that count."""
+        smallest = self.spec.smallest
+        counts = (supports.coefs != 0.0) & (np.abs(supports.coefs * self.scales()) >= smallest)
+        kept = counts.any(axis=0) | supports.averages.any(axis=0)
+        known = self.members >= 0
+        kept[self.members[known]] = True
+        if kept.all():
+            return supports
+        self.members[known] = np.searchsorted(np.flatnonzero(kept), self.members[known])
+        return supports.take(np.flatnonzero(kept))
+
+    def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
+        """Compute the squared norms anew, given the outputs of all supports."""
+        scalars = self.scalars.table
+        with np.errstate(over="ignore", invalid="ignore"):  # of weights that diverged
+            scalars.norm2 = scalars.scale**2 * (coefs * outputs).sum(axis=1)
+        scalars.norm_error = 0.0
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def scales(self) -> np.ndarray:
+        return self.scalars.table.scale[:, None]
+
+    def weights(self) -> np.ndarray:
+        assert self.supports is not None
+        return self._averaged(self.supports.coefs, self.supports.averages)
+
+    def _averaged(self, coefs: np.ndarray, averages: np.ndarray) -> np.ndarray:
+        weights = coefs * self.scales()
+        if self.spec.average and self.tally.trials[0]:
+            weights -= averages / self.tally.trials[0]
+        return weights
+
+    def coefficients(self) -> np.ndarray:
+        raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
+
+    def intercepts(self) -> np.ndarray:
+        return self.space().shift() * self.weights().sum(axis=1) + self.free_intercepts()
+
+    def free_intercepts(self) -> np.ndarray:
+        """Intercepts that are not part of the kernel."""
+        return np.zeros(self.problems())
+
+    def support_numbers(self) -> np.ndarray:
+        return np.empty(0, dtype=np.int64) if self.supports is None else self.supports.numbers
+
+    def support_rows(self) -> Any:
+        """The supporting rows; none with a precomputed kernel."""
+        if self.supports is None or self.kernel.only_in_fit:
+            return np.empty((0, 0))
+        return self.supports.points.X
+
+    def outputs(self, X: Any) -> np.ndarray:
+        assert self.supports is not None
+        space, weights, supports = self.space(), self.weights(), self.supports.points
+        outputs = np.empty((X.shape[0], self.problems()))
+        for start in range(0, X.shape[0], CHUNK):
+            part = slice(start, start + CHUNK)
+            points = self.kernel.new_points(X[part])
+            outputs[part] = space.weighted_sums(weights, supports, points).T
+        return outputs + self.free_intercepts()
+
+    def margins(self, rows: Points, targets: Any) -> np.ndarray:
+        assert self.training is not None
+        self.training.labels = targets.labels
+        weights, outputs = self.over_training_rows()
+        lengths = np.sqrt(self._squared_lengths(weights, outputs))
+        leads = self._leads(outputs + self.free_intercepts()[:, None], targets.labels)
+        return np.divide(leads, lengths, out=np.zeros_like(leads), where=lengths > 0.0)
+
+    def over_training_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and outputs to predict by, of all training rows."""
+        training, space = self.training, self.space()
+        assert training is not None
+        training.finish()
+        self.sum_up(training.coefs, training.outputs)
+        if not self.spec.average:
+            return training.coefs * self.scales(), training.outputs * self.scales()
+        weights = self._averaged(training.coefs, training.averages)
+        used, points = np.flatnonzero(weights.any(axis=0)), training.points
+        outputs = space.weighted_sums(weights[:, used], points.take(used), points)
+        return weights, outputs + space.ridge() * weights
+
+    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """Without the coordinate of the intercept."""
+        squares = (weights * outputs).sum(axis=1) - self.space().shift() * weights.sum(axis=1) ** 2
+        return np.maximum(squares, 0.0)
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return smallest_margins(outputs, labels)
+
+    def bounds(self) -> np.ndarray:
+        """From all coefficients, and from those of at least the last half of the updates."""
+        if self._bounds is None:
+            known = self._used()
+            proved = np.minimum(
+                self._bounds_from(known.coefs, known),
+                self._bounds_from(known.coefs - known.marks[0], known),
+            )
+            self._bounds = np.minimum(self.scalars.table.bound[: proved.size], proved)
+        return self._bounds
+
+    def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
+        own = is_own(known.labels, self.problems())
+        mixture, proved = bounds.hull_mixture(coefs, own, self._has_intercept())
+        return bounds.mixture_bounds(self._quadratic(mixture, known), proved)
+
+    def _has_intercept(self) -> bool:
+        return self.tail.offset > 0.0
+
+    def _used(self) -> Supports:
+        """The supports, also in the middle of a fit."""
+        training = self.training
+        if training is None:
+            assert self.supports is not None
+            return self.supports
+        training.take_over_coefficients()
+        everyone = Supports(
+            training.points,
+            np.arange(training.points.size()),
+            training.labels,
+            training.diagonal,
+            training.coefs,
+            training.marks,
+            training.averages,
+        )
+        return everyone.take(np.flatnonzero(training.coefs.any(axis=0)))
+
+    def _quadratic(self, weights: np.ndarray, known: Supports) -> np.ndarray:
+        """At least the squared lengths of sums of the supports, without the intercept."""
+        space = self.space()
+        diagonal = known.diagonal - space.shift()
+        return self.products.quadratic(
+            self.kernel, weights, known.points, diagonal, space.ridge()
+        )
+
+    def updates(self) -> int:
+        return int(self.scalars.table.updates.sum())
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.scalars.table.norm2).all())
+
+
+class PairKernelModel(KernelModel):
+    """Weights with a free intercept, learnt from pairs of examples; see `PairSpace`."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        problems: int,
+        width: int,
+        tail: Tail,
+        kernel: Kernel,
+        products: Products,
+    ) -> None:
+        super().__init__(spec, problems, width, tail._replace(offset=0.0), kernel, products)
+        self.bias = np.zeros(problems)
+        self.members = np.full((problems, 2), NOBODY)
+
+    def space_over(self, linear: LinearSpace, places: np.ndarray) -> PairSpace:
+        problems, size = linear.weights.shape
+        members = np.zeros((2 * problems + 1, size))
+        squares = np.zeros((problems, 2))
+        for c, side in np.argwhere(places >= 0):
+            members[2 * c + side, places[c, side]] = 1.0
+            squares[c, side] = linear.geometry.diagonal[places[c, side]]
+        return PairSpace(linear, self.bias, members, places, squares, np.zeros((problems, 2)))
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairKernelModel:
+        model = super().grown(width, which, codes)
+        assert isinstance(model, PairKernelModel)
+        model.bias, model.members = self.bias[which], self.members[which]
+        return model
+
+    def _copied_arrays(self) -> dict[str, Any]:
+        return super()._copied_arrays() | {"bias": self.bias.copy()}
+
+    def free_intercepts(self) -> np.ndarray:
+        return self.bias.copy()
+
+    def _has_intercept(self) -> bool:
+        return True
+
+
+class JointKernelModel(KernelModel):
+    """Weights of several classes that are learnt together; see `JointSpace`."""
+
+    loop = staticmethod(learn_jointly)
+
+    def space_over(self, linear: LinearSpace, places: np.ndarray) -> Any:
+        return new_joint_space(linear, self.spec.most_rivals(self.problems()))
+
+    def verdicts(self) -> int:
+        return 1
+
+    def scales(self) -> np.ndarray:
+        return self.scalars.table.scale[:1, None]
+
+    def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
+        scalars = self.scalars.table
+        scalars.norm2[0] = scalars.scale[0] ** 2 * (coefs * outputs).sum()
+        scalars.norm_error[0] = 0.0
+
+    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        return super()._squared_lengths(weights, outputs).sum(keepdims=True)
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The least lead of a row's own class over its rivals."""
+        rows = np.arange(labels.size)
+        own = outputs[labels, rows]
+        rivals = outputs.copy()
+        rivals[labels, rows] = -np.inf
+        return (own - rivals.max(axis=0)).min(keepdims=True)
+
+    def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
+        mixture, mass = bounds.joint_mixture(coefs, known.labels)
+        squares, shift = self._quadratic(mixture, known).sum(), self.space().shift()
+        radius = np.sqrt(max(self.tally.largest_xx[0] - shift, 0.0))
+        imbalance = mixture.sum(axis=1)
+        return np.array([bounds.joint_bound(squares, imbalance, mass, radius, shift > 0.0)])

@@ -1,0 +1,308 @@
+"""Learning in a kernel's space: blocks of rows, and the rows of a fit.
+
+Rows are learnt from in blocks, each small enough for its Gram matrix. What the weights say about a
+block's rows is computed by one matrix product; then the compiled loop runs through the block
+strictly in order, and after each step corrects the outputs of the block's other rows. So the result
+is that of one row at a time, at the speed of matrix products.
+
+In a fit the outputs ``w.phi(x)`` of all training rows are kept. After a block, the rows whose
+coefficients have changed wait until there are some hundred of them, and are then multiplied with
+all rows at once. Until then, a block that is entered asks for its own products with those that
+wait.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.loop import Trace, learn, present
+from maxmargin.core.rows import Tail
+from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.points import Points
+from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.spaces.gram import Averages, Gram, UnitRows, add_weighted
+from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.pair import NOBODY
+from maxmargin.spaces.scalars import Scalars
+
+# Rows that are learnt from in one go where the Gram matrix of all that are due is too large.
+BLOCK = 256
+# Changed rows are multiplied with all training rows when there are so many of them.
+MOST_WAITING = 512
+
+
+class KernelSpace(NamedTuple):
+    """What blocks and fits know of the space that they learn in.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    products : Products
+        What computes its values.
+    tail : Tail
+        The square of its offset is added to all kernel values, and that of its private coordinate
+        to those of a row with itself.
+    average : bool
+        Are sums kept for the mean of the weights over all trials?
+    scalars, tally : changed by learning
+    members : array of int of shape (problems, 2) or (0, 2)
+        Ids of rows that steps go along beside the present one; changed by learning.
+    loop : the compiled loop
+    over : what makes the space of the loop, of linear coefficients and the places of the members
+    """
+
+    kernel: Kernel
+    products: Products
+    tail: Tail
+    average: bool
+    scalars: Scalars
+    tally: np.recarray
+    members: np.ndarray
+    over: Callable[[LinearSpace, np.ndarray], Any]
+    loop: Any = learn
+
+    def problems(self) -> int:
+        return self.scalars.table.size
+
+    def shift(self) -> float:
+        """Added to all kernel values."""
+        return self.tail.offset**2
+
+    def ridge(self) -> float:
+        """Added to the kernel value of a row with itself."""
+        return self.tail.private**2
+
+    def gram(self, some: Points, others: Points) -> np.ndarray:
+        return self.products.gram(self.kernel, some, others)
+
+    def weighted_sums(self, weights: np.ndarray, supports: Points, points: Points) -> np.ndarray:
+        return self.products.weighted_sums(self.kernel, weights, supports, points, self.shift())
+
+    def diagonal(self, points: Points) -> np.ndarray:
+        """``|phi(x)|**2`` of each row."""
+        return finite_diagonal(self.kernel, points) + self.shift() + self.ridge()
+
+
+class Block:
+    """Rows that can be learnt from in any order.
+
+    Parameters
+    ----------
+    space : KernelSpace
+    ids : array of int
+        Names of the rows, in any order.
+    points : Points
+        The rows.
+    diagonal : array
+        ``|phi(x)|**2`` of each row.
+    outputs, weights : arrays of shape (problems, rows)
+        ``w.phi(x)`` and the coefficients of the rows, both over the scale; learning changes them.
+    """
+
+    def __init__(
+        self,
+        space: KernelSpace,
+        ids: np.ndarray,
+        points: Points,
+        diagonal: np.ndarray,
+        outputs: np.ndarray,
+        weights: np.ndarray,
+    ) -> None:
+        self.space, self.ids, self.weights = space, ids, weights
+        self.entered_with = weights.copy()
+        problems, size = weights.shape
+        self.average = np.zeros((problems if space.average else 0, size))
+        products = space.gram(points, points).view()
+        products.flags.writeable = False
+        rounding = space.kernel.rounding(points)
+        self.geometry = Gram(
+            2.0, products, diagonal, space.shift(), rounding, outputs, np.ones(problems)
+        )
+        linear = LinearSpace(self.geometry, size, weights, space.scalars, Averages(self.average))
+        self.places = places(space.members, ids)
+        self.loop_space = space.over(linear, self.places)
+
+    def learn(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
+        """Present the rows at the places ``order``; see `core.loop.learn`."""
+        rows = UnitRows(self.ids.size, Tail(self.space.tail.offset, 0.0))
+        order = order.astype(np.int32, copy=False)
+        tally, loop = self.space.tally, self.space.loop
+        present(rows, targets, order, rule, self.loop_space, tally, trace, loop)
+        kept = self.places >= 0
+        self.space.members[kept] = self.ids[self.places[kept]]
+
+    def outputs(self) -> np.ndarray:
+        return self.geometry.outputs
+
+    def take_folded(self) -> np.ndarray:
+        """Factors by which coefficients outside the block must be multiplied; asked for once."""
+        factors = self.geometry.folded[:, None].copy()
+        self.entered_with *= factors
+        self.geometry.folded[:] = 1.0
+        return factors
+
+    def gains(self) -> np.ndarray:
+        """What has been added to the coefficients since the block was entered."""
+        return self.weights - self.entered_with
+
+
+def places(members: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Where ``members`` are among ``ids``; whoever is not there is NOBODY."""
+    if members.size == 0:
+        return members.copy()
+    found = members[:, :, None] == ids
+    return np.where(found.any(axis=2) & (members >= 0), found.argmax(axis=2), NOBODY)
+
+
+class KernelFit:
+    """The rows of a fit, with their coefficients and outputs.
+
+    Attributes
+    ----------
+    coefs, averages, outputs : arrays of shape (problems, rows)
+        Coefficients, sums behind the averages, and outputs; all but the averages over the scale.
+    marks : array of shape (2, problems, rows)
+        The coefficients at the last two snapshots.
+    labels : array of int
+        Class codes of the rows, as far as they were told.
+    """
+
+    def __init__(self, space: KernelSpace, points: Points, cache_bytes: float) -> None:
+        self.space, self.points = space, space.kernel.kept(points, cache_bytes)
+        size, problems = points.size(), space.problems()
+        self.diagonal = space.diagonal(points)
+        self.labels = np.zeros(size, dtype=np.int32)
+        self.coefs = np.zeros((problems, size))
+        self.marks = np.zeros((2, problems, size))
+        self.averages = np.zeros((problems if space.average else 0, size))
+        self.outputs = np.zeros((problems, size))
+        self.waiting = np.empty(0, dtype=np.int64)
+        self.gains = np.empty((problems, 0))
+        self.largest_block = space.kernel.most_rows(cache_bytes)
+        self.block: Block | None = None
+
+    def over(self, space: KernelSpace) -> KernelFit:
+        """A fit of its own over the same rows, which nobody changes, for another model's space."""
+        self.leave()
+        twin = copy.copy(self)
+        twin.space = space
+        for name in ("coefs", "marks", "averages", "outputs", "waiting", "gains"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def resume(
+        self,
+        supports: Points,
+        numbers: np.ndarray,
+        coefs: np.ndarray,
+        marks: np.ndarray,
+        averages: np.ndarray,
+    ) -> None:
+        """Go on from supports, which must be among the rows, with their numbers there."""
+        if numbers[-1] >= self.points.size() or not self.points.take(numbers).same_as(supports):
+            raise ValueError("warm_start with a kernel needs the rows of the last fit.")
+        self.coefs[:, numbers] = coefs
+        self.marks[:, :, numbers] = marks
+        self.averages[:, numbers] = averages
+        self.waiting, self.gains = numbers, coefs
+        kept = self.space.members >= 0
+        self.space.members[kept] = numbers[self.space.members[kept]]
+        self.settle()
+
+    def present(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
+        size, self.labels = self.points.size(), targets.labels
+        due = np.arange(size) if size <= self.largest_block else np.unique(order)
+        if size <= self.largest_block or due.size <= min(self.largest_block, size // 2):
+            if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
+                self.leave()
+                self.block = self.enter(due)
+            self._learn(self.block, targets, order, rule, trace)
+            return
+        self.leave()
+        for start in range(0, order.size, BLOCK):
+            part = order[start : start + BLOCK]
+            self.block = self.enter(np.unique(part))
+            self._learn(self.block, targets, part, rule, trace)
+            self.leave()
+
+    def _learn(
+        self, block: Block, targets: Any, order: np.ndarray, rule: Any, trace: Trace
+    ) -> None:
+        labels = targets.labels[block.ids]
+        labels.flags.writeable = False
+        here = np.searchsorted(block.ids, order)
+        stamp = trace.stamp
+        touched = np.zeros(block.ids.size if stamp else 0, dtype=np.int32)
+        block.learn(targets._replace(labels=labels), here, rule, trace._replace(touched=touched))
+        trace.touched[block.ids[np.flatnonzero(touched)]] = stamp
+
+    def enter(self, ids: np.ndarray) -> Block:
+        """The block of the rows ``ids``, and of those that steps go along beside them."""
+        members = self.space.members
+        ids = np.union1d(ids, members[members >= 0])
+        rows, outputs = self.points.take(ids), self.outputs[:, ids]
+        if self.waiting.size:
+            outputs += self._effect(self.space.gram(self.points.take(self.waiting), rows), ids)
+        coefs = self.coefs[:, ids].copy()
+        return Block(self.space, ids, rows, self.diagonal[ids], outputs, coefs)
+
+    def take_over_coefficients(self) -> None:
+        """Bring the coefficients up to date, without leaving the block."""
+        if self.block is not None:
+            factors = self.block.take_folded()
+            for array in (self.coefs, self.marks, self.outputs, self.gains):
+                array *= factors
+            self.coefs[:, self.block.ids] = self.block.weights
+
+    def take_snapshot(self) -> None:
+        self.take_over_coefficients()
+        self.marks = np.stack([self.marks[1], self.coefs])
+
+    def leave(self) -> None:
+        """Take over what has been learnt in the block, if there is one."""
+        self.take_over_coefficients()
+        block, self.block = self.block, None
+        if block is None:
+            return
+        self.averages[:, block.ids] += block.average
+        if block.ids.size == self.points.size():
+            self.outputs = block.outputs()
+            return
+        gains = block.gains()
+        changed = gains.any(axis=0)
+        self.waiting = np.append(self.waiting, block.ids[changed])
+        self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
+        if self.waiting.size >= MOST_WAITING:
+            self.settle()
+
+    def settle(self) -> None:
+        """Let the changed rows act on all others."""
+        if self.waiting.size == 0:
+            return
+        changed, size = self.points.take(self.waiting), self.points.size()
+        outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
+        for start in range(0, size, CHUNK):
+            part = np.arange(start, min(start + CHUNK, size))
+            some = self.points.take(slice(start, part[-1] + 1))
+            outputs[:, part] += self._effect(self.space.gram(changed, some), part)
+        self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
+
+    def _effect(self, values: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """What the waiting rows add to the outputs of ``ids``, sorted, given the kernel values."""
+        effect, shift = np.zeros((self.gains.shape[0], ids.size)), self.space.shift()
+        add_weighted(self.gains, values, shift, effect)
+        # With itself a row has an exact product, which includes the soft margin.
+        places = np.minimum(np.searchsorted(ids, self.waiting), ids.size - 1)
+        at = np.flatnonzero(ids[places] == self.waiting)
+        own = self.diagonal[self.waiting[at]] - shift - values[at, places[at]]
+        np.add.at(effect.T, places[at], (self.gains[:, at] * own).T)
+        return effect
+
+    def finish(self) -> None:
+        """Let the outputs be those of the coefficients as they are now."""
+        self.leave()
+        self.settle()

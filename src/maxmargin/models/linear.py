@@ -1,0 +1,284 @@
+"""Models whose weights are vectors over the features."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import safe_sparse_dot
+
+from maxmargin.certificates import bounds, geometric_margins
+from maxmargin.core.looks import lowest_outputs
+from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, new_tally, present
+from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.models.base import Model
+from maxmargin.models.growth import (
+    aligned_zeros,
+    grown_linear,
+    grown_pair,
+    without_private_coordinates,
+    without_private_members,
+)
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.euclid import Euclid
+from maxmargin.spaces.linear import LinearSpace, take_snapshots
+from maxmargin.spaces.pair import ELSEWHERE, NOBODY, PairSpace
+from maxmargin.spaces.pnorm import new_pnorm
+from maxmargin.spaces.scalars import SINCE_SNAPSHOT, new_scalars
+from maxmargin.spaces.witness import Witness
+
+Rows = DenseRows | SparseRows
+
+# Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
+# which needs none, serves instead.
+MOST_WITNESSED_WEIGHTS = 2**24
+
+
+def as_rows(X: Any, tail: Tail) -> Rows:
+    """Rows over the memory of ``X``, read-only, each with the coordinates of ``tail``."""
+    if sparse.issparse(X):
+        values, columns, starts = map(read_only, (X.data, X.indices, X.indptr))
+        return SparseRows(values, columns, starts, X.shape[1], tail)
+    return DenseRows(read_only(X), tail)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class LinearModel(Model):
+    """Weights whose intercept, if any, is the weight of one more coordinate.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    problems, width : int
+        Number of weight vectors and of features.
+    private : int
+        Number of rows with a private coordinate that is recorded (0: none).
+    tail : Tail
+        The coordinates of each row behind its features.
+    p : float
+        The norm in which rows are measured.
+    """
+
+    loop = staticmethod(learn)
+    is_joint = False
+
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
+    ) -> None:
+        self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
+        size, split = width + 1 + private, tail.offset > 0.0
+        witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
+
+        def vectors(kept: bool) -> np.ndarray:
+            return aligned_zeros(problems if kept else 0, size)
+
+        self.linear = LinearSpace(
+            geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
+            width=width,
+            weights=vectors(True),
+            scalars=new_scalars(problems),
+            witness=Witness(
+                share=vectors(witnessed and split),
+                mark=vectors(witnessed),
+                mark_share=vectors(witnessed and split),
+                average=vectors(spec.average),
+                split=split,
+            ),
+        )
+
+    @property
+    def space(self) -> Any:
+        """What the loop runs on."""
+        return self.linear
+
+    def rows(self, X: Any) -> Rows:
+        return as_rows(X, self.tail)
+
+    def problems(self) -> int:
+        return self.linear.weights.shape[0]
+
+    def width(self) -> int:
+        return self.linear.width
+
+    def private_coordinates(self) -> int:
+        return self.linear.weights.shape[1] - self.linear.width - 1
+
+    # ------------------------------------------------------------------------------------ learning
+    def begin_fit(self, rows: Any) -> None:
+        pass
+
+    def end_fit(self) -> None:
+        pass
+
+    def begin_rows(self) -> None:
+        """Rows are numbered anew from here on."""
+
+    def twin(self) -> LinearModel:
+        return copy.deepcopy(self)
+
+    def continued(self) -> LinearModel:
+        model = self.twin()
+        model.forget_bounds()
+        model.begin_rows()
+        return model
+
+    def forget_bounds(self) -> None:
+        """Count only coefficients to come: the rows behind the old ones are gone."""
+        scalars = self.linear.scalars.table
+        scalars.next_mark, due = scalars.updates, scalars.next_mark.copy()
+        take_snapshots(self.linear)
+        scalars.next_mark = due
+        scalars.bound = np.inf
+        scalars.certifiable = np.minimum(scalars.certifiable, SINCE_SNAPSHOT)
+
+    def streaming(self) -> LinearModel:
+        if self.p != 2.0 and self.tail.private > 0.0:
+            raise ValueError(
+                f"partial_fit cannot keep a soft margin with p={self.p}; use fit, or p=2."
+            )
+        model = self._without_private_coordinates() if self.private_coordinates() else self
+        model.begin_rows()
+        return model
+
+    def _without_private_coordinates(self) -> LinearModel:
+        return self._copied(without_private_coordinates(self.linear))
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
+        return self._copied(grown_linear(self.linear, width, which))
+
+    def _copied(self, linear: LinearSpace) -> LinearModel:
+        """The same model over other weights, with counts of its own."""
+        model = copy.copy(self)
+        model.tally, model.linear = self.tally.copy(), linear
+        return model
+
+    def can_have_room(self, width: int) -> bool:
+        return self.spec.p != "log" and self.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
+
+    def present(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        space, tally = self.space, self.tally
+        present(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
+
+    def maintain(self, space: Any) -> None:
+        """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
+        maintain(space)
+        scalars = self.linear.scalars.table
+        due = np.flatnonzero(scalars.updates >= scalars.next_mark)
+        if due.size:
+            scalars.bound[due] = bounds.hull_bounds(self._hull(), due)
+            take_snapshots(self.linear)
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def weights(self) -> np.ndarray:
+        """Of the features, the intercept's coordinate, and the private ones."""
+        vectors = self.linear.weights if self.p == 2.0 else self.linear.geometry.dual()
+        return self._averaged(vectors * self.linear.scalars.table.scale[:, None])
+
+    def _averaged(self, weights: np.ndarray) -> np.ndarray:
+        """The mean of the weights over all trials, if that is what counts."""
+        if self.spec.average and self.tally.trials[0]:
+            weights -= self.linear.witness.average / self.tally.trials[0]
+        return weights
+
+    def coefficients(self) -> np.ndarray:
+        return self.weights()[:, : self.linear.width]
+
+    def intercepts(self) -> np.ndarray:
+        return self.tail.offset * self.weights()[:, self.linear.width]
+
+    def free_intercepts(self) -> np.ndarray:
+        """Intercepts that are not the weight of a coordinate."""
+        return np.zeros(self.linear.scalars.table.size)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        coefficients = self.coefficients()[:, : X.shape[1]]  # there may be room for more columns
+        return safe_sparse_dot(X, coefficients.T, dense_output=True) + self.intercepts()
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        weights = self.weights()
+        lowest = np.empty(weights.shape[0])
+        lowest_outputs(rows, targets, weights, self.free_intercepts(), lowest)
+        return geometric_margins(lowest, weights, self.linear.width, self.p)
+
+    def bounds(self) -> np.ndarray:
+        return bounds.hull_bounds(self._hull())
+
+    def evidence(self) -> list[bounds.Evidence]:
+        return bounds.evidence_of(self._hull())
+
+    def _hull(self) -> bounds.Hull:
+        linear, witness = self.linear, self.linear.witness
+        largest_xx, offset = float(self.tally.largest_xx[0]), self.tail.offset
+        return bounds.Hull(
+            geometry=linear.geometry,
+            width=linear.width,
+            split=witness.split,
+            weights=linear.weights,
+            mark=witness.mark,
+            share=witness.share,
+            mark_share=witness.mark_share,
+            scalars=linear.scalars,
+            radius=bounds.radius_of_features(largest_xx, offset, self.p),
+        )
+
+    def ceiling(self, radius: float) -> float:
+        return bounds.ceiling(float(np.hypot(radius, self.tail.private)), joint=self.is_joint)
+
+    def updates(self) -> int:
+        return int(self.linear.scalars.table.updates.sum())
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.linear.scalars.table.norm2).all())
+
+
+class PairModel(LinearModel):
+    """Weights with a free intercept, learnt from pairs of examples."""
+
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
+    ) -> None:
+        super().__init__(spec, problems, width, private, tail._replace(offset=0.0), p)
+        self.pair = PairSpace(
+            linear=self.linear,
+            bias=np.zeros(problems),
+            members=np.zeros((2 * problems + 1, width + 1 + private)),
+            numbers=np.full((problems, 2), NOBODY),
+            squares=np.zeros((problems, 2)),
+            private=np.zeros((problems, 2)),
+        )
+
+    @property
+    def space(self) -> Any:
+        return self.pair
+
+    def begin_rows(self) -> None:
+        numbers = self.pair.numbers
+        numbers[numbers >= 0] = ELSEWHERE
+
+    def _without_private_coordinates(self) -> PairModel:
+        model = super()._without_private_coordinates()
+        assert isinstance(model, PairModel)
+        model.pair = without_private_members(self.pair, model.linear)
+        return model
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:
+        model = super().grown(width, which, codes)
+        assert isinstance(model, PairModel)
+        model.pair = grown_pair(self.pair, model.linear, which)
+        return model
+
+    def intercepts(self) -> np.ndarray:
+        return self.pair.bias.copy()
+
+    def free_intercepts(self) -> np.ndarray:
+        return self.pair.bias

@@ -1,0 +1,72 @@
+"""What a model is built from: it cannot change while the model lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """The parameters of a learner that decide what its model looks like, as users give them.
+
+    Models with equal specifications have the same structure, so that one can go on where the other
+    stopped. The parameters mean what they mean for learners; of those that only some learners have:
+
+    Parameters
+    ----------
+    intercept : {"coordinate", "pair"}
+        Is the intercept the weight of one more coordinate, or learnt from pairs of examples?
+    on_full : {"oldest", "random", "project"} or None
+        What happens to a row that is one too many for the `budget`; None where all rows are kept.
+    threshold, careful : float, bool
+        Which rows are projected, see `spaces.project.Project`.
+    lengths : bool
+        Must the length of w be known after a row was evicted?
+    smallest : float
+        Supports of a kernel model whose coefficients are all smaller are dropped.
+    """
+
+    fit_intercept: bool = True
+    intercept_scaling: float | str = 1.0
+    soft_margin: float = 0.0
+    p: float | str = 2.0
+    intercept: str = "coordinate"
+    average: bool = False
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    kernel_dtype: str = "auto"
+    multiclass: str = "ovr"
+    k: int | None = None
+    budget: int | None = None
+    on_full: str | None = None
+    threshold: float = 0.0
+    careful: bool = False
+    lengths: bool = field(default=True, compare=False)
+    smallest: float = field(default=0.0, compare=False)
+    cache_size: float = field(default=200.0, compare=False)
+
+    def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
+        """The first parameter that is not the same, with both values."""
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if each.compare and mine != theirs:
+                return each.name, mine, theirs
+        return None
+
+    def has_pairs(self) -> bool:
+        return self.fit_intercept and self.intercept == "pair"
+
+    def is_joint(self, problems: int) -> bool:
+        """Are several classes learnt together?"""
+        return problems > 1 and not self.has_pairs() and self.multiclass != "ovr"
+
+    def most_rivals(self, problems: int) -> int | None:
+        """How many rivals a joint step takes into account; None if the rule takes the highest."""
+        return (self.k or problems - 1) if self.multiclass == "k-best" else None
+
+
+# The parameters of a learner that are those of its model.
+STRUCTURAL = frozenset(each.name for each in fields(ModelSpec) if each.compare)

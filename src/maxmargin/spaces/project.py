@@ -1,0 +1,121 @@
+"""With all slots taken, a new row is projected onto the span of those that are there.
+
+The kernel values between the rows in the slots have a Cholesky factor, ``G = L L'``; its lines are
+coordinates of the rows in an orthonormal basis. The projection of any other row has the coordinates
+``inv(L) k`` there, if k are its kernel values with the rows in the slots. When a row takes a slot,
+its remainder becomes one more direction of the basis: a line is added to inv(L), and a coordinate
+to the rows still to come. Lines are never changed afterwards, so nothing drifts however long the
+stream is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import bridge
+
+
+class Project(NamedTuple):
+    """Keep what lies in the span of the rows in the slots.
+
+    Attributes
+    ----------
+    threshold : a row whose squared distance from the span is not larger is projected in any case
+    rounding : squared distances up to this part of ``x.x`` count as 0
+    careful : are rows that were no mistakes (a margin above 0) projected always, and only if their
+        loss is worth the distance? (Projectron++)
+    inverse : inv(L), of shape (problems * room, room)
+    coords : of the rows of the block, of shape (problems * block, room)
+    shadows : products of the projections of the block's rows, of shape (problems * block, block)
+    turned : what was added to ``w`` since the block began, in coordinates over the scale
+    slack : sum of the lengths, over the scale, that projections have cut off
+    joins, distance, limit : of the present row: will it take a slot, its squared distance from the
+        span, and its longest step
+    """
+
+    threshold: float
+    rounding: float
+    careful: bool
+    inverse: np.ndarray
+    coords: np.ndarray
+    shadows: np.ndarray
+    turned: np.ndarray
+    slack: np.ndarray
+    joins: np.ndarray
+    distance: np.ndarray
+    limit: np.ndarray
+
+    def usable_square(self, space, i, c, margin, xx):
+        inside = self.shadows[c * space.outputs.shape[1] + i, i]
+        distance = xx - inside
+        if distance <= self.rounding * xx:
+            distance, inside = 0.0, xx
+        taken, careful = space.slots.taken[c], self.careful and margin > 0.0
+        far = distance > self.threshold and taken < self.inverse.shape[1]
+        self.joins[c] = taken == 0 or (far and not careful)
+        self.distance[c], self.limit[c] = distance, np.inf
+        if self.joins[c]:
+            return xx
+        if careful:
+            loss = 1.0 - margin
+            if distance > 0.0:
+                loss = loss - distance / self.threshold if self.threshold > 0.0 else 0.0
+            if loss <= 0.0:
+                return 0.0
+            self.limit[c] = 2.0 * loss / inside
+        return inside
+
+    def limited(self, c, step):
+        return min(step, self.limit[c])
+
+    def scale(self, c, factor):
+        self.slack[c] *= factor
+        for p in range(self.turned.shape[1]):
+            self.turned[c, p] *= factor
+
+    def admit(self, space, i, c, y, step, margin):
+        mine = space.scalars.table[c]
+        amount = y * step / mine.scale
+        if y > 0.0:
+            mine.positive += step / mine.scale
+        else:
+            mine.negative += step / mine.scale
+        if self.joins[c]:
+            p = space.slots.taken[c]
+            space.lead_outputs(i, c, amount)
+            space.take_slot(i, c, p, amount)
+            space.slots.taken[c] += 1
+            self.add_direction(space, i, c, p)
+        else:
+            cut = self.distance[c] + self.rounding * space.diagonal[i]
+            self.slack[c] += step / mine.scale * math.sqrt(cut)
+            block = space.outputs.shape[1]
+            for p in range(space.slots.taken[c]):
+                self.turned[c, p] += amount * self.coords[c * block + i, p]
+            for k in range(i + 1, block):
+                space.outputs[c, k] += amount * self.shadows[c * block + i, k]
+        return False
+
+    def add_direction(self, space, i, c, p):
+        """Extend the basis by what of row i is not in its span yet."""
+        block, room = space.outputs.shape[1], self.inverse.shape[1]
+        first, line = c * block, c * room + p
+        length = math.sqrt(self.distance[c] if p > 0 else space.diagonal[i])
+        for q in range(p):
+            part = self.coords[first + i, q] / length
+            for r in range(q + 1):
+                self.inverse[line, r] -= part * self.inverse[c * room + q, r]
+        self.inverse[line, p] = 1.0 / length
+        for k in range(i + 1, block):
+            product = float(space.products[i, k]) + space.shift
+            self.coords[first + k, p] = (product - self.shadows[first + i, k]) / length
+        for k in range(i + 1, block):
+            mine = self.coords[first + k, p]
+            for j in range(i + 1, block):
+                self.shadows[first + k, j] += mine * self.coords[first + j, p]
+
+
+bridge("add_direction", inline=False)
