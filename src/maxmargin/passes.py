@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from maxmargin._terminal import bar
 from maxmargin.budgetmodel import BudgetModel
 from maxmargin.core.loop import NO_NOTES
-from maxmargin.progress import bar
 from maxmargin.schedule import Schedule
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to

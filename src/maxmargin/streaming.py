@@ -13,11 +13,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from maxmargin import examples, streams
+from maxmargin._terminal import bar
 from maxmargin.checkpoints import Checkpoint, CheckpointFile
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.growing import can_have_room, grow_model
 from maxmargin.interrupts import Interrupts
-from maxmargin.progress import bar
 from maxmargin.structure import check_stream_can_start
 
 # Without a number of rows, checkpoints are written so often.

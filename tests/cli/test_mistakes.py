@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin import overview
 from maxmargin.cli import learners
+from maxmargin.cli.algorithms import learners as public_learners
 
 
 def one_line(result):
@@ -38,7 +38,7 @@ def test_unknown_command(command):
 
 
 def test_all_learners_are_known():
-    assert list(learners.names().values()) == [cls.__name__ for cls in overview.learners()]
+    assert list(learners.names().values()) == [cls.__name__ for cls in public_learners()]
 
 
 @pytest.mark.parametrize(

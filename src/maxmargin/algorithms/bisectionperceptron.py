@@ -14,13 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from maxmargin._terminal import Advance, bar
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.assembly import Model
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.facts import Facts
-from maxmargin.progress import Advance, bar
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
 MOST_DOUBLINGS = 3

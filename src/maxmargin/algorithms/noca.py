@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin import examples
+from maxmargin._terminal import bar
 from maxmargin.facts import Facts
 from maxmargin.guard import keeps_state_on_error
 from maxmargin.handover import packed, unpacked
-from maxmargin.progress import bar
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
 from maxmargin.streamable import Streamable
 

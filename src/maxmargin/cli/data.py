@@ -102,7 +102,7 @@ def open_alike(
 
 def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:
     """The blocks of a source, with a bar on a terminal."""
-    from maxmargin.progress import bar
+    from maxmargin._terminal import bar
 
     total, done = source.total, 0
     with bar(title, total and total / 1e6, "MB", enabled=enabled) as advance:

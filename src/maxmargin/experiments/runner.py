@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
+from maxmargin._terminal import bar
 from maxmargin.experiments.experiment import DataHome, Experiment, Numbers, Results, Scale
 from maxmargin.experiments.fingerprint import fingerprint
 from maxmargin.experiments.store import Place
 from maxmargin.experiments.verdicts import Line, judge
-from maxmargin.progress import bar
 
 
 @dataclass(frozen=True)
