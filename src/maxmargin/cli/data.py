@@ -53,7 +53,6 @@ SkipErrors = Annotated[
 
 def open_source(
     data: str,
-    *,
     format: Kind | None,
     label: str | None,
     header: bool,

@@ -66,19 +66,12 @@ def fit(
             check_writable(Path(f"{checkpoint}.previous"), unlike=(data, test, label))
         if test not in (None, "-") and not Path(test).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), test)
-        source = reading.open_source(
-            data,
-            format=format,
-            label=label,
-            header=header,
-            categorical=categorical,
-            n_features=n_features,
-            zero_based=zero_based,
-            skip_errors=skip_errors,
-        )
+        from maxmargin.cli.counted import Counted
+
+        options = (format, label, header, categorical, n_features, zero_based, skip_errors)
+        source = Counted(reading.open_source(data, *options))
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
-        count_rows(source)
         began = time.perf_counter()
         try:
             learner.fit_stream(
@@ -108,20 +101,6 @@ def fit(
             print_json(report)
         else:
             show(report)
-
-
-def count_rows(source: Any) -> None:
-    """Let a source keep count: ``rows`` that it has, and ``rows_read``, over and over perhaps."""
-    blocks = source.blocks
-    source.rows = source.rows_read = 0
-
-    def counted(*start: Any) -> Any:
-        for block in blocks(*start):
-            source.rows = max(source.rows, block.end.row)
-            source.rows_read += block.X.shape[0]
-            yield block
-
-    source.blocks = counted
 
 
 def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
