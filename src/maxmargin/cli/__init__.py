@@ -65,7 +65,7 @@ def demo(
     """Train every learner on small data, print a table and write a page with plots."""
     with one_line_errors():
         require("rich", extra="cli")
-        require("matplotlib", extra="plots")
+        require("matplotlib", "jinja2", extra="plots")
         check_writable(out)
         from maxmargin.demo import run
 

@@ -116,12 +116,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are {', '.join(known)}."
 
 
-def require(module: str, *, extra: str) -> None:
-    """Say which extra to install if ``module`` is missing."""
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError:
-        fail(MISSING.format(module=module, extra=extra))
+def require(*modules: str, extra: str) -> None:
+    """Say which extra to install if one of the ``modules`` is missing."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError:
+            fail(MISSING.format(module=module, extra=extra))
 
 
 def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
