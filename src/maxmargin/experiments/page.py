@@ -12,7 +12,6 @@ from maxmargin.experiments.verdicts import (
     FAILED,
     NOT_COMPARED,
     REPRODUCED,
-    Count,
     Line,
     count,
     shown,
@@ -32,7 +31,7 @@ def render(outcomes: Sequence[Outcome], scale: Scale) -> str:
         "experiments/page.html.jinja",
         outcomes=outcomes,
         scale=SCALES[scale],
-        total=sum((count(one.lines) for one in outcomes), Count(0, 0, 0)),
+        total=count(line for one in outcomes for line in one.lines),
         failures=[
             (one.experiment.name, line)
             for one in outcomes
@@ -81,9 +80,6 @@ def _spread(line: Line) -> str:
 
 def _made() -> str:
     versions = ", ".join(f"{name} {number}" for name, number in provenance.versions().items())
-    machine, commit = provenance.machine(), provenance.commit()
-    at = f", commit {commit}" if commit else ""
-    return (
-        f"Made on {provenance.today()}{at} with {versions}; "
-        f"{machine['cores']} cores of {machine['processor']}."
-    )
+    machine = provenance.machine()
+    where = f"{machine['cores']} cores of {machine['processor']}"
+    return f"Made on {provenance.today_and_commit()} with {versions}; {where}."
