@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 from typing import Annotated, Any
 
@@ -115,10 +116,12 @@ def classes_of(text: str | None) -> list[Any] | None:
     """Labels separated by commas; numbers if all of them are."""
     if text is None:
         return None
-    words = [word.strip() for word in text.split(",")]
+    return numbers_or_words([word.strip() for word in text.split(",")])
+
+
+def numbers_or_words(texts: list[str]) -> list[Any]:
+    """Numbers, if all of them are."""
     for number in (int, float):
-        try:
-            return [number(word) for word in words]
-        except ValueError:
-            pass
-    return list(words)
+        with suppress(ValueError):
+            return [number(text) for text in texts]
+    return list(texts)

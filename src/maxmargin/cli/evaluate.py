@@ -72,10 +72,7 @@ def evaluate(
         if plot is not None:
             draw(results, plot, report["recent"])
             report["plot"] = str(plot)
-        if as_json:
-            print_json(report)
-        else:
-            show(report)
+        (print_json if as_json else show)(report)
 
 
 def check_plot(path: Path, data: str) -> None:
