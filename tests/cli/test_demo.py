@@ -63,7 +63,9 @@ def test_trouble_in_the_end_is_one_line(command, monkeypatch, tmp_path):
     assert errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(("module", "extra"), [("matplotlib", "plots"), ("rich", "cli")])
+@pytest.mark.parametrize(
+    ("module", "extra"), [("matplotlib", "plots"), ("jinja2", "plots"), ("rich", "cli")]
+)
 def test_missing_extra(command, no_demo, monkeypatch, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
     code, printed, errors = command("demo")

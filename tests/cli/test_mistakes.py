@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin import overview
 from maxmargin.cli import learners
+from maxmargin.cli.algorithms import learners as public_learners
+from maxmargin.cli.errors import in_words
+from maxmargin.streams import Option, OptionError
 
 
 def one_line(result):
@@ -38,7 +40,7 @@ def test_unknown_command(command):
 
 
 def test_all_learners_are_known():
-    assert list(learners.names().values()) == [cls.__name__ for cls in overview.learners()]
+    assert list(learners.names().values()) == [cls.__name__ for cls in public_learners()]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,34 @@ def test_table_without_a_word_about_labels(command, folder):
     code, message = one_line(command("fit", folder / "table.csv"))
     assert code == 1
     assert "say --label; there are 'size', 'side', 'answer'" in message
+
+
+def test_options_are_called_as_on_the_command_line(command, folder, tmp_path):
+    code, message = one_line(command("fit", folder / "wide.svm", "--n-features", 5))
+    assert (code, "more than --n-features 5." in message) == (1, True)
+    (tmp_path / "zero.svm").write_text("1 1:1\n-1 0:1\n")
+    code, message = one_line(command("fit", tmp_path / "zero.svm", "--one-based"))
+    assert (code, "(say --zero-based)" in message) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "in_python", "here"),
+    [
+        (Option("label", ""), "label=", "--label"),
+        (Option("categorical", "hash"), 'categorical="hash"', "--categorical hash"),
+        (Option("passes", 1), "passes=1", "--passes 1"),
+        (Option("zero_based", True), "zero_based=True", "--zero-based"),
+        (Option("y"), "'y'", "--label"),
+        (Option("gamma", "scale"), 'gamma="scale"', "--set gamma=scale"),
+        (Option("tol", None), "tol=None", "--set tol=none"),
+        (Option("tol"), "'tol'", "--set tol"),
+    ],
+)
+def test_names_of_options(option, in_python, here):
+    error = OptionError("{say} ", option, ".")
+    assert str(error) == f"{{say}} {in_python}."
+    assert in_words(error) == f"{{say}} {here}."
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 @pytest.mark.parametrize("format", ["parquet", "numpy"])

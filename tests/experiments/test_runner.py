@@ -7,16 +7,21 @@ import dataclasses
 import io
 import json
 import multiprocessing
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from experiments import made_up
 from experiments.made_up import EXPERIMENT
 
+import maxmargin
 from maxmargin.experiments import run
 from maxmargin.experiments.fingerprint import fingerprint
 from maxmargin.experiments.runner import run_all
 from maxmargin.experiments.store import Place, file_name, write_whole
 from maxmargin.experiments.verdicts import NOT_COMPARED
+
+LIBRARY = Path(maxmargin.__file__).parent
 
 
 @pytest.fixture
@@ -227,7 +232,19 @@ def test_fingerprint_follows_what_is_mentioned(tmp_path, monkeypatch, change, sa
     assert (after == before) is same
 
 
-def test_fingerprint_follows_the_compiled_core(monkeypatch):
+def test_fingerprint_follows_every_source_of_the_library(monkeypatch):
+    """All that may be behind a number counts; what only shows numbers does not."""
+    before, read = fingerprint(made_up.measure), Path.read_bytes
+    for path in LIBRARY.rglob("*.py"):
+        monkeypatch.setattr(Path, "read_bytes", lambda one, p=path: read(one) + b"#" * (one == p))
+        only_shows = path.relative_to(LIBRARY).parts[0] in ("cli", "demo", "experiments", "pages")
+        assert (fingerprint(made_up.measure) == before) is only_shows, path
+
+
+@pytest.mark.parametrize("name", ["numpy", "scipy", "scikit-learn", "numba"])
+def test_fingerprint_follows_versions(monkeypatch, name):
     before = fingerprint(made_up.measure)
-    monkeypatch.setattr("maxmargin.experiments.fingerprint.source_hash", lambda: "other")
+    monkeypatch.setattr(
+        "maxmargin.experiments.fingerprint.version", lambda one: version(one) + "+" * (one == name)
+    )
     assert fingerprint(made_up.measure) != before

@@ -16,6 +16,7 @@ try:
 except ModuleNotFoundError:
     sys.exit("maxmargin: this command needs typer: pip install 'maxmargin[cli]'")
 
+from maxmargin.cli.algorithms import algorithms
 from maxmargin.cli.errors import check_writable, one_line_errors, require
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.fit import fit
@@ -51,23 +52,8 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, info, reproduce):
+for command in (fit, predict, evaluate, info, reproduce, algorithms):
     app.command()(command)
-
-
-@app.command()
-def algorithms(
-    markdown: Annotated[bool, typer.Option(help="As a table in Markdown.")] = False,
-) -> None:
-    """List all learners: guarantee, updates, certificate, p-norms, kernels, drift, paper."""
-    from maxmargin import overview
-
-    if markdown:
-        typer.echo(overview.as_markdown())
-        return
-    with one_line_errors():
-        require("rich", extra="cli")
-        overview.show()
 
 
 @app.command()
@@ -79,7 +65,7 @@ def demo(
     """Train every learner on small data, print a table and write a page with plots."""
     with one_line_errors():
         require("rich", extra="cli")
-        require("matplotlib", extra="plots")
+        require("matplotlib", "jinja2", extra="plots")
         check_writable(out)
         from maxmargin.demo import run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 from typing import Annotated, Any
 
@@ -53,7 +54,6 @@ SkipErrors = Annotated[
 
 def open_source(
     data: str,
-    *,
     format: Kind | None,
     label: str | None,
     header: bool,
@@ -102,7 +102,7 @@ def open_alike(
 
 def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:
     """The blocks of a source, with a bar on a terminal."""
-    from maxmargin.progress import bar
+    from maxmargin._terminal import bar
 
     total, done = source.total, 0
     with bar(title, total and total / 1e6, "MB", enabled=enabled) as advance:
@@ -116,10 +116,12 @@ def classes_of(text: str | None) -> list[Any] | None:
     """Labels separated by commas; numbers if all of them are."""
     if text is None:
         return None
-    words = [word.strip() for word in text.split(",")]
+    return numbers_or_words([word.strip() for word in text.split(",")])
+
+
+def numbers_or_words(texts: list[str]) -> list[Any]:
+    """Numbers, if all of them are."""
     for number in (int, float):
-        try:
-            return [number(word) for word in words]
-        except ValueError:
-            pass
-    return list(words)
+        with suppress(ValueError):
+            return [number(text) for text in texts]
+    return list(texts)

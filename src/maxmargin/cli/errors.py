@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from maxmargin.streams import Option
 
 MISSING = "maxmargin: this command needs {module}: pip install 'maxmargin[{extra}]'"
 # Exit codes: something went wrong with the data or the files, the command was not understood, and
@@ -21,10 +23,18 @@ MISSING = "maxmargin: this command needs {module}: pip install 'maxmargin[{extra
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 # With this set, mistakes show where in the code they were found.
 DEBUG = "MAXMARGIN_DEBUG"
-# What options of the command are called in messages of the library.
-KEYWORD = re.compile(r"\b(label|classes|categorical|n_features|passes|gamma)=\"?([\w.-]*)\"?")
-REFUSED = re.compile(r"'(\w+)' is not an option")
-OTHERWISE_CALLED = {"on_error": "skip_errors", "y": "label", "header": "no_header"}
+# Options of the library that have one here; all others are parameters of learners.
+OPTIONS = {
+    "categorical": "--categorical",
+    "classes": "--classes",
+    "header": "--no-header",
+    "label": "--label",
+    "n_features": "--n-features",
+    "on_error": "--skip-errors",
+    "passes": "--passes",
+    "y": "--label",
+    "zero_based": "--zero-based",
+}
 
 
 @contextlib.contextmanager
@@ -34,6 +44,7 @@ def one_line_errors() -> Iterator[None]:
         if sys.stdout is None:
             raise OSError("There is no standard output.")
         with warnings.catch_warnings():
+            # The hook that the module documents for this; it is put back in the end.
             warnings.showwarning = lambda message, *_, **__: complain(str(message))
             yield
     except BrokenPipeError:
@@ -67,14 +78,19 @@ def in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
-    text = REFUSED.sub(lambda match: f"{_option(match[1])} is not an option", str(error))
-    text = text.replace("zero_based=True", "--zero-based")
-    text = KEYWORD.sub(lambda match: f"{_option(match[1])} {match[2]}".rstrip(), text)
+    from maxmargin.streams import OptionError
+
+    text = error.spelled(_spelled) if isinstance(error, OptionError) else str(error)
     return text or type(error).__name__
 
 
-def _option(keyword: str) -> str:
-    return "--" + OTHERWISE_CALLED.get(keyword, keyword).replace("_", "-")
+def _spelled(option: Option) -> str:
+    """An option as on the command line."""
+    name, value = option
+    said = "" if value is ... else str(value)
+    if name in OPTIONS:
+        return OPTIONS[name] if value is True else f"{OPTIONS[name]} {said}".rstrip()
+    return f"--set {name}" + (f"={said.lower()}" if said else "")
 
 
 def complain(message: str) -> None:
@@ -100,12 +116,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are {', '.join(known)}."
 
 
-def require(module: str, *, extra: str) -> None:
-    """Say which extra to install if ``module`` is missing."""
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError:
-        fail(MISSING.format(module=module, extra=extra))
+def require(*modules: str, extra: str) -> None:
+    """Say which extra to install if one of the ``modules`` is missing."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError:
+            fail(MISSING.format(module=module, extra=extra))
 
 
 def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:

@@ -60,16 +60,8 @@ def evaluate(
         contestants = learners.make_all(algorithm, settings)
         if plot is not None:
             check_plot(plot, data)
-        source = reading.open_source(
-            data,
-            format=format,
-            label=label,
-            header=header,
-            categorical=categorical,
-            n_features=n_features,
-            zero_based=zero_based,
-            skip_errors=skip_errors,
-        )
+        options = (format, label, header, categorical, n_features, zero_based, skip_errors)
+        source = reading.open_source(data, *options)
         known = reading.classes_of(classes) or known_classes(source)
         step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
         from maxmargin.evaluate import progressive
@@ -80,10 +72,7 @@ def evaluate(
         if plot is not None:
             draw(results, plot, report["recent"])
             report["plot"] = str(plot)
-        if as_json:
-            print_json(report)
-        else:
-            show(report)
+        (print_json if as_json else show)(report)
 
 
 def check_plot(path: Path, data: str) -> None:

@@ -13,7 +13,16 @@ import typer
 from maxmargin.cli import data as reading
 from maxmargin.cli import learners
 from maxmargin.cli.errors import INTERRUPTED, check_writable, fail, misuse, one_line_errors
-from maxmargin.cli.output import count, duration, listed, percent, print_json, print_report, size
+from maxmargin.cli.output import (
+    count,
+    duration,
+    listed,
+    margin_text,
+    percent,
+    print_json,
+    print_report,
+    size,
+)
 from maxmargin.cli.predict import score
 
 Algorithm = Annotated[
@@ -66,19 +75,12 @@ def fit(
             check_writable(Path(f"{checkpoint}.previous"), unlike=(data, test, label))
         if test not in (None, "-") and not Path(test).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), test)
-        source = reading.open_source(
-            data,
-            format=format,
-            label=label,
-            header=header,
-            categorical=categorical,
-            n_features=n_features,
-            zero_based=zero_based,
-            skip_errors=skip_errors,
-        )
+        from maxmargin.cli.counted import Counted
+
+        options = (format, label, header, categorical, n_features, zero_based, skip_errors)
+        source = Counted(reading.open_source(data, *options))
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
-        count_rows(source)
         began = time.perf_counter()
         try:
             learner.fit_stream(
@@ -104,24 +106,7 @@ def fit(
                 test, learner, format=None, skip_errors=skip_errors, labelled=True
             )
             report["test"] = score(learner, rows)
-        if as_json:
-            print_json(report)
-        else:
-            show(report)
-
-
-def count_rows(source: Any) -> None:
-    """Let a source keep count: ``rows`` that it has, and ``rows_read``, over and over perhaps."""
-    blocks = source.blocks
-    source.rows = source.rows_read = 0
-
-    def counted(*start: Any) -> Any:
-        for block in blocks(*start):
-            source.rows = max(source.rows, block.end.row)
-            source.rows_read += block.X.shape[0]
-            yield block
-
-    source.blocks = counted
+        (print_json if as_json else show)(report)
 
 
 def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
@@ -149,20 +134,20 @@ def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
 def show(report: dict[str, Any]) -> None:
     """The report for people."""
     rows, passes, rate = report["rows"], report["passes"], report["rows_per_second"]
+    mistakes = report["mistakes"]
     lines: dict[str, str | None] = {
         "rows": f"{rows:,} in {duration(report['seconds'])}, {rate:,} rows/s" if rate else None,
         "skipped": report["skipped"] and f"{report['skipped']:,} that could not be read",
         "features": count(report["features"]),
         "classes": listed(report["classes"]),
         "passes": f"{passes:,}" + (", nothing is left to learn" if report["converged"] else ""),
-        "mistakes": f"{report['mistakes']:,}",
+        "mistakes": count(mistakes),
         "updates": count(report["updates"]),
     }
     if rows:
-        lines["mistakes"] = with_share(report["mistakes"], rows * passes)
+        lines["mistakes"] = f"{mistakes:,} ({percent(mistakes / (rows * passes))})"
     if "margin" in report:
-        sure = f", at least {percent(report['certified'])} of the best"
-        lines["margin"] = f"{report['margin']:.6g}" + (sure if report["certified"] > 0 else "")
+        lines["margin"] = margin_text(report["margin"], report["certified"])
     if "test" in report:
         test = report["test"]
         lines["test"] = f"{percent(test['accuracy'])} of {test['rows']:,} rows right"
@@ -170,7 +155,3 @@ def show(report: dict[str, Any]) -> None:
     lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"
     hint = f"maxmargin predict {model} DATA" if model else "To keep the model, add --model FILE."
     print_report(f"{report['algorithm']}, learnt from {report['data']}", lines, hint)
-
-
-def with_share(part: int, whole: int) -> str:
-    return f"{part:,} ({percent(part / whole)})"

@@ -7,7 +7,7 @@ from typing import Any
 import maxmargin
 from maxmargin.cli.errors import one_line_errors
 from maxmargin.cli.fit import Json
-from maxmargin.cli.output import count, listed, percent, print_json, print_report, size
+from maxmargin.cli.output import count, listed, margin_text, print_json, print_report, size
 from maxmargin.cli.predict import Model
 
 
@@ -16,14 +16,10 @@ def info(model: Model, as_json: Json = False) -> None:
     with one_line_errors():
         from maxmargin.persistence import describe
 
-        words = describe(model)
-        if as_json:
-            print_json({"file": str(model), **words})
-        else:
-            show(str(model), words)
+        (print_json if as_json else show)({"file": str(model), **describe(model)})
 
 
-def show(path: str, words: dict[str, Any]) -> None:
+def show(words: dict[str, Any]) -> None:
     """The description for people."""
     title = f"{words['estimator']}, a {words['kind']}"
     if "classes" not in words:
@@ -36,11 +32,10 @@ def show(path: str, words: dict[str, Any]) -> None:
         "components": count(words.get("components")),
         "rows kept": count(words.get("supports")),
         "parameters": unusual(words["estimator"], words["parameters"]) or "all as by default",
-        "file": f"{path}, {size(words['bytes'])}, by maxmargin {words['library']}",
+        "file": f"{words['file']}, {size(words['bytes'])}, by maxmargin {words['library']}",
     }
     if certificate := words.get("certificate"):
-        sure = f", at least {percent(certificate['ratio'])} of the best"
-        lines["margin"] = f"{certificate['margin']:.6g}{sure if certificate['ratio'] > 0 else ''}"
+        lines["margin"] = margin_text(certificate["margin"], certificate["ratio"])
     print_report(title, lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import maxmargin
+from maxmargin.cli.data import numbers_or_words
 from maxmargin.cli.errors import misuse, nearest
 
 WORDS = {"true": True, "false": False, "none": None}
@@ -86,11 +87,4 @@ def _validated(learner: Any) -> Any:
 
 def value_of(text: str) -> Any:
     """A number, true, false, none, or else a word."""
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            pass
-    return text
+    return WORDS[text.lower()] if text.lower() in WORDS else numbers_or_words([text])[0]

@@ -36,6 +36,7 @@ def reproduce(
 ) -> None:
     """Run the experiments of the papers, and show their numbers beside ours on a page."""
     with one_line_errors():
+        require("matplotlib", "jinja2", extra="plots")
         from maxmargin import experiments
 
         if listed:
@@ -46,6 +47,5 @@ def reproduce(
         for name in names:
             if name not in experiments.NAMES:
                 misuse(f"there is no experiment {name!r}: {nearest(name, list(experiments.NAMES))}")
-        require("matplotlib", extra="plots")
         typer.echo(experiments.reproduce(names, quick=quick, out=out, data=data, jobs=jobs))
         typer.echo(f"The page is {out / 'index.html'}.")

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from maxmargin._terminal import bar
 from maxmargin.demo.page import render
 from maxmargin.demo.problems import Problem, all_problems
 from maxmargin.demo.table import print_tables
 from maxmargin.demo.training import all_learners, train
-from maxmargin.progress import bar
 
 __all__ = ["run"]
 

@@ -15,10 +15,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
+from maxmargin._terminal import Advance
 from maxmargin.certificates import Certificate
 from maxmargin.demo.problems import Problem
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.progress import Advance
 
 # The runs are measured each time the trials have grown by this factor.
 GROWTH = 1.2

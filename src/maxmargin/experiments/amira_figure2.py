@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin import AMIRA, Pegasos, Perceptron
-from maxmargin.experiments.experiment import (
-    Cell,
-    Claim,
-    DataHome,
-    Experiment,
-    Printed,
-    Results,
-    Scale,
-    in_runs,
-    measured,
-)
+from maxmargin.experiments.experiment import Cell, Claim, DataHome, Results, Scale, in_runs
 from maxmargin.experiments.figures import COLOURS, Panel
-from maxmargin.experiments.separable import CHOICES, CLOSE, MOST_PASSES, PAPER, measure_learners
+from maxmargin.experiments.separable import CHOICES, MOST_PASSES, measure_learners, of_cube, printed
 
 WHERE = "section 4.1, text on Figure 2"
 PRINTED = {"Perceptron": "0.1", "AMIRA(1)": "0.1", "AMIRA(0.9)": "0.4", "AMIRA(0.1)": "0.95"}
@@ -61,10 +51,9 @@ def panels(results: Results) -> list[Panel]:
     return [Panel("How often which margin is reached.", draw, settings, legend)]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_cube(
     name="amira-figure2",
     title="The distribution of margins of AMIRA, Perceptron and Pegasos",
-    paper=PAPER,
     place="Figure 2",
     claim="Perceptron and MIRA stay near 0.1 of the best margin; AMIRA reaches about 0.4 with ε = "
     "0.9, and about 0.95 with ε = 0.1.",
@@ -72,10 +61,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     compared=[
-        *(
-            Printed(name, "margin, of the best one", text, measured(f"{name} share"), CLOSE, WHERE)
-            for name, text in PRINTED.items()
-        ),
+        *(printed(name, text, WHERE) for name, text in PRINTED.items()),
         Claim(PEGASOS, "Pegasos does not give a large margin", no_large_margin, WHERE),
     ],
     panels=panels,

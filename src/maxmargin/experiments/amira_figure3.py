@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxmargin import AMIRA, ROMMA
-from maxmargin.experiments.experiment import (
-    Cell,
-    Claim,
-    DataHome,
-    Experiment,
-    Printed,
-    Results,
-    Scale,
-    in_runs,
-    measured,
-)
+from maxmargin.experiments.experiment import Cell, Claim, DataHome, Results, Scale, in_runs
 from maxmargin.experiments.figures import Panel
-from maxmargin.experiments.separable import CHOICES, CLOSE, MOST_PASSES, PAPER, measure_learners
+from maxmargin.experiments.separable import (
+    CHOICES,
+    CLOSE,
+    MOST_PASSES,
+    measure_learners,
+    of_cube,
+    printed,
+)
 from maxmargin.pages.svg import BOUND, MARGIN
 
 WHERE = "section 4.1, text on Figure 3"
@@ -97,10 +94,9 @@ def panels(results: Results) -> list[Panel]:
     ]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_cube(
     name="amira-figure3",
     title="Margins and updates of AMIRA and ROMMA against ε",
-    paper=PAPER,
     place="Figure 3",
     claim="AMIRA’s margins are about those of ROMMA and far above the proved bound, with far fewer "
     "updates; 0.9 of the best margin is reached with ε = 0.4.",
@@ -108,14 +104,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     compared=[
-        Printed(
-            "AMIRA(0.4)",
-            "margin, of the best one",
-            "0.9",
-            measured("AMIRA(0.4) share"),
-            CLOSE,
-            WHERE,
-        ),
+        printed("AMIRA(0.4)", "0.9", WHERE),
         Claim("margin", "significantly better than the proved bound", better_than_proved, WHERE),
         Claim("margin", "almost the same as that of ROMMA", same_margins, WHERE),
         Claim("updates", "AMIRA converges much faster than ROMMA", fewer_updates, WHERE),

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import compress
 from typing import Any
 
 import numpy as np
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
-from maxmargin import ALMA, AMIRA, ROMMA, Pegasos, Perceptron
+from maxmargin import ALMA, Pegasos
 from maxmargin.datasets import load_usps
 from maxmargin.experiments.digits import (
-    COUNTS,
-    OTHER_LEARNER,
-    Data,
-    draw_errors,
+    BEST,
+    after,
+    data_of,
     errors_by_pass,
-    small_digits,
+    panel,
+    table_lines,
+    usual_learner,
 )
 from maxmargin.experiments.experiment import (
     Cell,
@@ -29,8 +27,6 @@ from maxmargin.experiments.experiment import (
     Results,
     Scale,
     Tolerance,
-    at,
-    measured,
 )
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import PAPER
@@ -70,7 +66,7 @@ def cells(scale: Scale) -> list[Cell]:
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
-    data = small_digits() if tiny else load(data_home)
+    data = data_of(load_usps, tiny, data_home)
     if cell["learner"] == SVM:
         X, y, X_test, y_test = data
         clf = OneVsRestClassifier(SVC(C=100.0, gamma=1.0 / (2.0 * 3.58**2))).fit(X, y)
@@ -78,67 +74,22 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     return errors_by_pass(learner(str(cell["learner"])), data, PASSES, int(cell["seed"]))
 
 
-def load(data_home: DataHome) -> Data:
-    return (*load_usps(data_home=data_home), *load_usps("test", data_home=data_home))
-
-
 def learner(name: str) -> Any:
-    shared: dict[str, Any] = {"kernel": "rbf", "gamma": GAMMA, "fit_intercept": False}
-    if "MIRA" in name:
-        epsilon = 1.0 if name.endswith(" MIRA") else float(name.partition("(")[2][:-1])
-        multiclass = "ovr" if name.startswith("bin") else "k-best"
-        return AMIRA(epsilon=epsilon, multiclass=multiclass, **shared)
-    return {
-        "Perceptron": Perceptron(**shared),
-        "Avg. Perceptron": Perceptron(average=True, **shared),
-        "ROMMA": ROMMA(delta=1.0, **shared),
-        "Aggr. ROMMA": ROMMA(delta=0.0, **shared),
-        "ALMA": ALMA(alpha=0.9, B=1.0 / 0.9, **shared),
-        "Pegasos": Pegasos(lambda_=3e-5, **shared),
-    }[name]
-
-
-def best_pass(name: str) -> Any:
-    """The errors after the pass with the lowest mean."""
-
-    def values(results: Results) -> Sequence[float]:
-        curve = results.curve("errors", learner=name)
-        return at("errors", int(np.argmin(curve)), learner=name)(results)
-
-    return values
-
-
-def compared() -> Iterator[Printed]:
-    for name, line in TABLE.items():
-        errors: Any = OTHER_LEARNER if name == "Aggr. ROMMA" else ERRORS
-        counts: Any = OTHER_LEARNER if name == "Aggr. ROMMA" else COUNTS
-        first, third, best, updates = line.split()
-        for column, text, ours, tolerance in (
-            ("error %, 1 pass", first, at("errors", 0, learner=name), errors),
-            ("error %, 3 passes", third, at("errors", 2, learner=name), errors),
-            ("error %, best of 5", best, best_pass(name), errors),
-            ("updates in 5 passes", updates, measured("updates", learner=name), counts),
-        ):
-            yield Printed(name, column, text, ours, tolerance, "Table 2")
-    yield Printed(
-        SVM, "error %", "4.70", at("errors", 0, learner=SVM), ERRORS, "Table 2, last line"
-    )
+    settings: dict[str, Any] = {"kernel": "rbf", "gamma": GAMMA, "fit_intercept": False}
+    if name == "ALMA":
+        return ALMA(alpha=0.9, B=1.0 / 0.9, **settings)
+    if name == "Pegasos":
+        return Pegasos(lambda_=3e-5, **settings)
+    return usual_learner(name, **settings)
 
 
 def panels(results: Results) -> list[Panel]:
-    settings = {"xlabel": "passes", "ylabel": "test error, %"}
-    groups = {
-        "The MIRA family: test errors, means over the runs.": ["MIRA" in name for name in TABLE],
-        "The others.": ["MIRA" not in name for name in TABLE],
-    }
+    family = [name for name in TABLE if "MIRA" in name]
+    others = [name for name in TABLE if "MIRA" not in name]
+    caption = "The MIRA family: test errors, means over the runs."
     return [
-        Panel(
-            caption,
-            partial(draw_errors, results=results, names=list(compress(TABLE, chosen))),
-            settings,
-            {"ncols": 2},
-        )
-        for caption, chosen in groups.items()
+        panel(caption, results, family, ncols=2),
+        panel("The others.", results, others, ncols=2),
     ]
 
 
@@ -152,7 +103,10 @@ EXPERIMENT = Experiment(
     runs=10,
     cells=cells,
     measure=measure,
-    compared=tuple(compared()),
+    compared=(
+        *table_lines(TABLE, (1, 3, BEST), PASSES, ERRORS, "Table 2"),
+        Printed(SVM, "error %", "4.70", after(1, SVM), ERRORS, "Table 2, last line"),
+    ),
     panels=panels,
     choices=(
         "The text of the table has lost its column of names. They follow from the sentences on it "

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-from maxmargin import AMIRA, ROMMA, Pegasos, Perceptron
+from maxmargin import Pegasos
 from maxmargin.datasets import load_mnist
-from maxmargin.experiments.digits import (
-    COUNTS,
-    OTHER_LEARNER,
-    Data,
-    draw_errors,
-    errors_by_pass,
-    small_digits,
-)
-from maxmargin.experiments.experiment import (
-    Cell,
-    DataHome,
-    Experiment,
-    Printed,
-    Results,
-    Scale,
-    Tolerance,
-    at,
-    measured,
-)
+from maxmargin.experiments.digits import data_of, errors_by_pass, panel, table_lines, usual_learner
+from maxmargin.experiments.experiment import Cell, DataHome, Experiment, Results, Scale, Tolerance
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import PAPER
 
@@ -62,44 +44,19 @@ def cells(scale: Scale) -> Sequence[Cell]:
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
-    data = small_digits() if tiny else load(data_home)
+    data = data_of(load_mnist, tiny, data_home)
     return errors_by_pass(learner(str(cell["learner"])), data, PASSES, int(cell["seed"]))
 
 
-def load(data_home: DataHome) -> Data:
-    return (*load_mnist(data_home=data_home), *load_mnist("test", data_home=data_home))
-
-
 def learner(name: str) -> Any:
-    shared: dict[str, Any] = {**KERNEL, "soft_margin": RIDGE, "fit_intercept": False}
-    return {
-        "Perceptron": Perceptron(**shared),
-        "Avg. Perceptron": Perceptron(average=True, **shared),
-        "ROMMA": ROMMA(delta=1.0, **shared),
-        "Aggr. ROMMA": ROMMA(delta=0.0, **shared),
-        "Pegasos(500)": Pegasos(lambda_=500.0, **shared),
-        "bin MIRA": AMIRA(epsilon=1.0, multiclass="ovr", **shared),
-        "bin AMIRA(0.9)": AMIRA(epsilon=0.9, multiclass="ovr", **shared),
-    }[name]
-
-
-def compared() -> Iterator[Printed]:
-    for name, line in TABLE.items():
-        errors: Any = OTHER_LEARNER if name == "Aggr. ROMMA" else ERRORS
-        counts: Any = OTHER_LEARNER if name == "Aggr. ROMMA" else COUNTS
-        *printed, updates = line.split()
-        for n, text in enumerate(printed):
-            ours = at("errors", n, learner=name)
-            column = f"error %, {n + 1} pass{'es' if n else ''}"
-            yield Printed(name, column, text, ours, errors, "Table 3")
-        ours = measured("updates", learner=name)
-        yield Printed(name, "updates in 4 passes", updates, ours, counts, "Table 3")
+    settings: dict[str, Any] = {**KERNEL, "soft_margin": RIDGE, "fit_intercept": False}
+    if name == "Pegasos(500)":
+        return Pegasos(lambda_=500.0, **settings)
+    return usual_learner(name, **settings)
 
 
 def panels(results: Results) -> list[Panel]:
-    draw = partial(draw_errors, results=results, names=list(TABLE))
-    settings = {"xlabel": "passes", "ylabel": "test error, %"}
-    return [Panel("Test errors, means over the runs.", draw, settings)]
+    return [panel("Test errors, means over the runs.", results, list(TABLE))]
 
 
 EXPERIMENT = Experiment(
@@ -112,7 +69,7 @@ EXPERIMENT = Experiment(
     runs=5,
     cells=cells,
     measure=measure,
-    compared=tuple(compared()),
+    compared=tuple(table_lines(TABLE, (1, 2, 3, 4), PASSES, ERRORS, "Table 3")),
     panels=panels,
     choices=(
         "λ = 5·10⁵ on the diagonal belongs to training rows only: a test digit never gets it.",

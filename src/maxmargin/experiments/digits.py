@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
 
-from maxmargin.experiments.experiment import NoVerdict, Results, Tolerance
-from maxmargin.experiments.figures import COLOURS
+from maxmargin import AMIRA, ROMMA, Perceptron
+from maxmargin.experiments.experiment import (
+    DataHome,
+    Measure,
+    NoVerdict,
+    Printed,
+    Results,
+    Tolerance,
+    at,
+    measured,
+)
+from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.training import shuffled_passes
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """X, y, and the same for testing."""
 
+BEST = 0
 COUNTS = Tolerance(0.1, "ties, and what counts as an update, are left open", relative=True)
 OTHER_LEARNER = NoVerdict(
     "as many updates as ROMMA makes on mistakes alone, but aggressive ROMMA corrects every margin "
@@ -22,10 +34,23 @@ OTHER_LEARNER = NoVerdict(
 )
 
 
-def small_digits() -> Data:
-    """A stand-in: scikit-learn's digits, from 0 to 1."""
-    X, y = load_digits(return_X_y=True)
-    return X[:300] / 16.0, y[:300], X[300:400] / 16.0, y[300:400]
+def data_of(load: Callable[..., Any], tiny: bool, data_home: DataHome) -> Data:
+    """What ``load`` gives, or a stand-in: scikit-learn's digits, from 0 to 1."""
+    if tiny:
+        X, y = load_digits(return_X_y=True)
+        return X[:300] / 16.0, y[:300], X[300:400] / 16.0, y[300:400]
+    return (*load(data_home=data_home), *load("test", data_home=data_home))
+
+
+def usual_learner(name: str, **settings: Any) -> Any:
+    """The learners that both tables have."""
+    if "MIRA" in name:
+        epsilon = 1.0 if name.endswith(" MIRA") else float(name.partition("(")[2][:-1])
+        multiclass = "ovr" if name.startswith("bin") else "k-best"
+        return AMIRA(epsilon=epsilon, multiclass=multiclass, **settings)
+    if "ROMMA" in name:
+        return ROMMA(delta=1.0 if name == "ROMMA" else 0.0, **settings)
+    return Perceptron(average=name == "Avg. Perceptron", **settings)
 
 
 def errors_by_pass(clf: Any, data: Data, passes: int, seed: int) -> dict[str, Any]:
@@ -38,12 +63,48 @@ def errors_by_pass(clf: Any, data: Data, passes: int, seed: int) -> dict[str, An
     return {"errors": errors, "updates": clf.n_updates_}
 
 
-def draw_errors(axes: Any, results: Results, names: Sequence[str]) -> None:
+def after(passes: int, name: str) -> Measure:
+    return at("errors", passes - 1, learner=name)
+
+
+def best_pass(name: str) -> Measure:
+    """The errors after the pass with the lowest mean."""
+
+    def values(results: Results) -> Sequence[float]:
+        best = 1 + int(np.argmin(results.curve("errors", learner=name)))
+        return after(best, name)(results)
+
+    return values
+
+
+def table_lines(
+    table: Mapping[str, str], looks: Sequence[int], passes: int, errors: Tolerance, where: str
+) -> Iterator[Printed]:
+    """A table with errors after some passes, `BEST` being the best of them, and all updates."""
+    for name, line in table.items():
+        columns = [
+            (f"error %, {look} pass{'es' if look > 1 else ''}", after(look, name), errors)
+            if look != BEST
+            else (f"error %, best of {passes}", best_pass(name), errors)
+            for look in looks
+        ]
+        columns.append((f"updates in {passes} passes", measured("updates", learner=name), COUNTS))
+        for (column, ours, tolerance), text in zip(columns, line.split(), strict=True):
+            rule = OTHER_LEARNER if name == "Aggr. ROMMA" else tolerance
+            yield Printed(name, column, text, ours, rule, where)
+
+
+def panel(caption: str, results: Results, names: Sequence[str], **legend: Any) -> Panel:
     """The mean test errors after each pass, for learners that were run."""
-    measured = {cell["learner"] for cell, _ in results.records}
+    settings = {"xlabel": "passes", "ylabel": "test error, %"}
+    return Panel(caption, partial(_draw, results=results, names=names), settings, legend)
+
+
+def _draw(axes: Any, results: Results, names: Sequence[str]) -> None:
+    run = {cell["learner"] for cell, _ in results.records}
     for name, colour in zip(names, COLOURS, strict=False):
-        if name in measured:
+        if name in run:
             curve = results.curve("errors", learner=name)
-            at = range(1, len(curve) + 1)
-            axes.plot(at, curve, "o-", color=colour, markersize=3, label=name)
-            axes.set_xticks(at)
+            passes = range(1, len(curve) + 1)
+            axes.plot(passes, curve, "o-", color=colour, markersize=3, label=name)
+            axes.set_xticks(passes)

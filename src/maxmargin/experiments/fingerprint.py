@@ -1,8 +1,9 @@
 """Which code a measurement depends on: a result is reused only if none of it has changed.
 
-That is the compiled core, and in the experiments everything that `measure` mentions, directly or
-not: functions, constants, settings. Comments, captions and printed numbers that it does not mention
-may change without a new measurement.
+That is the whole library but for what only shows numbers, the libraries below it, and in the
+experiments everything that `measure` mentions, directly or not: functions, constants, settings.
+Comments, captions and printed numbers that it does not mention may change without a new
+measurement.
 """
 
 from __future__ import annotations
@@ -13,22 +14,32 @@ import importlib
 import inspect
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from maxmargin.core.cache import source_hash
+from maxmargin.experiments.provenance import LIBRARIES
 
 PACKAGE = __package__
+LIBRARY = Path(__file__).parents[1]
+# Their code is behind no number, unless `measure` mentions it.
+ONLY_SHOWS = ("cli", "demo", "experiments", "pages")
 
 
 def fingerprint(measure: Callable[..., Any]) -> str:
-    """Hash of the compiled core and of all code of the experiments that ``measure`` mentions."""
+    """Hash of the library and of all code of the experiments that ``measure`` mentions."""
     module = inspect.getmodule(measure)
     assert module is not None
     seen: dict[tuple[str, str], str] = {}
     _collect(module, measure.__name__, seen)
-    text = "\n".join(seen[key] for key in sorted(seen))
-    return hashlib.sha256(f"{source_hash()}\n{text}".encode()).hexdigest()[:16]
+    versions = (version(name) for name in LIBRARIES)
+    digest = hashlib.sha256("\n".join([*versions, *(seen[key] for key in sorted(seen))]).encode())
+    for path in sorted(LIBRARY.rglob("*.py")):
+        place = path.relative_to(LIBRARY)
+        if place.parts[0] not in ONLY_SHOWS:
+            digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _collect(module: ModuleType, name: str, seen: dict[tuple[str, str], str]) -> None:

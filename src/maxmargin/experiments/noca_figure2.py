@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.experiments.experiment import Claim, Experiment, Results
+from maxmargin.experiments.experiment import Claim, Results
 from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.noca_table3 import measure
-from maxmargin.experiments.rivals import LEARNERS, PAPER, cells
+from maxmargin.experiments.rivals import LEARNERS, of_rivals
 
 WHERE = "section 5, text on Figure 2"
 
@@ -40,14 +40,11 @@ def panels(results: Results) -> list[Panel]:
     return [Panel(caption, draw, settings, {"loc": "lower right"})]
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_rivals(
     name="noca-figure2",
     title="Accuracy on SensIT Vehicle against the number of rows seen",
-    paper=PAPER,
     place="Figure 2",
     claim="NOCApm is the most accurate from the beginning, and stays so.",
-    runs=5,
-    cells=cells,
     measure=measure,
     compared=[
         Claim(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.experiments.experiment import Cell, DataHome, Experiment
-from maxmargin.experiments.rivals import CHOICES, PAPER, Setting, cells, compared, one_pass
+from maxmargin.experiments.experiment import Cell, DataHome
+from maxmargin.experiments.rivals import CHOICES, Setting, compared, of_rivals, one_pass
 
 TABLE = {  # accuracy in %, size, seconds
     "NOCApm": "98.95 31.6 1.901",
@@ -32,14 +32,11 @@ def one_between_two(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_rivals(
     name="noca-table1",
     title="NOCApm, Forgetron and Projectron++ on a synthetic set",
-    paper=PAPER,
     place="Table 1",
     claim="NOCApm is more accurate than the Forgetron and Projectron++, with few components.",
-    runs=5,
-    cells=cells,
     measure=measure,
     compared=compared(TABLE, "Table 1", test=False),
     choices=(

@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.datasets import load_adult, make_separable
-from maxmargin.experiments.experiment import Cell, DataHome, Experiment
-from maxmargin.experiments.rivals import (
-    CHOICES,
-    CLAIMS,
-    PAPER,
-    Setting,
-    cells,
-    compared,
-    one_pass,
-    shuffled,
-)
+from maxmargin.experiments.experiment import Cell, DataHome
+from maxmargin.experiments.rivals import CHOICES, CLAIMS, Setting, compared, measure_on, of_rivals
 
 TABLE = {  # accuracy in %, size, seconds
     "NOCApm": "80.78 58.2 11.40",
@@ -28,28 +19,23 @@ SETTING = Setting(epsilon=0.39, components=58, sigma=np.sqrt(2.0), budget=2000)
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
-    (X, y), test = (
+    train, test = (
         (make_separable(200, 3, random_state=part) for part in range(2))
         if tiny
         else (load(part, data_home) for part in ("train", "test"))
     )
-    clf = SETTING.learner(str(cell["learner"]))
-    numbers = one_pass(clf, *shuffled(X, y, int(cell["order"])))
-    return {**numbers, "test": 100.0 * clf.score(*test)}
+    return measure_on(train, test, SETTING, cell)
 
 
 def load(part: str, data_home: DataHome) -> tuple[np.ndarray, np.ndarray]:
     return load_adult(part, encoding="integer", drop_missing=True, scale=True, data_home=data_home)
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_rivals(
     name="noca-table2",
     title="NOCApm, Forgetron and Projectron++ on Adult",
-    paper=PAPER,
     place="Table 2",
     claim="NOCApm obtains the best accuracy, with fewer components and in less time.",
-    runs=5,
-    cells=cells,
     measure=measure,
     compared=(*compared(TABLE, "Table 2", test=True), *CLAIMS),
     choices=(

@@ -11,16 +11,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.datasets import load_vehicle
-from maxmargin.experiments.experiment import Cell, DataHome, Experiment
-from maxmargin.experiments.rivals import (
-    CLAIMS,
-    PAPER,
-    Setting,
-    cells,
-    compared,
-    one_pass,
-    shuffled,
-)
+from maxmargin.experiments.experiment import Cell, DataHome
+from maxmargin.experiments.rivals import CLAIMS, Setting, compared, measure_on, of_rivals
 
 TABLE = {  # accuracy in %, size, seconds
     "NOCApm": "82.98 383.87 124.49",
@@ -33,11 +25,9 @@ STAND_IN = "generated data of the same size were measured in place of SensIT Veh
 
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
-    (X, y), test, origin = vehicle(tiny, None if data_home is None else fspath(data_home))
+    train, test, origin = vehicle(tiny, None if data_home is None else fspath(data_home))
     setting = SETTING._replace(budget=20) if tiny else SETTING
-    clf = setting.learner(str(cell["learner"]))
-    numbers = one_pass(clf, *shuffled(X, y, int(cell["order"])))
-    return {**numbers, "test": 100.0 * clf.score(*test), **origin}
+    return {**measure_on(train, test, setting, cell), **origin}
 
 
 @cache
@@ -67,15 +57,12 @@ def clusters(rows: int) -> tuple[np.ndarray, np.ndarray]:
     return (X - X.min(axis=0)) / np.ptp(X, axis=0), y
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_rivals(
     name="noca-table3",
     title="NOCApm, Forgetron and Projectron++ on SensIT Vehicle",
-    paper=PAPER,
     place="Table 3",
     claim="With three classes too, NOCApm obtains the best accuracy, with fewer components and in "
     "less time.",
-    runs=5,
-    cells=cells,
     measure=measure,
     compared=(*compared(TABLE, "Table 3", test=True), *CLAIMS),
     choices=(

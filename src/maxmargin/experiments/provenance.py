@@ -46,6 +46,10 @@ def today() -> str:
     return datetime.now(timezone.utc).date().isoformat()
 
 
+def today_and_commit() -> str:
+    return f"{today()}, commit {commit()}" if commit() else today()
+
+
 def _git(folder: Path, *arguments: str) -> str | None:
     command = ["git", "-C", str(folder), *arguments]
     try:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from maxmargin.experiments.experiment import Claim, Experiment, Results, in_runs
+from maxmargin.experiments.experiment import Claim, Results
 from maxmargin.experiments.figures import Panel
-from maxmargin.experiments.r_of_k import BIAS, CHOICES, NORMS, PAPER, cells, margin_panels, measure
+from maxmargin.experiments.r_of_k import (
+    BIAS,
+    CHOICES,
+    NORMS,
+    margin_panels,
+    of_r_of_k,
+    pumma_needs_less,
+)
 
 WHERE = "section 4.1 and Figure 3"
 
 
 def fewer_updates(p: str, r: int, rival: str) -> Claim:
-    def holds(results: Results) -> tuple[bool, str]:
-        ours = results.values("PUMMA updates in all", p=p, r=r)
-        theirs = results.mean(f"{rival} updates in all", p=p, r=r)
-        mean = sum(ours) / len(ours)
-        said = f"{mean:,.0f} against {theirs:,.0f} updates ({theirs / mean:.1f} ×)"
-        return mean < theirs, f"{said}, {in_runs(len(ours))}"
-
-    return Claim(f"p = {p}, bias {BIAS[r]}", f"PUMMA converges faster than {rival}", holds, WHERE)
+    return pumma_needs_less(p, r, rival, "updates", "converges faster", WHERE)
 
 
 def margin_reached(p: str, r: int) -> Claim:
@@ -34,16 +34,12 @@ def panels(results: Results) -> list[Panel]:
     return margin_panels(results, "updates", "updates", NORMS)
 
 
-EXPERIMENT = Experiment(
+EXPERIMENT = of_r_of_k(
     name="pumma-figure3",
     title="PUMMA, ROMMA and ALMA on r-of-k functions: margin against updates",
-    paper=PAPER,
     place="Figure 3",
     claim="PUMMA reaches 0.9 of the maximum margin in fewer updates than ROMMA, and in far fewer "
     "than ALMA, for every bias.",
-    runs=10,
-    cells=cells,
-    measure=measure,
     compared=[
         claim
         for p, names in NORMS.items()

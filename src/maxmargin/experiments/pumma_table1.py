@@ -120,21 +120,19 @@ def primal_margin(X: Any, y: np.ndarray) -> float:
 
 def compared() -> Iterator[Printed]:
     where = "Table 1"
-    for data, line in TABLE.items():
-        for name, text in zip(LEARNERS, line, strict=True):
-            ours = measured("margin", data=data, learner=name)
-            yield Printed(
-                data, f"{name}, 100 × margin", text.split()[1], ours, rule(data, name), where
-            )
-    for data, line in TABLE.items():
-        for name, text in zip(LEARNERS, line, strict=True):
-            ours = measured("seconds", data=data, learner=name)
-            yield Printed(data, f"{name}, seconds", text.split()[0], ours, NO_TIMES, where)
+    for data in TABLE:
+        for name in LEARNERS:
+            ours, text = measured("margin", data=data, learner=name), printed(data, name)[1]
+            what = f"{name}, 100 × margin"
+            yield Printed(data, what, text, ours, rule(data, name), where)
+    for data in TABLE:
+        for name in LEARNERS:
+            ours, text = measured("seconds", data=data, learner=name), printed(data, name)[0]
+            yield Printed(data, f"{name}, seconds", text, ours, NO_TIMES, where)
         for above, below in (("ROMMA", "PUMMA"), ("PUMMA", "MICRA")):
-            printed = seconds(data, above) / seconds(data, below)
-            ours = ratio(data, above, below)
+            text = f"{float(printed(data, above)[0]) / float(printed(data, below)[0]):.2f}"
             what = f"time of {above} / {below}"
-            yield Printed(data, what, f"{printed:.2f}", ours, NO_TIMES, where)
+            yield Printed(data, what, text, ratio(data, above, below), NO_TIMES, where)
 
 
 def rule(data: str, name: str) -> Tolerance | NoVerdict:
@@ -145,16 +143,15 @@ def rule(data: str, name: str) -> Tolerance | NoVerdict:
     return FOUR_PER_CENT if data.startswith("adult") else ONE_PER_CENT
 
 
-def seconds(data: str, name: str) -> float:
-    return float(TABLE[data][LEARNERS.index(name)].split()[0])
+def printed(data: str, name: str) -> list[str]:
+    """Seconds and margin."""
+    return TABLE[data][LEARNERS.index(name)].split()
 
 
 def ratio(data: str, above: str, below: str) -> Any:
     def values(results: Results) -> list[float]:
-        return [
-            results.mean("seconds", data=data, learner=above)
-            / results.mean("seconds", data=data, learner=below)
-        ]
+        one, other = (results.mean("seconds", data=data, learner=n) for n in (above, below))
+        return [one / other]
 
     return values
 

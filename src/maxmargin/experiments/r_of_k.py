@@ -12,7 +12,15 @@ from sklearn.base import clone
 
 from maxmargin import ALMA, PUMMA, ROMMA
 from maxmargin.datasets import make_r_of_k
-from maxmargin.experiments.experiment import Cell, DataHome, Results, Scale
+from maxmargin.experiments.experiment import (
+    Cell,
+    Claim,
+    DataHome,
+    Experiment,
+    Results,
+    Scale,
+    in_runs,
+)
 from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.training import margin_of, passes_in_order
 from maxmargin.spaces.pnorm import exponent_for
@@ -90,14 +98,25 @@ def best_margin(X: np.ndarray, y: np.ndarray, p: float) -> float:
     return clf.certificate_.bound
 
 
+def pumma_needs_less(p: str, r: int, rival: str, what: str, text: str, where: str) -> Claim:
+    """Fewer updates, or less time, in all."""
+
+    def holds(results: Results) -> tuple[bool, str]:
+        ours, theirs = (results.mean(f"{n} {what} in all", p=p, r=r) for n in ("PUMMA", rival))
+        if what == "updates":
+            said = f"{ours:,.0f} against {theirs:,.0f} updates"
+        else:
+            said = f"{ours:.3g} s against {theirs:.3g} s"
+        runs = in_runs(len(results.values("best", p=p, r=r)))
+        return ours < theirs, f"{said} ({theirs / ours:.1f} ×), {runs}"
+
+    return Claim(f"p = {p}, bias {BIAS[r]}", f"PUMMA {text} than {rival}", holds, where)
+
+
 def mean_run(results: Results, name: str, what: str, **where: Any) -> tuple[np.ndarray, np.ndarray]:
     """Means over the runs of ``what`` and of the margin, pass by pass; ended runs stay put."""
-    runs = list(
-        zip(
-            *(results.values(f"{name} {each}", **where) for each in ("passes", what, "margins")),
-            strict=True,
-        )
-    )
+    columns = (results.values(f"{name} {each}", **where) for each in ("passes", what, "margins"))
+    runs = list(zip(*columns, strict=True))
     grid = max((passes for passes, _, _ in runs), key=len)
 
     def mean(which: int) -> np.ndarray:
@@ -126,3 +145,7 @@ def margin_panels(
         )
         for p in drawn
     ]
+
+
+of_r_of_k = partial(Experiment, paper=PAPER, runs=10, cells=cells, measure=measure)
+"""An experiment with these cells."""

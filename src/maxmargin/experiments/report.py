@@ -14,7 +14,7 @@ from maxmargin.experiments.experiment import Scale
 from maxmargin.experiments.page import render
 from maxmargin.experiments.runner import Outcome
 from maxmargin.experiments.store import file_name, write_whole
-from maxmargin.experiments.verdicts import FAILED, Count, count
+from maxmargin.experiments.verdicts import FAILED, count
 
 
 def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
@@ -68,9 +68,7 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
 
 def as_markdown(outcomes: Sequence[Outcome], scale: Scale) -> str:
     """A table of all experiments, for a README."""
-    total = sum((count(one.lines) for one in outcomes), Count(0, 0, 0))
-    commit = provenance.commit()
-    where = f", commit {commit}" if commit else ""
+    total = count(line for one in outcomes for line in one.lines)
     command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
     rows = "\n".join(_row(one) for one in outcomes)
     return f"""<!-- made by: {command} -->
@@ -78,7 +76,7 @@ def as_markdown(outcomes: Sequence[Outcome], scale: Scale) -> str:
 | --- | --- | --- | --- |
 {rows}
 
-{total} compared numbers and claims within the stated tolerances ({provenance.today()}{where}).
+{total} compared numbers and claims within the stated tolerances ({provenance.today_and_commit()}).
 <!-- end -->
 """
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
+from maxmargin._terminal import bar
 from maxmargin.experiments.experiment import DataHome, Experiment, Numbers, Results, Scale
 from maxmargin.experiments.fingerprint import fingerprint
 from maxmargin.experiments.store import Place
 from maxmargin.experiments.verdicts import Line, judge
-from maxmargin.progress import bar
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,22 @@ def run_all(
     experiments: Sequence[Experiment], scale: Scale, out: Path, data_home: DataHome, jobs: int
 ) -> list[Outcome]:
     """Measure what is not on disk yet; all outcomes, in order."""
-    everything = (task for one in experiments for task in tasks_of(one, scale, out, data_home))
-    tasks = list({task.place.path: task for task in everything}.values())
+    tasks = [list(tasks_of(one, scale, out, data_home)) for one in experiments]
+    left = {task.place.path: task for each in tasks for task in each}
     done: dict[Path, Done] = {}
-    with bar("reproduce", len(tasks), "cells") as advance:
-        for task in tasks:
+    with bar("reproduce", len(left), "cells") as advance:
+        for path, task in list(left.items()):
             if record := task.place.load():
-                done[task.place.path] = Done(record, "")
+                done[path] = Done(record, "")
+                del left[path]
                 advance(1)
-        left = [task for task in tasks if task.place.path not in done]
-        for task, result in measure_all(left, jobs):
+        for task, result in measure_all(list(left.values()), jobs):
             done[task.place.path] = result
             advance(1, note=task.title)
-    return [outcome(one, scale, out, data_home, done) for one in experiments]
+    return [
+        outcome(one, scale, [done[task.place.path] for task in each])
+        for one, each in zip(experiments, tasks, strict=True)
+    ]
 
 
 def tasks_of(
@@ -90,12 +93,9 @@ def tasks_of(
         yield Task(experiment.measure, place, data_home, experiment.name)
 
 
-def outcome(
-    experiment: Experiment, scale: Scale, out: Path, data_home: DataHome, done: dict[Path, Done]
-) -> Outcome:
-    mine = [done[task.place.path] for task in tasks_of(experiment, scale, out, data_home)]
-    records = [one.record for one in mine if one.record]
-    missing = list(dict.fromkeys(one.missing for one in mine if one.missing))
+def outcome(experiment: Experiment, scale: Scale, done: Sequence[Done]) -> Outcome:
+    records = [one.record for one in done if one.record]
+    missing = list(dict.fromkeys(one.missing for one in done if one.missing))
     return Outcome(experiment, records, judge(experiment, results_of(records), scale), missing)
 
 

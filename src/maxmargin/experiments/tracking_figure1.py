@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from maxmargin import NORMA, Perceptron, TrackingALMA
@@ -74,44 +75,29 @@ def no_winner(stream: str) -> Claim:
     return Claim(f"{stream}, NORMA against ALMA", text, holds, WHERE)
 
 
-def claims() -> list[Claim]:
-    margin, regularisation = (
-        "a positive margin is better than margin zero",
-        "regularisation even with margin zero is better than the Perceptron",
-    )
-    found = []
+def claims() -> Iterator[Claim]:
+    margin = "a positive margin is better than margin zero"
+    regularisation = "regularisation even with margin zero is better than the Perceptron"
     for stream in STREAMS:
         for name in ("NORMA", "ALMA"):
-            found.append(fewer_mistakes(stream, name, f"{name}₀", margin))
-            found.append(fewer_mistakes(stream, f"{name}₀", "Perceptron", regularisation))
-        found.append(no_winner(stream))
-    return found
+            yield fewer_mistakes(stream, name, f"{name}₀", margin)
+            yield fewer_mistakes(stream, f"{name}₀", "Perceptron", regularisation)
+        yield no_winner(stream)
 
 
 def panels(results: Results) -> list[Panel]:
-    def drawing(stream: str) -> Callable[[Any], None]:
-        def draw(axes: Any) -> None:
-            trials = results.values("trials", stream=stream)[0]
-            for name, colour in zip(NAMES, COLOURS, strict=False):
-                mistakes = results.curve(f"{name} mistakes", stream=stream)
-                axes.plot(trials, mistakes, color=colour, label=name)
+    def draw(axes: Any, stream: str) -> None:
+        trials = results.values("trials", stream=stream)[0]
+        for name, colour in zip(NAMES, COLOURS, strict=False):
+            mistakes = results.curve(f"{name} mistakes", stream=stream)
+            axes.plot(trials, mistakes, color=colour, label=name)
 
-        return draw
-
-    settings = {
-        "xlabel": "trials",
-        "ylabel": "mistakes so far",
-        "xlim": (0, None),
-        "ylim": (0, None),
-    }
+    caption = "A {} target: mistakes so far, means over the runs."
+    labels = {"xlabel": "trials", "ylabel": "mistakes so far"}
+    settings = {**labels, "xlim": (0, None), "ylim": (0, None)}
     return [
-        Panel(
-            f"A {stream} target: mistakes so far, means over the runs.",
-            drawing(stream),
-            settings,
-            {"loc": "upper left"},
-        )
-        for stream in STREAMS
+        Panel(caption.format(each), partial(draw, stream=each), settings, {"loc": "upper left"})
+        for each in STREAMS
     ]
 
 
@@ -125,7 +111,7 @@ EXPERIMENT = Experiment(
     runs=10,
     cells=cells,
     measure=measure,
-    compared=claims(),
+    compared=tuple(claims()),
     panels=panels,
     choices=(
         "The paper prints no number about its data. Here each class is a mixture of two Gaussians "

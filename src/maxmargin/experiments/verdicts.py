@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from maxmargin.experiments.experiment import (
@@ -14,9 +14,11 @@ from maxmargin.experiments.experiment import (
     Printed,
     Results,
     Scale,
+    Tolerance,
 )
 
 REPRODUCED, FAILED, NOT_COMPARED = "reproduced", "not reproduced", "not compared"
+NOT_RUN = "not part of this run"
 
 
 @dataclass(frozen=True)
@@ -37,20 +39,21 @@ class Line:
     tolerance, why : str
         How far ours may be from the paper's, and what that allows for; or why there is no verdict.
     where, note : str
+        As of the number or claim.
     """
 
     row: str
     column: str
     paper: str
-    ours: str
-    mean: float | None
-    spread: float | None
-    runs: int
-    verdict: str
-    tolerance: str
-    why: str
     where: str
     note: str
+    ours: str = ""
+    mean: float | None = None
+    spread: float | None = None
+    runs: int = 0
+    verdict: str = NOT_COMPARED
+    tolerance: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,18 +64,11 @@ class Count:
     compared: int
     all: int
 
-    def __add__(self, other: Count) -> Count:
-        return Count(
-            self.reproduced + other.reproduced,
-            self.compared + other.compared,
-            self.all + other.all,
-        )
-
     def __str__(self) -> str:
         return f"{self.reproduced} of {self.compared}"
 
 
-def count(lines: Sequence[Line]) -> Count:
+def count(lines: Iterable[Line]) -> Count:
     verdicts = [line.verdict for line in lines]
     compared = len(verdicts) - verdicts.count(NOT_COMPARED)
     return Count(verdicts.count(REPRODUCED), compared, len(verdicts))
@@ -85,73 +81,43 @@ def judge(experiment: Experiment, results: Results, scale: Scale) -> list[Line]:
     for one in experiment.compared:
         line = _number(one, results) if isinstance(one, Printed) else _claim(one, results)
         if stand_in and line.runs:
-            line = _without_verdict(line, stand_in)
+            line = replace(line, verdict=NOT_COMPARED, tolerance="", why=stand_in)
         lines.append(line)
     return lines
 
 
 def _number(printed: Printed, results: Results) -> Line:
+    rule = printed.tolerance
     paper = shown(printed.value, printed.decimals)
+    line = Line(printed.row, printed.column, paper, printed.where, printed.note)
     try:
         values = [float(value) for value in printed.ours(results)]
     except NotMeasured:
-        return _not_measured(printed.row, printed.column, paper, printed)
-    mean = statistics.fmean(values)
-    spread = statistics.stdev(values) if len(values) > 1 else None
-    verdict = _verdict(printed, mean)
-    return Line(
-        row=printed.row,
-        column=printed.column,
-        paper=paper,
+        return replace(line, why=rule.why if isinstance(rule, NoVerdict) else NOT_RUN)
+    mean, verdict = statistics.fmean(values), NOT_COMPARED
+    if isinstance(rule, Tolerance):
+        verdict = REPRODUCED if rule.allows(mean, printed.value) else FAILED
+    return replace(
+        line,
         # “0.1” is a rounded number of the paper, but nobody wants ours rounded so much.
         ours=shown(mean, max(printed.decimals, 2) if printed.decimals else 0),
         mean=mean,
-        spread=spread,
+        spread=statistics.stdev(values) if len(values) > 1 else None,
         runs=len(values),
         verdict=verdict,
-        tolerance=str(printed.tolerance),
-        why=printed.tolerance.why,
-        where=printed.where,
-        note=printed.note,
+        tolerance=str(rule),
+        why=rule.why,
     )
-
-
-def _verdict(printed: Printed, mean: float) -> str:
-    if isinstance(printed.tolerance, NoVerdict):
-        return NOT_COMPARED
-    return REPRODUCED if printed.tolerance.allows(mean, printed.value) else FAILED
 
 
 def _claim(claim: Claim, results: Results) -> Line:
+    line = Line(claim.row, "", claim.text, claim.where, claim.note)
     try:
         holds, ours = claim.holds(results)
     except NotMeasured:
-        return _not_measured(claim.row, "", claim.text, claim)
-    return Line(
-        row=claim.row,
-        column="",
-        paper=claim.text,
-        ours=ours,
-        mean=None,
-        spread=None,
-        runs=len(results.records),
-        verdict=REPRODUCED if holds else FAILED,
-        tolerance="",
-        why="",
-        where=claim.where,
-        note=claim.note,
-    )
-
-
-def _not_measured(row: str, column: str, paper: str, one: Printed | Claim) -> Line:
-    why = "not part of this run"
-    if isinstance(one, Printed) and isinstance(one.tolerance, NoVerdict):
-        why = one.tolerance.why
-    return Line(row, column, paper, "", None, None, 0, NOT_COMPARED, "", why, one.where, one.note)
-
-
-def _without_verdict(line: Line, why: str) -> Line:
-    return replace(line, verdict=NOT_COMPARED, tolerance="", why=why)
+        return replace(line, why=NOT_RUN)
+    verdict = REPRODUCED if holds else FAILED
+    return replace(line, ours=ours, runs=len(results.records), verdict=verdict)
 
 
 def shown(value: float, decimals: int) -> str:

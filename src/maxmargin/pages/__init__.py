@@ -1,10 +1,27 @@
-"""What the pages of the command have in common: style sheet and pictures."""
+"""The pages of the command: files of HTML that need nothing else, made from templates."""
 
 from __future__ import annotations
 
-from importlib.resources import files
+import re
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 
-def base_style() -> str:
-    """The style sheet: colours for light and dark, text, pictures, tables."""
-    return files(__package__).joinpath("base.css").read_text(encoding="utf-8")
+def render(template: str, **content: Any) -> str:
+    """The page that ``template``, a file of this package, makes of ``content``."""
+    pages = Environment(
+        loader=PackageLoader("maxmargin", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters["breakable"] = breakable
+    return pages.get_template(template).render(content).strip() + "\n"
+
+
+def breakable(name: str) -> Markup:
+    """The name of a class, which may go on in the next line where a word begins."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", name))

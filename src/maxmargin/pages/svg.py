@@ -11,18 +11,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 # Matplotlib wants colours, the page has CSS variables: each of these stands for one.
-INK, MUTED, LINE, MARGIN, BOUND, BLUE, VIOLET, RED, GOLD = (f"#0000{n:02x}" for n in range(1, 10))
-VARIABLES = {
-    INK: "var(--ink)",
-    MUTED: "var(--muted)",
-    LINE: "var(--line)",
-    MARGIN: "var(--margin)",
-    BOUND: "var(--bound)",
-    BLUE: "var(--blue)",
-    VIOLET: "var(--violet)",
-    RED: "var(--red)",
-    GOLD: "var(--gold)",
-}
+NAMES = ("ink", "muted", "line", "margin", "bound", "blue", "violet", "red", "gold")
+VARIABLES = {f"#0000{number:02x}": f"var(--{name})" for number, name in enumerate(NAMES, 1)}
+INK, MUTED, LINE, MARGIN, BOUND, BLUE, VIOLET, RED, GOLD = VARIABLES
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "maxmargin",  # the same page from the same numbers

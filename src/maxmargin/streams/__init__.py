@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import inspect
 import io
 import os
 from pathlib import Path
@@ -13,10 +14,22 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.streams.compression import plain_suffix
+from maxmargin.streams.options import Option, OptionError
 from maxmargin.streams.pipes import opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
 
-__all__ = ["START", "Block", "Position", "Source", "StreamError", "Surprise", "Survey", "open"]
+__all__ = [
+    "START",
+    "Block",
+    "Option",
+    "OptionError",
+    "Position",
+    "Source",
+    "StreamError",
+    "Surprise",
+    "Survey",
+    "open",
+]
 
 # By the bytes that a file begins with, and by the suffix of its name; else it is svmlight text.
 MAGICS = {
@@ -134,13 +147,11 @@ def open(
     if family not in ("table", kind):
         known = {}  # columns without names are the same in sources of all kinds
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    try:
-        return make(source, **{**known, **options})
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        option = str(error).split("'")[-2]
-        raise ValueError(f"{option!r} is not an option of {kind} sources.") from None
+    given = {**known, **options}
+    takes = inspect.signature(make).parameters
+    if strange := [name for name in given if name not in takes]:
+        raise OptionError(Option(strange[0]), f" is not an option of {kind} sources.")
+    return make(source, **given)
 
 
 def _format_of(path: Path) -> str:

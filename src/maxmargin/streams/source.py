@@ -9,6 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from maxmargin.streams.options import OptionError
+
 # Of the text or the arrays of a block: small enough for a few of them to stay in the cache of the
 # processor, large enough for the work per block not to count.
 BLOCK_SIZE = 2**22
@@ -19,7 +21,7 @@ IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
 OTHERWISE = "{name}: columns or labels were read otherwise before, with other options."
 
 
-class StreamError(ValueError):
+class StreamError(OptionError):
     """Input that cannot be read; the message names file, line and column."""
 
 

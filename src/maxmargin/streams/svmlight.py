@@ -17,6 +17,7 @@ from scipy import sparse
 from maxmargin.streams.ahead import ahead
 from maxmargin.streams.compression import Bytes
 from maxmargin.streams.lines import Chunk, whole_lines
+from maxmargin.streams.options import Option
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     OTHERWISE,
@@ -134,9 +135,7 @@ class SvmlightSource(Source):
             self._zero_based = first == 0
         width = last + 1 if self._zero_based else last
         if self._given_width is not None and width > self._given_width:
-            raise StreamError(
-                f"{self.name}: there is a column {last}, more than n_features={self._given_width}."
-            )
+            raise self._too_wide(self.name, last)
         self._width = max(width, self._width, 1)
         classes = sorted_labels(np.array(sorted(labels)))
         return Survey(classes, self._width, rows)
@@ -160,15 +159,17 @@ class SvmlightSource(Source):
     def _block(self, lines: Lines, end: Position, shift: int) -> Block:
         width = max(self._width, int(lines.counts.last_column[0]) + 1 - shift)
         if self._given_width is not None and width > self._given_width:
-            raise StreamError(
-                f"{self.name}, before line {end.line + 1}: there is a column {width - 1 + shift}, "
-                f"more than n_features={self._given_width}."
-            )
+            where = f"{self.name}, before line {end.line + 1}"
+            raise self._too_wide(where, width - 1 + shift)
         self._width = width  # later rows are not narrower
         shape = (lines.labels.size, width)
         X = sparse.csr_matrix((lines.values, lines.columns, lines.starts), shape=shape, copy=False)
         X.has_sorted_indices = X.has_canonical_format = True
         return Block(X, lines.labels, end, lines.chunk.done)
+
+    def _too_wide(self, where: str, column: int) -> StreamError:
+        given = Option("n_features", self._given_width)
+        return StreamError(f"{where}: there is a column {column}, more than ", given, ".")
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         return open(self._file, "rb") if isinstance(self._file, Path) else nullcontext(self._file)
@@ -227,10 +228,12 @@ class SvmlightSource(Source):
             found = "a space"
         else:
             found = repr(rest.split()[0].decode("utf-8", "replace"))
-        surprising = self._guessed and counts.trouble == COLUMN_ZERO
-        raise (Surprise if surprising else StreamError)(
+        is_zero = counts.trouble == COLUMN_ZERO
+        raise (Surprise if self._guessed and is_zero else StreamError)(
             f"{self.name}, line {line + int(counts.trouble_line) + 1}, column {at - begin + 1}: "
-            f"{TROUBLES[counts.trouble]}; found {found}."
+            f"{TROUBLES[counts.trouble]}",
+            *((" (say ", Option("zero_based", True), ")") if is_zero else ()),
+            f"; found {found}.",
         )
 
     def identity(self) -> str:

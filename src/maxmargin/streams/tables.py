@@ -16,6 +16,7 @@ from maxmargin.streams.columnar import ColumnarReader
 from maxmargin.streams.csvtext import CsvReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of
 from maxmargin.streams.frames import FrameReader
+from maxmargin.streams.options import Option
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -146,10 +147,11 @@ class TableSource(Source):
             return label
         if not needed:
             return None
-        what = (
-            "which column has the labels? say label=" if label is None else f"no column {label!r}"
-        )
-        raise StreamError(f"{self.name}: {what}; there are {_listed(names)}.")
+        there = f"; there are {_listed(names)}."
+        if label is None:
+            what = f"{self.name}: which column has the labels? say "
+            raise StreamError(what, Option("label", ""), there)
+        raise StreamError(f"{self.name}: no column {label!r}{there}")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
         """What a column is read as: what was said of it, if the file allows that."""
@@ -218,8 +220,9 @@ class TableSource(Source):
         values.update(text for text in coded(column)[1] if text)
         if len(values) > LARGEST_VOCABULARY:
             raise StreamError(
-                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; "
-                'say categorical="hash", or leave it out with columns=[...].'
+                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; say ",
+                Option("categorical", "hash"),
+                ", or leave it out with columns=[...].",
             )
 
     def _encoder(self) -> Encoder:

@@ -29,7 +29,7 @@ TROUBLES = (
     "the column is not a number below 2147483647",
     "the columns must be in ascending order",
     "a column occurs twice",
-    "there is a column 0, but columns were taken to begin with 1 (say zero_based=True)",
+    "there is a column 0, but columns were taken to begin with 1",
     "expected a number behind the colon",
     "the value is too large for a number",
 )

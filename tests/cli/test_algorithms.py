@@ -4,26 +4,26 @@ import re
 from pathlib import Path
 
 import maxmargin
-from maxmargin import overview
+from maxmargin.cli.algorithms import COLUMNS, as_markdown, rows, show
 
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_every_learner_is_in_the_table():
-    names = [row[0] for row in overview.rows()]
+    names = [row[0] for row in rows()]
     learners = [name for name in maxmargin.__all__ if hasattr(getattr(maxmargin, name), "fit")]
     assert sorted(names) == sorted(learners)
-    assert all(len(row) == len(overview.COLUMNS) for row in overview.rows())
-    assert all(row[1] and row[-1] for row in overview.rows())
+    assert all(len(row) == len(COLUMNS) for row in rows())
+    assert all(row[1] and row[-1] for row in rows())
 
 
 def test_readme_shows_the_table():
     shown = re.search(r"--markdown -->\n(.*?)\n<!-- end -->", README.read_text(), re.DOTALL)
     assert shown is not None
-    assert shown[1] == overview.as_markdown()
+    assert shown[1] == as_markdown()
 
 
 def test_show_prints_every_learner(capsys):
-    overview.show()
+    show()
     printed = capsys.readouterr().out
-    assert all(row[0] in printed for row in overview.rows())
+    assert all(row[0] in printed for row in rows())

@@ -1,11 +1,14 @@
-"""The table of all learners, made from the classes themselves."""
+"""``maxmargin algorithms``: the table of all learners, made from the classes themselves."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 import maxmargin
+from maxmargin.cli.errors import one_line_errors, require
 
 COLUMNS = (
     "learner",
@@ -18,13 +21,23 @@ COLUMNS = (
     "moving targets",
     "paper",
 )
-
-
 LEGEND = (
     "R: largest norm, γ: best margin, D: largest distance of a pair, d: number of a row's entries "
     "(with a kernel: of the rows)"
 )
 WIDTH_OF_TABLE = 150
+
+
+def algorithms(
+    markdown: Annotated[bool, typer.Option(help="As a table in Markdown.")] = False,
+) -> None:
+    """List all learners: guarantee, updates, certificate, p-norms, kernels, drift, paper."""
+    with one_line_errors():
+        if markdown:
+            typer.echo(as_markdown())
+        else:
+            require("rich", extra="cli")
+            show()
 
 
 def learners() -> list[Any]:

@@ -1,0 +1,45 @@
+"""Errors that mention options, which have other names on the command line than in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Option(NamedTuple):
+    """An option in a message.
+
+    Attributes
+    ----------
+    name : str
+        As in Python.
+    value : object, default=...
+        What it is or should be; "" if that is for the reader to say, and ``...`` if no value is
+        meant.
+    """
+
+    name: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        if self.value is ...:
+            return repr(self.name)
+        value = f'"{self.value}"' if isinstance(self.value, str) and self.value else self.value
+        return f"{self.name}={value}"
+
+
+class OptionError(ValueError):
+    """An error whose message may mention options.
+
+    Parameters
+    ----------
+    *parts : str or Option
+        The message, in pieces.
+    """
+
+    def __str__(self) -> str:
+        return self.spelled(str)
+
+    def spelled(self, spell: Callable[[Option], str]) -> str:
+        """The message, with options as ``spell`` writes them."""
+        return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
