@@ -37,7 +37,7 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
 }
 _MODULES = ("datasets", "evaluate", "streams")
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

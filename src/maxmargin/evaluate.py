@@ -1,7 +1,7 @@
 """How good is a classifier? On a stream, by what it predicts; on given rows, by its margin.
 
-On a stream every row is a test row first: predict each example, then learn from it. The compiled loops write down what they see before they
-learn, so this costs hardly more than learning.
+On a stream every row is a test row first: predict each example, then learn from it. The compiled
+loops write down what they see before they learn, so this costs hardly more than learning.
 """
 
 from __future__ import annotations

@@ -146,7 +146,6 @@ class BisectionPerceptron(OnlineClassifier):
     def rounds_(self) -> Any:
         return self._fitted().more["rounds_"]
 
-
     def __learnt__(self) -> dict[str, Any]:
         found = super().__learnt__()
         if found:
@@ -194,9 +193,9 @@ class LinearTrial:
         linear, mine = self.model.linear, self.model.linear.scalars.table[0]
         mass = mine.positive + mine.negative
         recent = mass - mine.mark_positive - mine.mark_negative
-        bound = directional_bound(np.linalg.norm(linear.weights[0]), mass)
+        bound = directional_bound(float(np.linalg.norm(linear.weights[0])), mass)
         if recent > 0.0 and linear.witness.mark.shape[0]:
-            since = np.linalg.norm(linear.weights[0] - linear.witness.mark[0])
+            since = float(np.linalg.norm(linear.weights[0] - linear.witness.mark[0]))
             bound = min(bound, directional_bound(since, recent))
         return float(bound)
 

@@ -12,9 +12,10 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
 from maxmargin.core.rows import Tail
-from maxmargin.estimator import files, inputs
+from maxmargin.estimator import inputs
+from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts, Interval, StrOptions
-from maxmargin.estimator.state import State, Stateful
+from maxmargin.estimator.state import State
 from maxmargin.estimator.stream import Streamable
 from maxmargin.models.linear import as_rows
 from maxmargin.persistence import walk
@@ -57,6 +58,9 @@ class MixtureModel:
     def used(self) -> int:
         return int(self.mixture.state.components[0])
 
+    def width(self) -> int:
+        return self.mixture.row.size
+
     def mistakes(self) -> int:
         return self.errors
 
@@ -68,7 +72,7 @@ class MixtureModel:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NOCA(Stateful, Streamable, ClassifierMixin, BaseEstimator):
+class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
 
     ::
@@ -206,7 +210,7 @@ class NOCA(Stateful, Streamable, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()
+        self.check_parameters()
         X, features = inputs.check_X(self, X)
         y = inputs.check_y(y, X.shape[0])
         inputs.check_labels(y)
@@ -246,13 +250,11 @@ class NOCA(Stateful, Streamable, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()
+        self.check_parameters()
         self._state, _ = self._learnt(self._known(), X, y, classes)
         return self
 
-    def _learnt(
-        self, state: State | None, X: Any, y: Any, classes: Any
-    ) -> tuple[State, None]:
+    def _learnt(self, state: State | None, X: Any, y: Any, classes: Any) -> tuple[State, None]:
         """The state after each row was learnt from once."""
         X, features = inputs.check_X(self, X, None if state is None else state.features)
         y = inputs.check_y(y, X.shape[0])
@@ -271,7 +273,7 @@ class NOCA(Stateful, Streamable, ClassifierMixin, BaseEstimator):
     def _begun(self, classes: np.ndarray, features: inputs.Features) -> State:
         """A state without components."""
         most, rho = int(self.max_components), float(self.rho)
-        model: Any = MixtureModel(classes.size, features.count, most, rho)
+        model = MixtureModel(classes.size, features.count, most, rho)
         return State(model, classes, features, margins=np.empty(0))
 
     def _rule(self) -> NOCARule:
@@ -348,28 +350,14 @@ class NOCA(Stateful, Streamable, ClassifierMixin, BaseEstimator):
     def n_margin_errors_(self) -> int:
         return int(self._mixture().state.errors[0])
 
-    def __learnt__(self) -> dict[str, Any]:
-        state = self._known()
-        return {} if state is None else files.learnt(state, {})
-
-    def __relearn__(self, found: dict[str, Any]) -> None:
-        def model_from(found: dict[str, Any], classes: np.ndarray) -> MixtureModel:
-            leaves = found.pop("model")
-            components, width = leaves["mixture.means"].shape
-            blank = MixtureModel(classes.size, width, components, 0.0)
-            model = walk.filled(blank, leaves)
-            walk.check_ranges(model, classes.size)
-            if leaves or model.used() > components:
-                raise walk.Misfit("the parts of mixture do not fit together")
-            return model
-
-        self._state = files.relearnt(found, model_from)
-        if self._mixture().row.size != self.n_features_in_:
-            raise walk.Misfit("the means of mixture are no rows")
-
-    def __summary__(self) -> dict[str, Any]:
-        state = self._known()
-        return {} if state is None else files.summary(state)
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> MixtureModel:
+        leaves = found.pop("model")
+        components, width = leaves["mixture.means"].shape
+        model = walk.filled(MixtureModel(classes.size, width, components, 0.0), leaves)
+        walk.check_ranges(model, classes.size)
+        if leaves or model.used() > components:
+            raise walk.Misfit("the parts of mixture do not fit together")
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

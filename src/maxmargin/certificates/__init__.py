@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxmargin.certificates.bounds import Evidence, added
+from maxmargin.certificates.evidence import Evidence, added
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Certificate:
 
     @classmethod
     def merge(cls, parts: Iterable[Certificate]) -> Certificate:
-        """The certificate on all rows together, of one classifier that was measured on several sets.
+        """The certificate of one classifier on all rows together, which were measured in parts.
 
         Parameters
         ----------
@@ -117,7 +117,8 @@ class Certificate:
         if len({len(part.classes) for part in parts}) > 1:
             raise ValueError("The certificates are not about the same number of classes.")
         if parts[0].classes:
-            return cls._of(tuple(map(cls.merge, zip(*(part.classes for part in parts)))))
+            classes = zip(*(part.classes for part in parts), strict=True)
+            return cls._of(tuple(map(cls.merge, classes)))
         margin = float(np.min([part.margin for part in parts]))  # NaN if one is not known
         bound, total = min(part.bound for part in parts), None
         known = [part.evidence for part in parts if part.evidence is not None]

@@ -18,15 +18,12 @@ together. All bounds are rounded up by more than the errors in the sums behind t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.euclid import Euclid
-from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, Scalars, new_scalars
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
@@ -165,88 +162,7 @@ def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
     return bounds
 
 
-class Evidence(NamedTuple):
-    """What one problem's bound rests on, in a form that adds up over machines.
-
-    Attributes
-    ----------
-    p : exponent of the norm in which rows are measured
-    split : is there an intercept?
-    vectors : the sums of all rows and of the positive ones, without the intercept's coordinate
-    masses : the sums of the coefficients of the positive and of the negative rows
-    hidden : what private coordinates add to the squares of either
-    updates : that have rounded the sums
-    radius : the largest norm of a row
-    """
-
-    p: float
-    split: bool
-    vectors: np.ndarray
-    masses: tuple[float, float]
-    hidden: tuple[float, float]
-    updates: int
-    radius: float
-
-    def bound(self) -> float:
-        """The bound that follows from these sums."""
-        (size,), none = self.vectors.shape[1:], np.zeros((0, self.vectors.shape[1] + 1))
-        both, positive = np.pad(self.vectors, ((0, 0), (0, 1)))[:, None]
-        scalars = new_scalars(1)
-        mine = scalars.table
-        mine.updates, mine.next_mark = self.updates, 0
-        mine.positive, mine.negative = self.masses
-        mine.hidden_positive, mine.hidden_negative = self.hidden
-        geometry = Euclid(2.0, size) if self.p == 2.0 else new_pnorm(self.p, 1, size + 1)
-        share = positive if self.split else none
-        mark = np.zeros_like(share)
-        hull = Hull(geometry, size, self.split, both, mark, share, mark, scalars, self.radius)
-        return float(hull_bounds(hull)[0])
-
-
-def evidence_of(hull: Hull) -> list[Evidence]:
-    """The sums behind the bounds, a copy for each problem; [] where the vectors are not kept."""
-    if hull.split and hull.share.shape[0] == 0:
-        return []
-    found = []
-    for c, mine in enumerate(hull.scalars.table):
-        usable = mine.certifiable == ALL_COEFFICIENTS
-        share = hull.share[c] if hull.split else np.zeros_like(hull.weights[c])
-        vectors = np.delete(np.stack([hull.weights[c], share]), hull.width, axis=1)
-        size = abs(float(mine.scale)) * usable
-        found.append(
-            Evidence(
-                p=float(hull.geometry.p),
-                split=hull.split,
-                vectors=size * vectors,
-                masses=(size * mine.positive, size * mine.negative),
-                hidden=(size**2 * mine.hidden_positive, size**2 * mine.hidden_negative),
-                updates=int(mine.updates),
-                radius=hull.radius,
-            )
-        )
-    return found
-
-
-def added(parts: Sequence[Evidence]) -> Evidence:
-    """The evidence of several sets of rows together.
-
-    Private coordinates belong to rows, and no row is in two sets: their squares add up.
-    """
-    first = parts[0]
-    if any((part.p, part.split) != (first.p, first.split) for part in parts):
-        raise ValueError("Certificates in different norms, or with and without intercept.")
-    return Evidence(
-        first.p,
-        first.split,
-        vectors=np.sum([part.vectors for part in parts], axis=0),
-        masses=tuple(np.sum([part.masses for part in parts], axis=0).tolist()),
-        hidden=tuple(np.sum([part.hidden for part in parts], axis=0).tolist()),
-        updates=sum(part.updates + 2 for part in parts),
-        radius=max(part.radius for part in parts),
-    )
-
-
-# ------------------------------------------------------------------- weights as coefficients of rows
+# ------------------------------------------------------------------ weights as coefficients of rows
 def hull_mixture(
     coefs: np.ndarray, own: np.ndarray, intercept: bool
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -292,7 +208,7 @@ def projected_bound(
     return (length + slack) / mass
 
 
-# --------------------------------------------------------------------------- several classes together
+# ------------------------------------------------------------------------- several classes together
 def joint_mixture(coefs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
     """Coefficients that `joint_bound` may count, and their mass.
 
@@ -334,7 +250,7 @@ def joint_rounding(updates: int, positive: float, mass: float, radius: float) ->
     return radius * lost / mass if mass > 0.0 else 0.0
 
 
-# ---------------------------------------------------------------------------- the directional margin
+# --------------------------------------------------------------------------- the directional margin
 def directional_bound(length: float, mass: float) -> float:
     """``|w| / sum of the coefficients``, in the space with the intercept's coordinate."""
     return length / mass

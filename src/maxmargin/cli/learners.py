@@ -13,8 +13,7 @@ WORDS = {"true": True, "false": False, "none": None}
 
 def names() -> dict[str, str]:
     """Of all learners: as people type them, and as classes are called. Nothing is imported."""
-    homes = maxmargin._HOMES.items()
-    return {name.lower(): name for name, home in sorted(homes) if home.startswith("algorithms.")}
+    return {name.lower(): name for name in sorted(maxmargin.ALGORITHMS)}
 
 
 def complete(incomplete: str) -> list[str]:
@@ -79,7 +78,7 @@ def _validated(learner: Any) -> Any:
     if not hasattr(learner, "fit_stream"):
         misuse(f"{type(learner).__name__} needs all rows at once: it cannot learn from a stream.")
     try:
-        learner._validate_params()
+        learner.check_parameters()
     except ValueError as error:
         misuse(str(error))
     return learner

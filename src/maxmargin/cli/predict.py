@@ -51,7 +51,7 @@ def predicted(learner: Any, X: Any, name: str) -> Any:
     try:
         return learner.predict(X)
     except ValueError as error:
-        from maxmargin.examples import check_values
+        from maxmargin.estimator.inputs import check_values
 
         check_values(X)
         raise ValueError(f"{name}: {error}") from error

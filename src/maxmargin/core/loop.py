@@ -45,11 +45,6 @@ bridge("updates_before")
 NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)))
 
 
-def new_tally() -> np.recarray:
-    """Nothing is counted yet."""
-    return np.zeros(1, TALLY).view(np.recarray)
-
-
 @Compiled
 def learn(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
     """Present the rows ``order[start:]``, in that order, until the space needs maintenance.

@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificates import Certificate
-from maxmargin.core.loop import NO_TRACE
-from maxmargin.estimator import files, inputs
-from maxmargin.estimator.one_row import OneRow, as_matrix, met
+from maxmargin.estimator import inputs
+from maxmargin.estimator.incremental import Incremental
+from maxmargin.estimator.known import Stateful
+from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.passes import Outcome, Plan, certified, run_passes
-from maxmargin.estimator.state import State, Stateful, grown, problems_for, shown
+from maxmargin.estimator.state import State, grown, problems_for, shown
 from maxmargin.estimator.stream import Streamable
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
@@ -24,7 +25,7 @@ from maxmargin.models.spec import STRUCTURAL, ModelSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineClassifier(Stateful, Streamable, ClassifierMixin, BaseEstimator):
+class OnlineClassifier(Incremental, RowByRow, Streamable, Stateful, ClassifierMixin, BaseEstimator):
     """Base of all learners: a rule, plus this shell.
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
@@ -86,7 +87,7 @@ class OnlineClassifier(Stateful, Streamable, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        self._validate_params()
         before = self._known() if self.warm_start else None
         X, features = inputs.check_X(self, X)
         y = inputs.check_y(y, X.shape[0])
@@ -157,115 +158,6 @@ class OnlineClassifier(Stateful, Streamable, ClassifierMixin, BaseEstimator):
         model = grown(before, width, classes).model  # without room for more columns
         return model.continued()
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grow: bool = False) -> Any:
-        """Learn from each row of ``X``, ``y`` once, in the order given.
-
-        Any way of cutting a stream into calls gives the same model, to the bit.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        classes : array of shape (n_classes,), default=None
-            All labels that can occur; needed in the first call.
-        grow : bool, default=False
-            Accept columns that were not there before, whose weights start at 0, and, if the first
-            call was made with it, labels that were not known before. One more weight vector, of a
-            class that never occurs, is then learnt along, and a new class continues it: so the
-            model is the one that would have known all columns and classes from the start. Several
-            classes must be learnt one-vs-rest.
-
-        Returns
-        -------
-        self
-        """
-        self._state, _ = self._learnt(self._known(), X, y, classes, grow=grow)
-        return self
-
-    def foretell(
-        self, X: Any, y: Any, order: np.ndarray, classes: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """`partial_fit` of the rows ``order``, which says what was seen before each was learnt.
-
-        Parameters
-        ----------
-        X, y, classes
-            As in `partial_fit`.
-        order : array of int32
-            A row i that stands there as ``-1 - i`` is only looked at.
-
-        Returns
-        -------
-        outputs : ndarray of shape (n_places, n_outputs)
-            The scores of each row of the order, before it was learnt from.
-        updates : ndarray of shape (n_places,)
-            Made since the call began, after each row of the order.
-        """
-        self._state, history = self._learnt(
-            self._known(), X, y, classes, order=order, foretell=True
-        )
-        return history[:, :-1][:, shown(self._state)], history[:, -1]
-
-    def _learnt(
-        self,
-        state: State | None,
-        X: Any,
-        y: Any,
-        classes: Any,
-        *,
-        grow: bool = False,
-        order: np.ndarray | None = None,
-        foretell: bool = False,
-    ) -> tuple[State, np.ndarray]:
-        """The state after each row was learnt from once, and what was seen; see `core.loop.Trace`."""
-        self._check_parameters()
-        features = None if state is None else state.features
-        if features is None:
-            X, features = inputs.check_X(self, X)
-        elif grow:
-            X, features = inputs.check_wider_X(self, X, features)
-        else:
-            X, features = inputs.check_X(self, X, features)
-        y = inputs.check_y(y, X.shape[0])
-        before = None if state is None else state.classes
-        known = (
-            inputs.more_classes(classes, before, y)
-            if grow
-            else inputs.known_classes(classes, before)
-        )
-        if state is not None:
-            self._check_structure(state)
-        codes = inputs.class_codes(y, known)
-        inputs.check_values(X)
-        if state is None:
-            self.check_can_stream()
-            model = build(
-                self._spec(),
-                problems_for(known, spare=grow),
-                X,
-                spare=grow,
-                random_state=self.random_state,
-            ).model
-            state = State(model, known, features, np.empty(0), spare=grow)
-        else:
-            state = grown(state, X.shape[1], known)._replace(features=features)
-        model = state.model.streaming()
-        rows, targets = model.rows(X), inputs.as_targets(codes, known.size, state.spare)
-        if order is None:
-            order = np.arange(X.shape[0], dtype=np.int32)
-        history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
-        trace = NO_TRACE._replace(history=history)
-        model.present(rows, targets, order, self._rule(model.p), trace)
-        margins = np.full(model.verdicts(), np.nan)
-        return state._replace(model=model, margins=margins), history
-
-    def _check_parameters(self) -> None:
-        """Validate the hyper-parameters, unless they are those of the last time."""
-        values = [getattr(self, name) for name in self._parameter_constraints]
-        if values != self.__dict__.get("_checked_parameters"):
-            self._validate_params()
-            self._checked_parameters = values
-
     def _check_structure(self, state: State) -> None:
         """Refuse to go on with a model that was built for other parameters."""
         if found := state.model.spec.difference(self._spec()):
@@ -274,86 +166,6 @@ class OnlineClassifier(Stateful, Streamable, ClassifierMixin, BaseEstimator):
                 f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted model: "
                 f"it was {before!r}, got {now!r}. Fit anew without warm_start."
             )
-
-    def check_can_stream(self) -> None:
-        """Raise if a parameter is one that only all rows together can tell."""
-        if self.fit_intercept and self.intercept_scaling == "max":
-            raise ValueError(
-                "intercept_scaling='max' needs all rows at once, as fit has them: pass a number."
-            )
-        if self.kernel in ("poly", "rbf") and self.gamma == "scale":
-            raise ValueError(
-                "gamma='scale' needs all rows at once, as fit has them: pass a number."
-            )
-
-    # ---------------------------------------------------------------------------------- single rows
-    def learn_one(self, x: Any, y: Any, *, classes: Any = None, grow: bool = False) -> Any:
-        """Learn from a single row, as `partial_fit` would, in a few microseconds.
-
-        Parameters
-        ----------
-        x : dict, pair (indices, values), or array of shape (n_features,)
-            The names in dicts get columns in the order in which they appear (`columns_`), and new
-            names new ones. With a kernel, or averaged weights, this is `partial_fit`.
-        y : label
-        classes : array of shape (n_classes,), default=None
-            All labels that can occur; needed in the first call, unless ``grow`` is set.
-        grow : bool, default=False
-            Accept new labels, see `partial_fit`.
-
-        Returns
-        -------
-        self
-        """
-        one = self.__dict__.get("_one_row")
-        if grow or one is None or one.state is not self._state or not one.learn(x, y):
-            self._learn_one_slowly(x, y, classes, grow)
-        return self
-
-    def _learn_one_slowly(self, x: Any, y: Any, classes: Any, grow: bool) -> None:
-        """The slow path: of a row that may be the first, or have new names or a new label."""
-        self._check_parameters()
-        state = self._known()
-        features = None if state is None else state.features
-        if isinstance(x, dict):
-            state, features = met(x, state)
-        one = self._one_row_for(state)
-        if one is None or (grow and y not in one.targets):
-            row = as_matrix(x, features)
-            # The row has no names of its own.
-            bare = state and state._replace(features=inputs.Features(row.shape[1]))
-            state, _ = self._learnt(bare, row, np.array([y]), classes, grow=grow)
-            if features is not None:
-                state = state._replace(features=features)
-            self._state = state
-            return
-        assert state is not None
-        self._check_structure(state)
-        one.state = state._replace(margins=np.full(state.model.verdicts(), np.nan))
-        one.rule = self._rule(state.model.p)
-        one.learn(x, y)
-        self._state, self._one_row = one.state, one
-
-    def predict_one(self, x: Any) -> Any:
-        """The class of a single row, as `learn_one` takes it; names without columns count as 0."""
-        one = self.__dict__.get("_one_row")
-        if one is None or one.state is not self._state:
-            one = self._one_row_for(state := self._fitted())
-            if one is None:
-                row = as_matrix(x, state.features)
-                inputs.check_values(row)
-                return self._classes_for(self._scores(state, row)).tolist()[0]
-            self._one_row = one
-        return one.predict(x)
-
-    def _one_row_for(self, state: State | None) -> OneRow | None:
-        """The fast path for this state, if there is one."""
-        one = self.__dict__.get("_one_row")
-        if state is None or not OneRow.is_possible(state):
-            return None
-        if one is not None and one.can_follow(state):
-            return one.followed(state)
-        return OneRow(state, shown(state))
 
     # --------------------------------------------------------------------------------- predicting
     def decision_function(self, X: Any) -> np.ndarray:
@@ -417,43 +229,10 @@ class OnlineClassifier(Stateful, Streamable, ClassifierMixin, BaseEstimator):
     def converged_(self) -> bool:
         return self._fitted().converged
 
-    @property
-    def columns_(self) -> dict[Any, int]:
-        features = self._fitted().features
-        if features.columns is None:
-            raise AttributeError("No row came as a dict.")
-        return features.named_columns()
-
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in self._parameter_constraints:
             self.__dict__.pop("_one_row", None)  # it was made for other parameters
-
-    # --------------------------------------------------------------------------------------- files
-    def __learnt__(self) -> dict[str, Any]:
-        """What learning has given it, for a file."""
-        state = self._known()
-        return {} if state is None else files.learnt(state, self.get_params(deep=False))
-
-    def __relearn__(self, found: dict[str, Any]) -> None:
-        """Know what a file says; raises unless it fits together."""
-        self._state = files.relearnt(
-            found, lambda found, classes: files.model_from(found, classes, self._spec_for)
-        )
-
-    def _spec_for(self, structure: dict[str, Any]) -> ModelSpec:
-        """What a model was built from, by the parameters that it had then."""
-        wanted = STRUCTURAL & self.get_params(deep=False).keys() - {"on_full"}
-        if structure.keys() - {"on_full"} != wanted:
-            raise ValueError("the model is one for other parameters")
-        then = type(self)(**structure)
-        then._validate_params()
-        return then._spec()
-
-    def __summary__(self) -> dict[str, Any]:
-        """What there is to say about it in few words."""
-        state = self._known()
-        return {} if state is None else files.summary(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,7 +20,6 @@ from maxmargin.models.kernel import KernelModel
 from maxmargin.models.linear import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 from maxmargin.persistence import walk
-from maxmargin.persistence.learners import checked_setting
 from maxmargin.persistence.learners import shown as in_words
 from maxmargin.persistence.walk import MOST, Misfit
 
@@ -56,6 +55,8 @@ def relearnt(
     classes = _checked_classes(found.pop("classes"))
     features = _checked_features(found)
     model = make_model(found, classes)
+    if model.width() < features.count:
+        raise Misfit(f"there are weights for {model.width()} features, not for {features.count}")
     state = State(
         model,
         classes,
@@ -73,14 +74,9 @@ def relearnt(
     return state
 
 
-def model_from(
-    found: dict[str, Any], classes: np.ndarray, spec_for: Callable[[dict[str, Any]], ModelSpec]
-) -> Model:
+def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> Model:
     """The model of a learner, checked against one that is freshly built."""
-    structure = found.pop("structure")
-    for value in structure.values():
-        checked_setting(value)
-    spec, leaves = spec_for(structure), found.pop("model")
+    leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
     problems = problems_for(classes, found.get("spare", False))
     known = leaves.get("p")

@@ -36,7 +36,7 @@ class Features(NamedTuple):
         features that come after these and only ever gets longer, so that a name more costs nothing.
     """
 
-    count: int
+    count: int  # type: ignore[assignment]
     names: np.ndarray | None = None
     columns: dict[Any, int] | None = None
 
@@ -69,7 +69,7 @@ class _Header:
             if features.names is not None:
                 self.feature_names_in_ = features.names
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:  # messages name the learner
         return type(self._clf)
 

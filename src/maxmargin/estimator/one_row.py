@@ -7,7 +7,7 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +15,8 @@ from scipy import sparse
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows
-from maxmargin.estimator.inputs import Features, as_targets
-from maxmargin.estimator.state import State, grown
+from maxmargin.estimator.inputs import Features, as_targets, check_values
+from maxmargin.estimator.state import State, grown, shown
 from maxmargin.models.linear import LinearModel, read_only
 
 THE_ROW = np.zeros(1, dtype=np.int32)
@@ -74,7 +74,7 @@ class Layout(NamedTuple):
 
 
 def new_layout(names: tuple[Any, ...], columns: dict[Any, int], count: int) -> Layout:
-    """How to read such a dict, given the columns of names, of which the first ``count`` are there."""
+    """How to read such a dict, given columns of names, of which the first ``count`` are there."""
     places = [(columns.get(name, count), place) for place, name in enumerate(names)]
     known = sorted((column, place) for column, place in places if column < count)
     which = [names[place] for _, place in known]
@@ -151,7 +151,7 @@ class OneRow:
 
     @staticmethod
     def is_possible(state: State) -> bool:
-        """Only linear models, without averages or private coordinates of rows, are for single rows."""
+        """Linear models, without averages or private coordinates of rows, have such a way."""
         model = state.model
         if not isinstance(model, LinearModel) or model.spec.average:
             return False
@@ -189,7 +189,7 @@ class OneRow:
         self.model.begin_rows()
         kind = type(rows)
         if kind not in self.learners:
-            self.learners[kind] = self.model.loop.entry(
+            self.learners[kind] = self.model.loop.entry(  # type: ignore[attr-defined]
                 rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
             )
         _, due = self.learners[kind](
@@ -319,3 +319,95 @@ def as_matrix(x: Any, features: Features | None) -> Any:
         return sparse.csr_matrix((values, indices, [0, indices.size]), (1, width))
     values = numbers_of(x)
     return dense_row(values, values.size if count is None else count)
+
+
+class RowByRow:
+    """Gives a learner `learn_one` and `predict_one`.
+
+    It must be `Stateful`, and a learner with a rule and a model; see `OnlineClassifier`.
+    """
+
+    _known: Any
+    _fitted: Any
+    _learnt: Any
+    _rule: Any
+    _scores: Any
+    _classes_for: Any
+    _check_structure: Any
+    _parameter_constraints: ClassVar[Any]
+    check_parameters: Any
+
+    def learn_one(self, x: Any, y: Any, *, classes: Any = None, grow: bool = False) -> Any:
+        """Learn from a single row, as `partial_fit` would, in a few microseconds.
+
+        Parameters
+        ----------
+        x : dict, pair (indices, values), or array of shape (n_features,)
+            The names in dicts get columns in the order in which they appear (`columns_`), and new
+            names new ones. With a kernel, or averaged weights, this is `partial_fit`.
+        y : label
+        classes : array of shape (n_classes,), default=None
+            All labels that can occur; needed in the first call, unless ``grow`` is set.
+        grow : bool, default=False
+            Accept new labels, see `partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        one = self.__dict__.get("_one_row")
+        if grow or one is None or one.state is not self._state or not one.learn(x, y):
+            self._learn_one_slowly(x, y, classes, grow)
+        return self
+
+    def _learn_one_slowly(self, x: Any, y: Any, classes: Any, grow: bool) -> None:
+        """The slow path: of a row that may be the first, or have new names or a new label."""
+        self.check_parameters()
+        state = self._known()
+        features = None if state is None else state.features
+        if isinstance(x, dict):
+            state, features = met(x, state)
+        one = self._one_row_for(state)
+        if one is None or (grow and y not in one.targets):
+            row = as_matrix(x, features)
+            # The row has no names of its own.
+            bare = state and state._replace(features=Features(row.shape[1]))
+            state, _ = self._learnt(bare, row, np.array([y]), classes, grow=grow)
+            if features is not None:
+                state = state._replace(features=features)
+            self._state = state
+            return
+        assert state is not None
+        self._check_structure(state)
+        one.state = state._replace(margins=np.full(state.model.verdicts(), np.nan))
+        one.rule = self._rule(state.model.p)
+        one.learn(x, y)
+        self._state, self._one_row = one.state, one
+
+    def predict_one(self, x: Any) -> Any:
+        """The class of a single row, as `learn_one` takes it; names without columns count as 0."""
+        one = self.__dict__.get("_one_row")
+        if one is None or one.state is not self._state:
+            one = self._one_row_for(state := self._fitted())
+            if one is None:
+                row = as_matrix(x, state.features)
+                check_values(row)
+                return self._classes_for(self._scores(state, row)).tolist()[0]
+            self._one_row = one
+        return one.predict(x)
+
+    def _one_row_for(self, state: State | None) -> OneRow | None:
+        """The fast path for this state, if there is one."""
+        one = self.__dict__.get("_one_row")
+        if state is None or not OneRow.is_possible(state):
+            return None
+        if one is not None and one.can_follow(state):
+            return one.followed(state)
+        return OneRow(state, shown(state))
+
+    @property
+    def columns_(self) -> dict[Any, int]:
+        features = self._fitted().features
+        if features.columns is None:
+            raise AttributeError("No row came as a dict.")
+        return features.named_columns()

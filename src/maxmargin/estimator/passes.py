@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxmargin._terminal import bar, quiet
+from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_TRACE
 from maxmargin.models.base import Model
@@ -77,7 +77,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     """
     passes = Passes(model, rows, targets, rule, plan)
     interrupted = None
-    shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext(quiet)
+    shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext()
     try:
         with shown as advance:
             passes.run(advance)
@@ -147,7 +147,8 @@ class Passes:
             trace = NO_TRACE._replace(touched=schedule.touched, stamp=schedule.stamp)
             model.present(self.rows, self.targets, part, self.rule, trace)
             self.presented += part.size
-            advance(part.size / self.count, note=f"{model.updates():,} updates")
+            if advance is not None:
+                advance(part.size / self.count, note=f"{model.updates():,} updates")
         self.n_iter = -(-self.presented // self.count)
         return model.updates() - before
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -34,8 +34,11 @@ class Streamable:
     gives the state after them (with ``grow``, if it `can_grow`), and `check_can_stream`.
     """
 
-    settles = False
-    can_grow = True
+    _known: Any
+    _learnt: Any
+    check_parameters: Any
+    settles: ClassVar[bool] = False
+    can_grow: ClassVar[bool] = True
 
     def fit_stream(
         self,
@@ -78,15 +81,15 @@ class Streamable:
         for name, value in (("passes", passes), ("every", 1 if every is None else every)):
             if not (isinstance(value, Integral) and value >= 1):
                 raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}.")
-        self._validate_params()  # type: ignore[attr-defined]
-        before = self._known() if getattr(self, "warm_start", False) else None  # type: ignore[attr-defined]
+        self.check_parameters()
+        before = self._known() if getattr(self, "warm_start", False) else None
         if before is None:
             self.check_can_stream()
         # What goes on learns from columns as they were read before.
         source = streams.open(source, schema=before and before.schema)
         task = Task(
             name=type(self).__name__,
-            learn=self._learnt,  # type: ignore[attr-defined]
+            learn=self._learnt,
             holder=self._holding,
             settles=self.settles,
             can_grow=self.can_grow,
@@ -120,7 +123,7 @@ class Streamable:
                 reached = _beginning(before, source, survey, classes, file)
             except KeyboardInterrupt:
                 if reached.state is not None:
-                    self._state = reached.state
+                    self._state: Any = reached.state
                 raise
         self._state = reached.state
         return self
@@ -298,7 +301,9 @@ class Run:
         if (strange := np.setdiff1d(block.y, classes)).size:
             raise (streams.Surprise if self.guessed else streams.StreamError)(
                 f"{where}: the labels {strange.tolist()} are not among the classes "
-                f"{classes.tolist()}; pass all of them as classes."
+                f"{classes.tolist()}; say all of them by ",
+                streams.Option("classes", ""),
+                ".",
             )
         X, more, state = block.X, {}, reached.state
         if state is not None and X.shape[1] > state.features.count:
@@ -407,25 +412,36 @@ def _check_passes(task: Task, source: streams.Source, is_soft: bool, is_linear: 
             "cannot."
         )
     if looks and is_soft:
-        raise ValueError(
+        raise streams.OptionError(
             "soft_margin > 0 gives each row a coordinate of its own, which would have to be kept "
-            "between passes: use passes=1 and tol=None, or fit."
+            "between passes: use ",
+            streams.Option("passes", 1),
+            " and ",
+            streams.Option("tol", None),
+            ", or fit.",
         )
     if task.tol is not None and not is_linear:
-        raise ValueError("tol with a kernel needs all rows at once: use fit, or tol=None.")
+        raise streams.OptionError(
+            "tol with a kernel needs all rows at once: use fit, or ",
+            streams.Option("tol", None),
+            ".",
+        )
 
 
 def _check_classes(classes: Any, source: streams.Source) -> None:
     if classes.size == 0:
         raise streams.StreamError(f"{source.name}: there are no rows.")
     if classes.size == 1:
-        where = "" if source.repeatable else ", in its first block; name all of them as classes"
-        raise ValueError(f"{source.name} has only one class, {classes.tolist()}{where}.")
+        known = f"{source.name} has only one class, {classes.tolist()}"
+        if source.repeatable:
+            raise ValueError(f"{known}.")
+        option = streams.Option("classes", "")
+        raise streams.OptionError(f"{known}, in its first block; say all of them by ", option, ".")
     if classes.dtype.kind == "f" and not np.isfinite(classes).all():
         raise streams.StreamError(f"{source.name}: there are labels that are no numbers.")
 
 
-# --------------------------------------------------------------------------------------- checkpoints
+# -------------------------------------------------------------------------------------- checkpoints
 class Checkpoint(NamedTuple):
     """How far a run has come, and with which learner."""
 
@@ -438,7 +454,7 @@ class Checkpoint(NamedTuple):
         learner, classes = content.pop("learner"), content["classes"]
         if not isinstance(learner, Streamable):
             raise ValueError("there is no learner in it")
-        position, state = streams.Position(*content.pop("position")), learner._known()  # type: ignore[attr-defined]
+        position, state = streams.Position(*content.pop("position")), learner._known()
         one = RunState(state=state, position=position, **content)
         counts = (*position, one.width, one.passes, one.updates)
         if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
@@ -467,8 +483,9 @@ class Checkpoint(NamedTuple):
         then, now = learner.get_params(deep=False), wanted.get_params(deep=False)
         for name, value in now.items():
             if _comparable(then[name]) != _comparable(value):
-                raise ValueError(
-                    f"The checkpoint was made with {name}={then[name]!r}, not {value!r}; {instead}"
+                made = streams.Option(name, then[name])
+                raise streams.OptionError(
+                    "The checkpoint was made with ", made, f", not {value!r}; {instead}"
                 )
         if reached.source != source.identity():
             raise ValueError(
@@ -480,9 +497,10 @@ class Checkpoint(NamedTuple):
                 f"The checkpoint was made for the classes {reached.classes.tolist()}; {instead}"
             )
         if (reached.passes, reached.position.row) > (passes, 0):
-            raise ValueError(
-                f"The checkpoint is farther on than passes={passes}: {reached.passes} passes and "
-                f"{reached.position.row:,} rows; {instead}"
+            raise streams.OptionError(
+                "The checkpoint is farther on than ",
+                streams.Option("passes", passes),
+                f": {reached.passes} passes and {reached.position.row:,} rows; {instead}",
             )
 
 
@@ -492,7 +510,7 @@ def _comparable(value: Any) -> str:
     return repr(getattr(value, "item", lambda: value)()) if is_plain else type(value).__name__
 
 
-# -------------------------------------------------------------------------------------------- Ctrl-C
+# ------------------------------------------------------------------------------------------- Ctrl-C
 class Interrupts:
     """Ctrl-C, held back while something is done that must be done as a whole."""
 

@@ -23,7 +23,7 @@ from maxmargin.experiments.experiment import (
 )
 from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.training import margin_of, passes_in_order
-from maxmargin.spaces.pnorm import exponent_for
+from maxmargin.models.spec import ModelSpec
 
 PAPER = (
     "Ishibashi, Hatano and Takeda, “Online learning of approximate maximum p-norm margin "
@@ -58,7 +58,7 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     """Updates, margin and seconds of processor time along each learner's run."""
     size = {"n_samples": 40, "n_features": 20} if tiny else {"n_features": FEATURES}
     X, y = make_r_of_k(**size, r=int(cell["r"]), random_state=int(cell["seed"]))
-    p = 2.0 if cell["p"] == "2" else exponent_for("log", X.shape[1])
+    p = 2.0 if cell["p"] == "2" else ModelSpec(p="log").exponent(X.shape[1])
     numbers: dict[str, Any] = {"best": best_margin(X, y, p)}
     for name in NORMS[str(cell["p"])]:
         run = follow(learner(name, p, X), X, y, p / (p - 1.0), 100 if tiny else MOST_PASSES)

@@ -49,7 +49,7 @@ class Products:
         diagonal: np.ndarray,
         ridge: float,
     ) -> np.ndarray:
-        """At least ``|w|**2 + ridge |weights|**2`` for each problem, given the kernel's diagonal."""
+        """At least ``|w|**2 + ridge |weights|**2`` for each problem, given all ``K(x, x)``."""
         squares = ridge * (weights**2).sum(axis=1)
         for start in range(0, points.size(), CHUNK):
             part = slice(start, start + CHUNK)

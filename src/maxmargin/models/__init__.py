@@ -1,1 +1,1 @@
-"""What a learner knows, and how it is shown rows; built from a `ModelSpec`, never from an estimator."""
+"""What a learner knows, built from a `ModelSpec`, never from an estimator."""

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maxmargin.certificates.bounds import Evidence
-from maxmargin.core.loop import NO_TRACE, Trace
+from maxmargin.certificates.evidence import Evidence
+from maxmargin.core.loop import NO_TRACE, TALLY, Trace
 from maxmargin.core.rows import Tail
 from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
 
 class Model(ABC):
@@ -150,3 +151,26 @@ class Model(ABC):
     def private_coordinates(self) -> int:
         """Number of rows with a coordinate of their own that is recorded."""
         return 0
+
+
+# --------------------------------------------------------------------------------- memory at w = 0
+def aligned_zeros(rows: int, columns: int) -> np.ndarray:
+    """Zeros that start at a cache line, so that vector loads do not straddle two."""
+    room = np.zeros(rows * columns + 8)
+    first = -room.ctypes.data % 64 // 8
+    return room[first : first + rows * columns].reshape(rows, columns)
+
+
+def new_scalars(problems: int) -> Scalars:
+    """At w = 0."""
+    table = np.zeros(problems, SCALARS).view(np.recarray)
+    table.scale = 1.0
+    table.certifiable = ALL_COEFFICIENTS
+    table.bound = np.inf
+    table.next_mark = 1
+    return Scalars(table)
+
+
+def new_tally() -> np.recarray:
+    """Of nothing."""
+    return np.zeros(1, TALLY).view(np.recarray)

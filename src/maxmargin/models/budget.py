@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from maxmargin.certificates import bounds
-from maxmargin.core.loop import NO_TRACE, Trace, new_tally, present
+from maxmargin.core.loop import NO_TRACE, Trace, present
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import Model
+from maxmargin.models.base import Model, new_scalars, new_tally
 from maxmargin.models.eviction import Eviction
 from maxmargin.models.kernel import NEVER, smallest_margins
 from maxmargin.models.kernel_fit import BLOCK
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair import NOBODY
-from maxmargin.spaces.scalars import Scalars, new_scalars
+from maxmargin.spaces.scalars import Scalars
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
 
 
@@ -289,7 +289,7 @@ class BudgetModel(Model):
         store.take_in(new, ids, targets.labels)
 
     def make_room(self, points: list[Points], dtype: Any) -> None:
-        """Let these be the rows in the slots, with coefficients 0 and kernel values of that type."""
+        """Let these be the rows in the slots, with coefficients 0."""
         room, kernel = points[0].size(), self.kernel
         if any(each.size() != room for each in points) or room != (self.spec.budget or room):
             raise ValueError("store.points: there is not a row for each slot")

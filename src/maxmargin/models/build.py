@@ -6,31 +6,21 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
 from maxmargin.core.looks import largest_square
 from maxmargin.core.rows import Tail
-from maxmargin.kernels.functions import (
-    KERNELS,
-    LARGEST_ROUNDING,
-    Kernel,
-    UserKernel,
-    finite_diagonal,
-)
-from maxmargin.kernels.points import Points
+from maxmargin.kernels.functions import finite_diagonal
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
 from maxmargin.models.eviction import Eviction, Projecting, Replacing
 from maxmargin.models.joint import JointModel
-from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel
+from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear import LinearModel, PairModel, as_rows
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.pnorm import exponent_for, new_pnorm
+from maxmargin.spaces.pnorm import new_pnorm
 
-# From so many training rows on, kernel values are computed in float32 unless asked otherwise.
-MANY_ROWS = 5000
 NO_TAIL = Tail(0.0, 0.0)
 
 
@@ -88,7 +78,7 @@ def build(
 
 
 def _linear(spec: ModelSpec, problems: int, X: Any, radius: float | None) -> Built:
-    p = exponent_for(spec.p, X.shape[1])
+    p = spec.exponent(X.shape[1])
     if radius is not None and spec.intercept_scaling == "max" and p != 2.0:
         geometry = new_pnorm(p, 0, X.shape[1])
         radius = float(np.sqrt(largest_square(as_rows(X, NO_TAIL), geometry)))
@@ -140,49 +130,3 @@ def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction | None:
     # A copy: the order of rows must be that of other learners with the same state.
     state = copy.deepcopy(check_random_state(random_state))
     return Replacing(False, state.randint(2**31 - 1), spec.lengths)
-
-
-def kernel_for(
-    spec: ModelSpec, X: Any, *, whole: bool, exact: bool = False
-) -> tuple[Kernel, Points]:
-    """The kernel that is asked for, and the rows as it takes them.
-
-    ``whole`` says that there are no other rows; ``exact`` makes float64 of "auto".
-    """
-    kind: type[Kernel] = KERNELS[spec.kernel] if isinstance(spec.kernel, str) else UserKernel
-    if kind.only_in_fit:
-        given = kind(0.0, 0.0, 0.0, np.float64)
-        given = given.for_fit(X) if whole else given
-        return given, given.points(X)
-    gamma = spec.gamma
-    if gamma == "auto":
-        gamma = 1.0 / X.shape[1]
-    elif gamma == "scale":
-        spread = variance(X)
-        gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
-    center = None if sparse.issparse(X) else X[0].astype(np.float64)
-
-    def kernel_in(dtype: Any) -> tuple[Kernel, Points]:
-        adapts = spec.kernel_dtype == "auto" and dtype == np.float32
-        numbers = float(gamma), float(spec.degree), float(spec.coef0)
-        kernel = kind(*numbers, dtype, center, adapts).with_function(spec.kernel)
-        return kernel, kernel.points(X)
-
-    if spec.kernel_dtype != "auto":
-        return kernel_in(np.dtype(spec.kernel_dtype))
-    if exact:
-        return kernel_in(np.float64)
-    # In a stream the dtype of the rows alone decides, not what the first of them are like.
-    single = X.dtype == np.float32 or (whole and X.shape[0] >= MANY_ROWS)
-    if single:
-        kernel, rows = kernel_in(np.float32)
-        if not whole or kernel.rounding(rows) < LARGEST_ROUNDING:
-            return kernel, rows
-    return kernel_in(np.float64)
-
-
-def variance(X: Any) -> float:
-    """Of all entries, as in `sklearn.svm.SVC`."""
-    if sparse.issparse(X):
-        return float(X.multiply(X).mean() - X.mean() ** 2)
-    return float(X.var())

@@ -1,4 +1,4 @@
-"""Weights for more features, more problems, or rows that are all new, which know what others knew."""
+"""Weights for more features, more problems, or rows that are all new, which know the same."""
 
 from __future__ import annotations
 
@@ -6,19 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from maxmargin.models.base import aligned_zeros
 from maxmargin.spaces.joint import JointWitness
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import PairSpace
 from maxmargin.spaces.pnorm import PNorm, new_pnorm
 from maxmargin.spaces.scalars import Scalars
 from maxmargin.spaces.witness import Witness
-
-
-def aligned_zeros(rows: int, columns: int) -> np.ndarray:
-    """Zeros that start at a cache line, so that vector loads do not straddle two."""
-    room = np.zeros(rows * columns + 8)
-    first = -room.ctypes.data % 64 // 8
-    return room[first : first + rows * columns].reshape(rows, columns)
 
 
 # --------------------------------------------------------------------- more features, more problems
@@ -53,8 +47,12 @@ def grown_linear(space: LinearSpace, width: int, which: Sequence[int]) -> Linear
     else:
         geometry = geometry._replace(width=width)
     if isinstance(witness, Witness):
-        vectors = ("share", "mark", "mark_share", "average")
-        witness = witness._replace(**{name: grown(getattr(witness, name)) for name in vectors})
+        witness = witness._replace(
+            share=grown(witness.share),
+            mark=grown(witness.mark),
+            mark_share=grown(witness.mark_share),
+            average=grown(witness.average),
+        )
     else:
         witness = JointWitness(*(grown(each) for each in witness))
     scalars = Scalars(space.scalars.table[which].copy().view(np.recarray))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.certificates import bounds
+from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.looks import lowest_lead
 from maxmargin.core.loop import maintain
 from maxmargin.core.rivals import learn_jointly, new_rivals
@@ -96,7 +97,7 @@ class JointModel(LinearModel):
         bound = bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
         return bound + bounds.joint_rounding(mine.updates, mine.positive, mass, radius)
 
-    def evidence(self) -> list[bounds.Evidence]:
+    def evidence(self) -> list[Evidence]:
         return []
 
     def updates(self) -> int:

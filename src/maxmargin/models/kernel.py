@@ -11,23 +11,72 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from maxmargin.certificates import bounds
-from maxmargin.core.loop import NO_TRACE, Trace, learn, new_tally
+from maxmargin.core.loop import NO_TRACE, Trace, learn
 from maxmargin.core.rivals import learn_jointly
 from maxmargin.core.rows import Tail
-from maxmargin.kernels.functions import Kernel
+from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import Model
+from maxmargin.models.base import Model, new_scalars, new_tally
 from maxmargin.models.joint import new_joint_space
 from maxmargin.models.kernel_fit import BLOCK, Block, KernelFit, KernelSpace
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY, PairSpace
-from maxmargin.spaces.scalars import Scalars, new_scalars
+from maxmargin.spaces.scalars import Scalars
 
 NEVER = np.iinfo(np.int64).max
+# From so many training rows on, kernel values are computed in float32 unless asked otherwise.
+MANY_ROWS = 5000
+
+
+def kernel_for(
+    spec: ModelSpec, X: Any, *, whole: bool, exact: bool = False
+) -> tuple[Kernel, Points]:
+    """The kernel that is asked for, and the rows as it takes them.
+
+    ``whole`` says that there are no other rows; ``exact`` makes float64 of "auto".
+    """
+    kind: type[Kernel] = KERNELS[spec.kernel] if isinstance(spec.kernel, str) else UserKernel
+    if kind.only_in_fit:
+        given = kind(0.0, 0.0, 0.0, np.float64)
+        given = given.for_fit(X) if whole else given
+        return given, given.points(X)
+    gamma = spec.gamma
+    if gamma == "auto":
+        gamma = 1.0 / X.shape[1]
+    elif gamma == "scale":
+        spread = variance(X)
+        gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
+    center = None if sparse.issparse(X) else X[0].astype(np.float64)
+
+    def kernel_in(dtype: Any) -> tuple[Kernel, Points]:
+        adapts = spec.kernel_dtype == "auto" and dtype == np.float32
+        numbers = float(gamma), float(spec.degree), float(spec.coef0)
+        kernel = kind(*numbers, dtype, center, adapts).with_function(spec.kernel)
+        return kernel, kernel.points(X)
+
+    if spec.kernel_dtype != "auto":
+        return kernel_in(np.dtype(spec.kernel_dtype))
+    if exact:
+        return kernel_in(np.float64)
+    # In a stream the dtype of the rows alone decides, not what the first of them are like.
+    single = X.dtype == np.float32 or (whole and X.shape[0] >= MANY_ROWS)
+    if single:
+        kernel, rows = kernel_in(np.float32)
+        if not whole or kernel.rounding(rows) < LARGEST_ROUNDING:
+            return kernel, rows
+    return kernel_in(np.float64)
+
+
+def variance(X: Any) -> float:
+    """Of all entries, as in `sklearn.svm.SVC`."""
+    if sparse.issparse(X):
+        return float(X.multiply(X).mean() - X.mean() ** 2)
+    return float(X.var())
 
 
 class Supports(NamedTuple):
@@ -485,9 +534,7 @@ class KernelModel(Model):
         """At least the squared lengths of sums of the supports, without the intercept."""
         space = self.space()
         diagonal = known.diagonal - space.shift()
-        return self.products.quadratic(
-            self.kernel, weights, known.points, diagonal, space.ridge()
-        )
+        return self.products.quadratic(self.kernel, weights, known.points, diagonal, space.ridge())
 
     def updates(self) -> int:
         return int(self.scalars.table.updates.sum())

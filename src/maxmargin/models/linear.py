@@ -11,12 +11,13 @@ from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin.certificates import bounds, geometric_margins
+from maxmargin.certificates.bounds import Hull
+from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.looks import lowest_outputs
-from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, new_tally, present
+from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
-from maxmargin.models.base import Model
+from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
 from maxmargin.models.growth import (
-    aligned_zeros,
     grown_linear,
     grown_pair,
     without_private_coordinates,
@@ -27,7 +28,7 @@ from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.linear import LinearSpace, take_snapshots
 from maxmargin.spaces.pair import ELSEWHERE, NOBODY, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.scalars import SINCE_SNAPSHOT, new_scalars
+from maxmargin.spaces.scalars import SINCE_SNAPSHOT
 from maxmargin.spaces.witness import Witness
 
 Rows = DenseRows | SparseRows
@@ -133,7 +134,8 @@ class LinearModel(Model):
     def forget_bounds(self) -> None:
         """Count only coefficients to come: the rows behind the old ones are gone."""
         scalars = self.linear.scalars.table
-        scalars.next_mark, due = scalars.updates, scalars.next_mark.copy()
+        due: np.ndarray = scalars.next_mark.copy()
+        scalars.next_mark = scalars.updates
         take_snapshots(self.linear)
         scalars.next_mark = due
         scalars.bound = np.inf
@@ -213,13 +215,13 @@ class LinearModel(Model):
     def bounds(self) -> np.ndarray:
         return bounds.hull_bounds(self._hull())
 
-    def evidence(self) -> list[bounds.Evidence]:
-        return bounds.evidence_of(self._hull())
+    def evidence(self) -> list[Evidence]:
+        return evidence_of(self._hull())
 
-    def _hull(self) -> bounds.Hull:
+    def _hull(self) -> Hull:
         linear, witness = self.linear, self.linear.witness
         largest_xx, offset = float(self.tally.largest_xx[0]), self.tail.offset
-        return bounds.Hull(
+        return Hull(
             geometry=linear.geometry,
             width=linear.width,
             split=witness.split,

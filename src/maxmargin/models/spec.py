@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any
+
+from maxmargin.spaces.power import QUARTER
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class ModelSpec:
             if each.compare and mine != theirs:
                 return each.name, mine, theirs
         return None
+
+    def exponent(self, width: int) -> float:
+        """The number that `p` stands for, with ``width`` features.
+
+        "log" is 2 ln n, rounded to a multiple of a quarter, for which powers need only square
+        roots.
+        """
+        if self.p == "log":
+            return max(2.0, QUARTER * round(2.0 * math.log(max(width, 1)) / QUARTER))
+        return float(self.p)
 
     def has_pairs(self) -> bool:
         return self.fit_intercept and self.intercept == "pair"

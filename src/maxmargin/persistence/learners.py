@@ -73,9 +73,7 @@ def summary_of(clf: Any) -> dict[str, Any]:
     """What there is to say about a learner in few words, as JSON."""
     words: dict[str, Any] = {
         "estimator": type(clf).__name__,
-        "parameters": {
-            name: shown(value) for name, value in clf.get_params(deep=False).items()
-        },
+        "parameters": {name: shown(value) for name, value in clf.get_params(deep=False).items()},
     }
     return words | clf.__summary__()
 

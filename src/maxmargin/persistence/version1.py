@@ -72,7 +72,9 @@ def learnt(attributes: dict[str, Any], load: Callable[[Any], Any]) -> dict[str, 
         leaves = {f"mixture.{k}": v for k, v in _leaves(attributes["_mixture"], "", load).items()}
         found["model"] = leaves | {"errors": found.pop("n_mistakes", None)}
     elif "_model" in attributes:
-        leaves = {_moved(path): leaf for path, leaf in _leaves(attributes["_model"], "", load).items()}
+        leaves = {
+            _moved(path): leaf for path, leaf in _leaves(attributes["_model"], "", load).items()
+        }
         leaves.pop("", None)
         found["width"] = leaves.pop("width", None)
         weights = leaves.get("linear.weights")

@@ -44,9 +44,7 @@ class KBest(NamedTuple):
         while count < self.most and size > 0:
             rival = rivals.heap[0]
             margin = own - rivals.outputs[rival]
-            rival_trial = Trial(
-                margin, trial.ww, trial.xx, trial.largest_xx, trial.t, trial.k
-            )
+            rival_trial = Trial(margin, trial.ww, trial.xx, trial.largest_xx, trial.t, trial.k)
             if not rule.active(rival_trial):
                 break
             rivals.taken[count] = rival
@@ -124,9 +122,7 @@ class JointSpace(NamedTuple):
         self.step_class(rows, i, y, 1.0, total, trial)
         for k in range(count):
             if self.rivals.steps[k] != 0.0:
-                self.step_class(
-                    rows, i, self.rivals.taken[k], -1.0, self.rivals.steps[k], trial
-                )
+                self.step_class(rows, i, self.rivals.taken[k], -1.0, self.rivals.steps[k], trial)
 
     def step_class(self, rows, i, c, sign, step, trial):
         linear = self.linear

@@ -19,7 +19,7 @@ import numpy as np
 
 from maxmargin.core.bridge import bridge
 from maxmargin.spaces.plane import Plane
-from maxmargin.spaces.power import QUARTER, Power, Room, new_room, power
+from maxmargin.spaces.power import Power, Room, new_room, power
 from maxmargin.spaces.scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 
 # What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
@@ -266,13 +266,3 @@ def new_pnorm(p: float, problems: int, size: int) -> PNorm:
         serial=np.zeros(2, dtype=np.int64),
         evaluations=np.zeros(problems, dtype=np.int64),
     )
-
-
-def exponent_for(p: float | str, width: int) -> float:
-    """The number that ``p`` stands for, with ``width`` features.
-
-    "log" is 2 ln n, rounded to a multiple of a quarter, for which powers need only square roots.
-    """
-    if p == "log":
-        return max(2.0, QUARTER * round(2.0 * math.log(max(width, 1)) / QUARTER))
-    return float(p)

@@ -84,7 +84,7 @@ class Scalars(NamedTuple):
         return mine.updates == mine.next_mark
 
     def fold(self, c, factor):
-        """The vectors have been multiplied by ``factor``, and the scale is 1 (0: w is forgotten)."""
+        """The vectors were multiplied by ``factor`` (0: w is forgotten), and the scale is 1."""
         mine = self.table[c]
         mine.positive *= factor
         mine.negative *= factor
@@ -109,13 +109,3 @@ class Scalars(NamedTuple):
 
 
 bridge("shrink", "grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")
-
-
-def new_scalars(problems: int) -> Scalars:
-    """At w = 0."""
-    table = np.zeros(problems, SCALARS).view(np.recarray)
-    table.scale = 1.0
-    table.certifiable = ALL_COEFFICIENTS
-    table.bound = np.inf
-    table.next_mark = 1
-    return Scalars(table)

@@ -1,8 +1,8 @@
 """What is written down beside the weights: certificates and averages.
 
 Learners that never shrink old coefficients carry their first, bad ones for ever. The difference of
-``w`` now and at an earlier moment is again a sum of rows, so a snapshot, renewed whenever the number
-of updates has doubled, gives a second bound made of recent coefficients only; see
+``w`` now and at an earlier moment is again a sum of rows, so a snapshot, renewed whenever the
+number of updates has doubled, gives a second bound made of recent coefficients only; see
 `maxmargin.certificates.bounds`.
 """
 

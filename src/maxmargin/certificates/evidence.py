@@ -1,0 +1,94 @@
+"""What bounds rest on, in a form that adds up over machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.certificates.bounds import Hull, hull_bounds
+from maxmargin.spaces.euclid import Euclid
+from maxmargin.spaces.pnorm import new_pnorm
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
+
+
+class Evidence(NamedTuple):
+    """What one problem's bound rests on.
+
+    Attributes
+    ----------
+    p : exponent of the norm in which rows are measured
+    split : is there an intercept?
+    vectors : the sums of all rows and of the positive ones, without the intercept's coordinate
+    masses : the sums of the coefficients of the positive and of the negative rows
+    hidden : what private coordinates add to the squares of either
+    updates : that have rounded the sums
+    radius : the largest norm of a row
+    """
+
+    p: float
+    split: bool
+    vectors: np.ndarray
+    masses: tuple[float, float]
+    hidden: tuple[float, float]
+    updates: int
+    radius: float
+
+    def bound(self) -> float:
+        """The bound that follows from these sums."""
+        (size,), none = self.vectors.shape[1:], np.zeros((0, self.vectors.shape[1] + 1))
+        both, positive = np.pad(self.vectors, ((0, 0), (0, 1)))[:, None]
+        mine = np.zeros(1, SCALARS).view(np.recarray)
+        mine.scale, mine.bound, mine.certifiable = 1.0, np.inf, ALL_COEFFICIENTS
+        mine.updates = self.updates
+        mine.positive, mine.negative = self.masses
+        mine.hidden_positive, mine.hidden_negative = self.hidden
+        geometry = Euclid(2.0, size) if self.p == 2.0 else new_pnorm(self.p, 1, size + 1)
+        share = positive if self.split else none
+        mark = np.zeros_like(share)
+        hull = Hull(geometry, size, self.split, both, mark, share, mark, Scalars(mine), self.radius)
+        return float(hull_bounds(hull)[0])
+
+
+def evidence_of(hull: Hull) -> list[Evidence]:
+    """The sums behind the bounds, a copy for each problem; [] where the vectors are not kept."""
+    if hull.split and hull.share.shape[0] == 0:
+        return []
+    found = []
+    for c, mine in enumerate(hull.scalars.table):
+        usable = mine.certifiable == ALL_COEFFICIENTS
+        share = hull.share[c] if hull.split else np.zeros_like(hull.weights[c])
+        vectors = np.delete(np.stack([hull.weights[c], share]), hull.width, axis=1)
+        size = abs(float(mine.scale)) * usable
+        found.append(
+            Evidence(
+                p=float(hull.geometry.p),
+                split=hull.split,
+                vectors=size * vectors,
+                masses=(size * mine.positive, size * mine.negative),
+                hidden=(size**2 * mine.hidden_positive, size**2 * mine.hidden_negative),
+                updates=int(mine.updates),
+                radius=hull.radius,
+            )
+        )
+    return found
+
+
+def added(parts: Sequence[Evidence]) -> Evidence:
+    """The evidence of several sets of rows together.
+
+    Private coordinates belong to rows, and no row is in two sets: their squares add up.
+    """
+    first = parts[0]
+    if any((part.p, part.split) != (first.p, first.split) for part in parts):
+        raise ValueError("Certificates in different norms, or with and without intercept.")
+    return Evidence(
+        first.p,
+        first.split,
+        vectors=np.sum([part.vectors for part in parts], axis=0),
+        masses=tuple(np.sum([part.masses for part in parts], axis=0).tolist()),
+        hidden=tuple(np.sum([part.hidden for part in parts], axis=0).tolist()),
+        updates=sum(part.updates + 2 for part in parts),
+        radius=max(part.radius for part in parts),
+    )

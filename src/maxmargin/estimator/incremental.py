@@ -1,0 +1,143 @@
+"""Learning from rows as they come: each once, in the order given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.core.loop import NO_TRACE
+from maxmargin.estimator import inputs
+from maxmargin.estimator.state import State, grown, problems_for, shown
+from maxmargin.models.build import build
+from maxmargin.streams import Option, OptionError
+
+
+class Incremental:
+    """Gives a learner `partial_fit`, and what it is made of to others.
+
+    It must be `Stateful`, and a learner with a rule and a specification; see `OnlineClassifier`.
+    """
+
+    fit_intercept: Any
+    intercept_scaling: Any
+    kernel: Any
+    gamma: Any
+    random_state: Any
+    _known: Any
+    _rule: Any
+    _spec: Any
+    _check_structure: Any
+    check_parameters: Any
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grow: bool = False) -> Any:
+        """Learn from each row of ``X``, ``y`` once, in the order given.
+
+        Any way of cutting a stream into calls gives the same model, to the bit.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,), default=None
+            All labels that can occur; needed in the first call.
+        grow : bool, default=False
+            Accept columns that were not there before, whose weights start at 0, and, if the first
+            call was made with it, labels that were not known before. One more weight vector, of a
+            class that never occurs, is then learnt along, and a new class continues it: so the
+            model is the one that would have known all columns and classes from the start. Several
+            classes must be learnt one-vs-rest.
+
+        Returns
+        -------
+        self
+        """
+        self._state, _ = self._learnt(self._known(), X, y, classes, grow=grow)
+        return self
+
+    def foretell(
+        self, X: Any, y: Any, order: np.ndarray, classes: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`partial_fit` of the rows ``order``, which says what was seen before each was learnt.
+
+        Parameters
+        ----------
+        X, y, classes
+            As in `partial_fit`.
+        order : array of int32
+            A row i that stands there as ``-1 - i`` is only looked at.
+
+        Returns
+        -------
+        outputs : ndarray of shape (n_places, n_outputs)
+            The scores of each row of the order, before it was learnt from.
+        updates : ndarray of shape (n_places,)
+            Made since the call began, after each row of the order.
+        """
+        self._state, history = self._learnt(
+            self._known(), X, y, classes, order=order, foretell=True
+        )
+        return history[:, :-1][:, shown(self._state)], history[:, -1]
+
+    def _learnt(
+        self,
+        state: State | None,
+        X: Any,
+        y: Any,
+        classes: Any,
+        *,
+        grow: bool = False,
+        order: np.ndarray | None = None,
+        foretell: bool = False,
+    ) -> tuple[State, np.ndarray]:
+        """The state after each row was learnt from once, and the `Trace.history` of that."""
+        self.check_parameters()
+        features = None if state is None else state.features
+        if features is None:
+            X, features = inputs.check_X(self, X)
+        elif grow:
+            X, features = inputs.check_wider_X(self, X, features)
+        else:
+            X, features = inputs.check_X(self, X, features)
+        y = inputs.check_y(y, X.shape[0])
+        before = None if state is None else state.classes
+        known = (
+            inputs.more_classes(classes, before, y)
+            if grow
+            else inputs.known_classes(classes, before)
+        )
+        if state is not None:
+            self._check_structure(state)
+        codes = inputs.class_codes(y, known)
+        inputs.check_values(X)
+        if state is None:
+            self.check_can_stream()
+            model = build(
+                self._spec(),
+                problems_for(known, spare=grow),
+                X,
+                spare=grow,
+                random_state=self.random_state,
+            ).model
+            state = State(model, known, features, np.empty(0), spare=grow)
+        else:
+            state = grown(state, X.shape[1], known)._replace(features=features)
+        model = state.model.streaming()
+        rows, targets = model.rows(X), inputs.as_targets(codes, known.size, state.spare)
+        if order is None:
+            order = np.arange(X.shape[0], dtype=np.int32)
+        history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
+        trace = NO_TRACE._replace(history=history)
+        model.present(rows, targets, order, self._rule(model.p), trace)
+        margins = np.full(model.verdicts(), np.nan)
+        return state._replace(model=model, margins=margins), history
+
+    def check_can_stream(self) -> None:
+        """Raise if a parameter is one that only all rows together can tell."""
+        if self.fit_intercept and self.intercept_scaling == "max":
+            option = Option("intercept_scaling", "max")
+        elif self.kernel in ("poly", "rbf") and self.gamma == "scale":
+            option = Option("gamma", "scale")
+        else:
+            return
+        raise OptionError(option, " needs all rows at once, as fit has them: pass a number.")

@@ -1,0 +1,109 @@
+"""What everybody can know of a learner's state, and how it is passed on to files and pickles."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from maxmargin.estimator import files
+from maxmargin.estimator.pickling import packed, unpacked
+from maxmargin.estimator.state import State
+from maxmargin.models.spec import STRUCTURAL
+
+# What is made anew when it is needed.
+FLEETING = {"_one_row", "_checked_parameters"}
+
+
+class Stateful:
+    """Gives a learner what everybody can know of its state, and lets it be passed on."""
+
+    _state: State
+    _parameter_constraints: ClassVar[Any]
+    _validate_params: Any
+    get_params: Any
+
+    def _known(self) -> Any:
+        """The state, or None."""
+        return self.__dict__.get("_state")
+
+    def _fitted(self) -> Any:
+        """The state, which must be there."""
+        if (state := self._known()) is None:
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
+        return state
+
+    def check_parameters(self) -> None:
+        """Raise if a hyper-parameter has a value that it cannot have."""
+        values = [getattr(self, name) for name in self._parameter_constraints]
+        if values != self.__dict__.get("_checked_parameters"):  # else they are those of last time
+            self._validate_params()
+            self._checked_parameters = values
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self._fitted().classes
+
+    @property
+    def n_iter_(self) -> int:
+        return self._fitted().n_iter
+
+    @property
+    def n_mistakes_(self) -> int:
+        return self._fitted().model.mistakes()
+
+    @property
+    def n_features_in_(self) -> int:
+        return self._fitted().features.count
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        return _there(self._fitted().features.names, "The rows had no names of features.")
+
+    @property
+    def schema_(self) -> dict[str, Any]:
+        return _there(self._fitted().schema, "The rows did not come from a source.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._known() is not None
+
+    def __getstate__(self) -> Any:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return packed({name: value for name, value in state.items() if name not in FLEETING})
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(unpacked(state))  # type: ignore[misc]
+
+    def __learnt__(self) -> dict[str, Any]:
+        """What learning has given it, for a file."""
+        state = self._known()
+        return {} if state is None else files.learnt(state, self._parameters())
+
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        """Know what a file says; raises unless it fits together."""
+        self._state = files.relearnt(found, self._model_from)
+
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
+        """The model of a file, built as the parameters that it had then say."""
+        structure = found.pop("structure")
+        wanted = STRUCTURAL & self._parameters().keys() - {"on_full"}
+        if structure.keys() - {"on_full"} != wanted:
+            raise ValueError("the model is not one for the parameters")
+        then: Any = type(self)(**structure)
+        then.check_parameters()
+        return files.model_from(found, classes, then._spec())
+
+    def __summary__(self) -> dict[str, Any]:
+        """What there is to say about what was learnt, in few words."""
+        state = self._known()
+        return {} if state is None else files.summary(state)
+
+    def _parameters(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
+
+
+def _there(value: Any, otherwise: str) -> Any:
+    if value is None:
+        raise AttributeError(otherwise)
+    return value
