@@ -52,22 +52,31 @@ class Evidence(NamedTuple):
 
 
 def evidence_of(hull: Hull) -> list[Evidence]:
-    """The sums behind the bounds, a copy for each problem; [] where the vectors are not kept."""
-    if hull.split and hull.share.shape[0] == 0:
+    """The sums behind the bounds, a copy for each problem; [] where they do not add up.
+
+    That is where the vectors are not kept, and where private coordinates, which belong to rows of
+    this machine, cannot be summed up as squares.
+    """
+    p, width = float(hull.geometry.p), hull.width
+    private = hull.weights.shape[1] > width + 1
+    if (hull.split and hull.share.shape[0] == 0) or (private and p != 2.0):
         return []
     found = []
     for c, mine in enumerate(hull.scalars.table):
-        usable = mine.certifiable == ALL_COEFFICIENTS
-        share = hull.share[c] if hull.split else np.zeros_like(hull.weights[c])
-        vectors = np.delete(np.stack([hull.weights[c], share]), hull.width, axis=1)
-        size = abs(float(mine.scale)) * usable
+        size = abs(float(mine.scale)) if mine.certifiable == ALL_COEFFICIENTS else 0.0
+        share = hull.share[c] if hull.split else hull.weights[c]
+        both = np.stack([hull.weights[c], share])
+        own, rest = (both[1, width + 1 :] ** 2).sum(), ((both[0] - both[1])[width + 1 :] ** 2).sum()
         found.append(
             Evidence(
-                p=float(hull.geometry.p),
+                p=p,
                 split=hull.split,
-                vectors=size * vectors,
+                vectors=size * both[:, :width],
                 masses=(size * mine.positive, size * mine.negative),
-                hidden=(size**2 * mine.hidden_positive, size**2 * mine.hidden_negative),
+                hidden=(
+                    size**2 * (mine.hidden_positive + own),
+                    size**2 * (mine.hidden_negative + rest),
+                ),
                 updates=int(mine.updates),
                 radius=hull.radius,
             )
