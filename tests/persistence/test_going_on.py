@@ -131,7 +131,7 @@ def test_how_a_file_was_read(tmp_path):
         np.random.default_rng(3),
         *(np.random.Generator(bits(3)) for bits in (np.random.Philox, np.random.SFC64)),
     ],
-    ids=repr,
+    ids=["None", "int", "int64", "RandomState", "PCG64", "Philox", "SFC64"],
 )
 def test_random_states(state, tmp_path):
     again = loaded(Perceptron(random_state=state), tmp_path)
