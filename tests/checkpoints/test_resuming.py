@@ -66,6 +66,7 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         assert saved_bytes(clf, tmp_path) == expected, after
 
 
+@pytest.mark.serial
 def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch):
     handler, learn = signal.getsignal(signal.SIGINT), AMIRA.partial_fit
 
