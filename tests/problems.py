@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import numpy as np
+from extent import everything_or
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
@@ -150,6 +151,19 @@ def learners() -> list[Any]:
         maxmargin.Relaxation(margin=0.5, target=1.0, rate=1.8),
         maxmargin.TrackingALMA(rate=0.5, radius=0.7, margin=0.3),
     ]
+
+
+def kinds_of_learners() -> list[Any]:
+    """One learner for each way to keep weights of features; all by `make test-all`."""
+    kinds = [
+        maxmargin.ROMMA(delta=0.1),
+        maxmargin.Pegasos(lambda_=0.1, project=True),
+        maxmargin.Perceptron(average=True),
+        maxmargin.ALMA(p=4.0),
+        maxmargin.PUMMA(),
+        maxmargin.AMIRA(),
+    ]
+    return everything_or(kinds, [*learners(), maxmargin.ALMA(p=4.0)])
 
 
 def label(learner: Any) -> str:
