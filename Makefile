@@ -4,13 +4,22 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench clean
+# How many processes run tests at a time.
+WORKERS ?= 2
+
+.PHONY: demo test test-all check format bench clean
 
 demo: $(READY)
 	$(BIN)/maxmargin demo
 
+# Tests of one file compile the same loops, so they stay in one process.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not serial"
+	$(BIN)/python -m pytest -m serial
+
+# Every learner where one of each kind would do, and examples that nobody has seen.
+test-all: export MAXMARGIN_TESTS = all
+test-all: test
 
 check: $(READY)
 	$(BIN)/ruff format --check .

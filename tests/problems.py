@@ -1,8 +1,10 @@
 """Small random data sets, Hypothesis strategies that draw them, and the learners to try on them."""
 
+import re
 from typing import Any
 
 import numpy as np
+from extent import everything_or
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
@@ -151,6 +153,22 @@ def learners() -> list[Any]:
     ]
 
 
+def kinds_of_learners() -> list[Any]:
+    """One learner for each way to keep weights of features; all by `make test-all`."""
+    kinds = [
+        maxmargin.ROMMA(delta=0.1),
+        maxmargin.Pegasos(lambda_=0.1, project=True),
+        maxmargin.Perceptron(average=True),
+        maxmargin.ALMA(p=4.0),
+        maxmargin.PUMMA(),
+        maxmargin.AMIRA(),
+    ]
+    return everything_or(kinds, [*learners(), maxmargin.ALMA(p=4.0)])
+
+
 def label(learner: Any) -> str:
-    """A short name for a learner and its settings, to tell tests apart."""
-    return "".join(repr(learner).split())
+    """A short name for a learner and its settings, to tell tests apart.
+
+    The same in each process: without the addresses of random states.
+    """
+    return re.sub(r"at0x\w+", "", "".join(repr(learner).split()))

@@ -282,7 +282,8 @@ def test_negative_coefficients_prove_nothing(changed):
     X, y = separable()
     assert Contrary().partial_fit(X, y, classes=[-1, 1]).certificate_.bound < np.inf
     for scaling in (None, 1.0):
-        clf = with_intercept(Contrary(**changed), scaling).partial_fit(X, y, classes=[-1, 1])
+        clf = with_intercept(Contrary(**changed, random_state=0), scaling)
+        clf.partial_fit(X, y, classes=[-1, 1])
         assert clf.certificate_.bound == np.inf
         assert clf.set_params(max_iter=2).fit(X, y).certificate_.ratio == 0.0
 

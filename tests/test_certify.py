@@ -204,7 +204,7 @@ def test_not_fitted():
 
 @pytest.mark.parametrize(
     "clf",
-    [SVC(kernel="rbf"), KNeighborsClassifier(), DecisionTreeClassifier()],
+    [SVC(kernel="rbf"), KNeighborsClassifier(), DecisionTreeClassifier(random_state=0)],
     ids=lambda clf: type(clf).__name__,
 )
 def test_not_linear(clf):

@@ -6,14 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from problems import chunk_sizes, label, learners, separable, sparse_separable, three_classes
+from problems import (
+    chunk_sizes,
+    kinds_of_learners,
+    label,
+    learners,
+    separable,
+    sparse_separable,
+    three_classes,
+)
 from scipy import sparse
 from sklearn.base import clone
 
 ROWS = 40
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 
-every_learner = pytest.mark.parametrize("learner", learners(), ids=label)
+every_learner = pytest.mark.parametrize("learner", kinds_of_learners(), ids=label)
 every_form = pytest.mark.parametrize("form", FORMS)
 
 

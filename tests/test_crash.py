@@ -14,7 +14,10 @@ from streamed import svmlight_text
 
 from maxmargin import persistence
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
+pytestmark = [
+    pytest.mark.serial,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX"),
+]
 
 # How often each run is killed: some times, or as often as you wait for, and then more runs.
 KILLS = int(os.environ.get("MAXMARGIN_KILLS", "4"))
@@ -122,18 +125,21 @@ def killed_and_restarted(run, data, folder, seconds):
 @pytest.mark.parametrize("run", RUNS)
 def test_killed_at_any_moment(run, data, tmp_path):
     expected, seconds = never_killed(run, data, data.parent / run)
-    model, killed = killed_and_restarted(run, data, tmp_path / "often", seconds)
-    print(f"{run}: {killed} processes were killed, {seconds:.1f} s of learning")
-    assert killed > KILLS / 2
-    assert model == expected
+    for attempt in range(8):
+        model, killed = killed_and_restarted(run, data, tmp_path / f"often {attempt}", seconds)
+        print(f"{run}: {killed} processes were killed, {seconds:.1f} s of learning")
+        assert model == expected
+        if killed > KILLS / 2:
+            return
+        seconds /= 2  # the machine had other things to do when the time was taken
+    pytest.fail("no process was slow enough to be killed")
 
 
 def test_ctrl_c_ends_cleanly(data, tmp_path):
-    expected, seconds = never_killed("command", data, data.parent / "command")
+    expected, _ = never_killed("command", data, data.parent / "command")
     arguments, checkpoint = arguments_of("command", data, tmp_path), tmp_path / "checkpoint"
     process = started(arguments)
-    wait_until_it_learns(checkpoint, None, process)
-    time.sleep(seconds / 10)
+    wait_until_it_learns(tmp_path / "checkpoint.previous", None, process)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130

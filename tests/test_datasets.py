@@ -110,7 +110,7 @@ def test_errors_of_r_of_k(arguments, message):
 )
 def test_errors_of_separable(gap, message):
     with pytest.raises(ValueError, match=message):
-        make_separable(gap=gap)
+        make_separable(gap=gap, random_state=0)
 
 
 # ------------------------------------------------------------------------------ moving mixtures

@@ -356,7 +356,7 @@ def test_empty_stream(stream, delay):
     assert np.isnan(report.accuracy)
     assert not hasattr(clf, "classes_")
     X, y = rows_of(2)
-    fitted = Perceptron().fit(X, y)
+    fitted = Perceptron(random_state=0).fit(X, y)
     before = fitted.coef_.copy()
     progressive(fitted, X[:0], y[:0], delay=delay)
     np.testing.assert_array_equal(fitted.coef_, before)

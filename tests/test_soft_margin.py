@@ -126,7 +126,12 @@ def test_certificates_are_about_the_longer_rows(learner, intercept):
 def test_the_optimum_is_that_of_the_squared_hinge_loss(learner, lam):
     X, y = overlapping(n=80, d=4)
     svm = LinearSVC(
-        loss="squared_hinge", C=1 / (2 * lam), fit_intercept=False, tol=1e-10, max_iter=10**6
+        loss="squared_hinge",
+        C=1 / (2 * lam),
+        fit_intercept=False,
+        tol=1e-10,
+        max_iter=10**6,
+        random_state=0,
     ).fit(X, y)
     w = svm.coef_[0]
     slacks = np.maximum(0.0, 1 - y * (X @ w))

@@ -451,7 +451,7 @@ def test_certificates_hold(learner, intercept, ridge):
 def test_a_row_in_several_slots_is_one_row_of_the_soft_margin(on_full):
     """The best margin is the distance of (1, 1/2, 1/2) from 0; w is (3, 2, 1)."""
     clf = Perceptron(margin=3.0, budget=9, on_full=on_full, soft_margin=1.0, fit_intercept=False)
-    clf.set_params(shuffle=False, max_iter=9).fit([[-1.0], [1.0]], [-1, 1])
+    clf.set_params(shuffle=False, max_iter=9, random_state=0).fit([[-1.0], [1.0]], [-1, 1])
     assert clf.certificate_.bound >= np.sqrt(1.5)
     assert clf.certificate_.margin == pytest.approx(4.0 / np.sqrt(14.0))
 
@@ -492,7 +492,7 @@ def test_the_certificate_counts_what_projections_cut_off(threshold, plus, interc
 @pytest.mark.parametrize("ridge", [0.0, RIDGE])
 def test_a_budget_that_is_never_reached(learner, on_full, intercept, ridge):
     plain = clone(learner).set_params(
-        **RBF, fit_intercept=intercept, soft_margin=ridge, max_iter=3, shuffle=False
+        **RBF, fit_intercept=intercept, soft_margin=ridge, max_iter=3, shuffle=False, random_state=0
     )
     expected = clone(plain).fit(X, y)
     clf = clone(plain).set_params(budget=3 * ROWS + 1, on_full=on_full).fit(X, y)
@@ -695,7 +695,8 @@ FIXED_PARAMETERS = [
     ids=lambda value: label(value) if hasattr(value, "fit") else str(value),
 )
 def test_parameters_that_are_refused(learner, name, value, problem):
-    clf = clone(learner).set_params(**RBF, max_iter=1).fit(X, y).set_params(warm_start=True)
+    clf = clone(learner).set_params(**RBF, max_iter=1, random_state=0).fit(X, y)
+    clf.set_params(warm_start=True)
     before, old = memory(clf), getattr(clf, name)
     clf.set_params(**{name: value})
     for learn in (clf.fit, clf.partial_fit):

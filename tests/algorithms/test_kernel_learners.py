@@ -398,7 +398,7 @@ def test_single_precision():
 
 def test_many_rows_are_taken_in_single_precision(monkeypatch):
     monkeypatch.setattr("maxmargin.assembly.MANY_ROWS", ROWS)
-    plain = AMIRA(**PARAMETERS["rbf"], max_iter=1)
+    plain = AMIRA(**PARAMETERS["rbf"], max_iter=1, random_state=0)
     assert clone(plain).fit(X, y)._model.kernel.dtype == np.float32
     assert clone(plain).fit(X[1:], y[1:])._model.kernel.dtype == np.float64
     asked = clone(plain).set_params(kernel_dtype="float64").fit(X, y)
@@ -440,7 +440,7 @@ def test_supports_without_a_coefficient_are_forgotten():
 
 
 def test_what_is_there_with_a_kernel():
-    clf, linear = AMIRA(**PARAMETERS["rbf"]), AMIRA()
+    clf, linear = AMIRA(**PARAMETERS["rbf"], random_state=0), AMIRA(random_state=0)
     for name in ("support_", "dual_coef_", "support_vectors_", "coef_"):
         with pytest.raises(NotFittedError):
             getattr(clf, name)

@@ -9,6 +9,7 @@ import pytest
 import reference_budget as reference
 from algorithms.agreement import magnitudes
 from common.test_docstrings import sections
+from extent import everything_or
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -231,7 +232,7 @@ def test_components_are_what_their_rows_are(stream, parameters):
 
 def test_variances_stop_at_the_floor():
     X = np.repeat([[0.0, 1.0], [9.0, 1.0]], 50, axis=0)
-    learner = NOCA(epsilon=2.0, width=0.8, floor=0.5, rho=0.0).fit(X, X[:, 0])
+    learner = NOCA(epsilon=2.0, width=0.8, floor=0.5, rho=0.0, random_state=0).fit(X, X[:, 0])
     np.testing.assert_allclose(learner.variances_, 0.16)
 
 
@@ -415,9 +416,9 @@ def test_many_dimensions(output, epsilon, scale):
 
 
 def test_where_no_density_is_a_number_nothing_is_known():
-    learner = NOCA().fit([[0.0], [3.0]], [0, 1])
+    learner = NOCA(random_state=0).fit([[0.0], [3.0]], [0, 1])
     assert learner.predict_proba([[1e200]]).tolist() == [[0.5, 0.5]]
-    learner = NOCA().fit([[0.0], [3.0], [6.0]], ["a", "b", "c"])
+    learner = NOCA(random_state=0).fit([[0.0], [3.0], [6.0]], ["a", "b", "c"])
     np.testing.assert_allclose(learner.predict_proba([[1e200]]), 1 / 3)
 
 
@@ -437,7 +438,7 @@ def test_infinite_densities_can_be_compared():
 
 def test_threads_can_predict_at_the_same_time():
     X, y, _ = three(rows=2000, features=20)
-    learner = NOCA(epsilon=3.0).fit(X, y)
+    learner = NOCA(epsilon=3.0, random_state=0).fit(X, y)
     expected = learner.predict_proba(X)
     with ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: learner.predict_proba(X), range(12)):
@@ -446,7 +447,7 @@ def test_threads_can_predict_at_the_same_time():
 
 def test_predicts_from_memory_that_is_read_only(tmp_path):
     X, y, _ = three()
-    learner = NOCA().fit(X, y)
+    learner = NOCA(random_state=0).fit(X, y)
     joblib.dump(learner, tmp_path / "learner")
     loaded = joblib.load(tmp_path / "learner", mmap_mode="r")
     np.testing.assert_array_equal(loaded.predict_proba(X), learner.predict_proba(X))
@@ -455,7 +456,7 @@ def test_predicts_from_memory_that_is_read_only(tmp_path):
 
 def test_what_is_read_is_a_copy():
     X, y, _ = three()
-    learner = NOCA().fit(X, y)
+    learner = NOCA(random_state=0).fit(X, y)
     before = learner.predict_proba(X)
     for name in ("components_", "means_", "variances_", "weights_"):
         getattr(learner, name)[...] = 0
@@ -658,7 +659,8 @@ def test_bad_parameters(fitted, name, value):
 @pytest.mark.parametrize("output", ["probability", "density"])
 def test_extremes_that_are_allowed(size, length, output):
     X = size * GOOD.X / np.linalg.norm(GOOD.X, axis=1, keepdims=True)
-    learner = NOCA(epsilon=length, width=length, floor=length, output=output).fit(X, GOOD.y)
+    learner = NOCA(epsilon=length, width=length, floor=length, output=output, random_state=0)
+    learner.fit(X, GOOD.y)
     assert np.isfinite(learner.predict_proba(X)).all()
     assert np.isfinite(learner.variances_).all()
     assert learner.variances_.min() > 0.0
@@ -676,7 +678,11 @@ def test_number_of_components_is_fixed_on_a_stream(fitted, most):
 
 
 # ------------------------------------------------------------------------- scikit-learn, docstring
-@parametrize_with_checks([NOCA(), NOCA(max_components=5)])
+@parametrize_with_checks(
+    everything_or(
+        [NOCA(random_state=0)], [NOCA(random_state=0), NOCA(max_components=5, random_state=0)]
+    )
+)
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -688,7 +694,7 @@ def test_parameters_and_their_defaults_are_described():
 
 
 def test_attributes_are_described():
-    learner = NOCA().fit([[0.0], [1.0]], [0, 1])
+    learner = NOCA(random_state=0).fit([[0.0], [1.0]], [0, 1])
     fitted = {name for name in dir(learner) if re.fullmatch(r"[a-z]\w*[a-z]_", name)}
     heads = re.findall(r"^(\w[\w, ]*)(?: :.*)?$", sections(NOCA)["Attributes"], re.MULTILINE)
     described = {name for head in heads for name in head.split(", ")}

@@ -125,6 +125,6 @@ def test_drift_comes_with_its_squares():
 def test_makes_all_passes_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = NORMA(max_iter=7).fit(*separable())
+        learner = NORMA(max_iter=7, random_state=0).fit(*separable())
     assert learner.n_iter_ == 7
     assert not learner.converged_

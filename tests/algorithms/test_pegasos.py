@@ -59,7 +59,9 @@ def test_regret(drawn, lambda_, project):
     def objective(w):
         return np.mean(lambda_ / 2 * np.sum(w**2, axis=-1) + losses(w, rows, y))
 
-    svm = LinearSVC(loss="hinge", C=1 / (lambda_ * len(X)), fit_intercept=False, tol=1e-8)
+    svm = LinearSVC(
+        loss="hinge", C=1 / (lambda_ * len(X)), fit_intercept=False, tol=1e-8, random_state=0
+    )
     best = objective(svm.fit(rows, y).coef_)
     suffered = objective(played(Pegasos(lambda_=lambda_, project=project), X, y))
     radius = np.linalg.norm(rows, axis=1).max()
@@ -76,6 +78,6 @@ def test_bound_by_hand():
 def test_makes_all_passes_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = Pegasos(max_iter=7).fit(*separable())
+        learner = Pegasos(max_iter=7, random_state=0).fit(*separable())
     assert learner.n_iter_ == 7
     assert not learner.converged_

@@ -163,7 +163,7 @@ def test_exponent_for_log(width):
 def test_exponent_for_log_in_numbers():
     assert [exponent_for("log", width) for width in (2, 3, 100)] == [2.0, 2.25, 9.25]
     X, y = separable(n=20, d=20)
-    assert ALMA(p="log").fit(X, y)._model.p == 6.0
+    assert ALMA(p="log", random_state=0).fit(X, y)._model.p == 6.0
 
 
 # --------------------------------------------------------------------------------- what is promised
@@ -240,5 +240,5 @@ def test_sums_survive_a_fall_by_many_powers_of_ten(p):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_the_intercept_is_scaled_by_the_largest_norm_of_the_space(form):
     X, y = make_r_of_k(50, 40, k=8, r=2, random_state=0)
-    clf = Perceptron(p=4.0, intercept_scaling="max", max_iter=2).fit(form(X), y)
+    clf = Perceptron(p=4.0, intercept_scaling="max", max_iter=2, random_state=0).fit(form(X), y)
     assert clf._model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)

@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+from problems import label
 from sklearn.base import clone
 from streamed import (
     BLOCK_SIZE,
@@ -51,7 +52,7 @@ FEW = [AMIRA(), RandomBudgetPerceptron(budget=5, random_state=0)]
 
 # ------------------------------------------------------------------------------ stopped and resumed
 @pytest.mark.parametrize("error", [OSError("the cable is out"), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("learner", LEARNERS, ids=label)
 def test_stopped_at_any_block(learner, error, data, tmp_path):
     expected = saved_bytes(clone(learner).fit_stream(opened(data), passes=PASSES), tmp_path)
     # With `tol` all blocks are looked at once more after each pass.
@@ -65,6 +66,7 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         assert saved_bytes(clf, tmp_path) == expected, after
 
 
+@pytest.mark.serial
 def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch):
     handler, learn = signal.getsignal(signal.SIGINT), AMIRA.partial_fit
 
@@ -303,7 +305,7 @@ def test_another_file_under_the_same_name(data, text, tmp_path):
         (AMIRA(random_state=np.random.RandomState(0)), "made with random_state=None"),
         (PUMMA(), "one of AMIRA, not PUMMA"),
     ],
-    ids=repr,
+    ids=label,
 )
 def test_another_learner(other, message, data, tmp_path):
     stopped(AMIRA(), opened(data), 3, tmp_path / "c")

@@ -35,7 +35,7 @@ def test_only_unusual_parameters(command, tmp_path):
 
 
 def test_certificate(command, report, tmp_path):
-    save(AMIRA(epsilon=0.5).fit([[-1.0], [1.0]], [0, 1]), tmp_path / "m.mm")
+    save(AMIRA(epsilon=0.5, random_state=0).fit([[-1.0], [1.0]], [0, 1]), tmp_path / "m.mm")
     certificate = report("info", tmp_path / "m.mm")["certificate"]
     _, printed, _ = command("info", tmp_path / "m.mm")
     assert f"margin      {certificate['margin']:.6g}, at least " in printed

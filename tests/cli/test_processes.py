@@ -69,6 +69,7 @@ def test_completion():
     assert process.stdout.split() == ["pegasos", "perceptron"]
 
 
+@pytest.mark.serial
 @posix_only
 def test_reader_that_has_seen_enough(folder, model, tmp_path):
     many = tmp_path / "many.svm"
@@ -102,6 +103,7 @@ def test_full_disk_behind_standard_output(folder, model):
     assert (process.returncode, process.stderr) == (1, "maxmargin: No space left on device\n")
 
 
+@pytest.mark.serial
 @posix_only
 def test_ctrl_c_in_a_silent_pipe(folder, python, tmp_path):
     checkpoint = tmp_path / "c"
@@ -126,6 +128,7 @@ def wait_for(condition, seconds=60):
         time.sleep(0.05)
 
 
+@pytest.mark.serial
 @posix_only
 def test_bar_on_a_terminal(folder, tmp_path):
     import pty

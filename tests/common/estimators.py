@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from common.kinds import KINDS
+from extent import everything_or
 
 import maxmargin
 from maxmargin.estimator import OnlineClassifier
@@ -14,17 +16,28 @@ ALL_ESTIMATORS = [
 # Those that learn from streams.
 ESTIMATORS = [each for each in ALL_ESTIMATORS if hasattr(each(), "partial_fit")]
 
-every_estimator = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda each: each.__name__)
-every_linear_estimator = pytest.mark.parametrize(
-    "Estimator",
-    [each for each in ESTIMATORS if each.kernel == "linear"],
-    ids=lambda each: each.__name__,
-)
-every_settling_estimator = pytest.mark.parametrize(
-    "Estimator",
-    [each for each in ESTIMATORS if each.settles],
-    ids=lambda each: each.__name__,
-)
+
+def _of_each_kind(estimators: list[type]) -> list[type]:
+    """Those of ``estimators`` that stand for a kind of model; all of them by `make test-all`."""
+    kinds = [each for each in KINDS.values() if any(issubclass(each, one) for one in estimators)]
+    return everything_or(kinds, list(dict.fromkeys([*estimators, *kinds])))
+
+
+def over(estimators: list[type]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("Estimator", estimators, ids=lambda each: each.__name__)
+
+
+KINDS_TO_CHECK = _of_each_kind(ALL_ESTIMATORS)
+SHELLS = _of_each_kind(ESTIMATORS)
+
+# What the shell does is tried on one learner of each kind; what each says of itself, on all.
+every_estimator = over(SHELLS)
+every_linear_estimator = over([each for each in SHELLS if each.kernel == "linear"])
+# Others keep each row that a stream brings, also if it was there before.
+KEEPING_ALL = [KINDS[name] for name in ("kernel", "kernel in pairs", "kernel joint")]
+every_bounded_estimator = over([each for each in SHELLS if each not in KEEPING_ALL])
+every_settling_estimator = over([each for each in SHELLS if each.settles])
+every_public_estimator = over(ESTIMATORS)
 
 
 def weights_of(learner) -> np.ndarray:

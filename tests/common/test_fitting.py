@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from common.estimators import (
     assert_same_model,
+    every_bounded_estimator,
     every_estimator,
     every_settling_estimator,
     memory,
@@ -52,26 +53,28 @@ def test_other_seed_other_order(Estimator):
     assert not np.array_equal(weights_of(first), weights_of(second))
 
 
-@every_estimator
+@every_bounded_estimator
 @three
 def test_without_shuffling_rows_come_in_order(Estimator, data):
     X, y = data
     learner = Estimator(max_iter=2, shuffle=False, random_state=0).fit(X, y)
-    expected = Estimator().partial_fit(X, y, classes=np.unique(y)).partial_fit(X, y)
+    expected = Estimator(random_state=0)
+    expected.partial_fit(X, y, classes=np.unique(y)).partial_fit(X, y)
     assert_same_model(learner, expected)
 
 
 # ----------------------------------------------------------------------------------------- passes
-@every_estimator
+@every_bounded_estimator
 @three
 def test_warm_start_continues(Estimator, data):
-    learner = Estimator(max_iter=1, shuffle=False, warm_start=True)
+    learner = Estimator(max_iter=1, shuffle=False, warm_start=True, random_state=0)
     for _ in range(3):
         learner.fit(*data)
     assert learner.n_iter_ == 1
     # Fitted without stopping: three passes over the rows.
     X, y = data
-    expected = Estimator().partial_fit(np.tile(X, (3, 1)), np.tile(y, 3), classes=np.unique(y))
+    expected = Estimator(random_state=0)
+    expected.partial_fit(np.tile(X, (3, 1)), np.tile(y, 3), classes=np.unique(y))
     assert_same_model(learner, expected)
 
 
@@ -140,7 +143,7 @@ def test_warns_when_tol_is_not_reached():
 
 
 # ---------------------------------------------------------------------------------- interruptions
-@every_estimator
+@every_bounded_estimator
 def test_interrupted_fit_keeps_what_was_learnt(Estimator, monkeypatch):
     present, calls = maxmargin.models.present, []
 
@@ -150,14 +153,14 @@ def test_interrupted_fit_keeps_what_was_learnt(Estimator, monkeypatch):
             raise KeyboardInterrupt
         present(*args)
 
-    learner = Estimator(max_iter=9, shuffle=False)
+    learner = Estimator(max_iter=9, shuffle=False, random_state=0)
     for module in (maxmargin.models, maxmargin.budgetmodel):
         monkeypatch.setattr(module, "present", interrupted_in_the_third_pass)
     with pytest.raises(KeyboardInterrupt):
         learner.fit(X, y)
     monkeypatch.undo()
 
-    two_passes = Estimator(max_iter=2, shuffle=False).fit(X, y)
+    two_passes = Estimator(max_iter=2, shuffle=False, random_state=0).fit(X, y)
     assert learner.n_iter_ == 2
     assert_same_model(learner, two_passes)
     assert str(learner.certificate_) == str(two_passes.certificate_)

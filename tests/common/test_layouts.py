@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from common.estimators import assert_same_model, every_estimator, weights_of
+from common.estimators import (
+    assert_same_model,
+    every_bounded_estimator,
+    every_estimator,
+    weights_of,
+)
 from problems import overlapping, sparse_separable, three_classes
 from scipy import sparse
 
@@ -48,7 +53,7 @@ def test_memory_maps(Estimator, tmp_path):
     assert_same_model(fitted(Estimator, from_file(X, tmp_path)), fitted(Estimator, X))
 
 
-@every_estimator
+@every_bounded_estimator
 def test_float32(Estimator):
     assert_same_model(fitted(Estimator, X.astype(np.float32)), fitted(Estimator, X))
 

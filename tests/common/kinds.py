@@ -1,0 +1,61 @@
+"""One learner for each kind of model: what the shell does depends on the kind, not on the rule."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    NOCA,
+    PUMMA,
+    ROMMA,
+    BisectionPerceptron,
+    Forgetron,
+    PassiveAggressive,
+    Projectron,
+    RandomBudgetPerceptron,
+)
+
+
+def kind(cls: type) -> type:
+    """A learner with other defaults."""
+    return dataclass(eq=False, repr=False, kw_only=True)(cls)
+
+
+@kind
+class PNormALMA(ALMA):
+    p: Any = 4.0
+
+
+@kind
+class KernelPassiveAggressive(PassiveAggressive):
+    kernel: Any = "rbf"
+    gamma: Any = 0.5
+
+
+@kind
+class KernelPUMMA(PUMMA):
+    kernel: Any = "rbf"
+    gamma: Any = 0.5
+
+
+@kind
+class KernelAMIRA(AMIRA):
+    kernel: Any = "rbf"
+    gamma: Any = 0.5
+
+
+KINDS = {
+    "linear": ROMMA,
+    "linear p-norm": PNormALMA,
+    "linear in pairs": PUMMA,
+    "linear joint": AMIRA,
+    "kernel": KernelPassiveAggressive,
+    "kernel in pairs": KernelPUMMA,
+    "kernel joint": KernelAMIRA,
+    "budget, the oldest goes": Forgetron,
+    "budget, any goes": RandomBudgetPerceptron,
+    "budget, projecting": Projectron,
+    "clusters": NOCA,
+    "bisection": BisectionPerceptron,
+}

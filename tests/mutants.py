@@ -1,0 +1,368 @@
+"""Does the suite notice broken code? Break it in many small ways, one at a time, and see.
+
+    python tests/mutants.py                run all mutants
+    python tests/mutants.py --list         say what they are, and that each can still be made
+    python tests/mutants.py pairs budget   only those with such a word in their name
+
+Each mutant is one snippet of a source file, which occurs once in the package, and what stands there
+instead. It is made in a copy of the tree, with a cache of compiled code of its own. First the tests
+run that should notice it, then all others that `make test` runs beside each other; the first that
+fails has caught it. One that runs for half an hour is caught, too: it
+does not end.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path("src") / "maxmargin"
+LEFT_OUT = (".git", ".venv", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache")
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not serial", "-n", "2")
+MOST_SECONDS = 1800
+
+
+class Mutant(NamedTuple):
+    """What is broken, and where the tests are that should notice first."""
+
+    name: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+ALGORITHMS = "tests/algorithms"
+KERNELS = (f"{ALGORITHMS}/test_kernel_learners.py", "tests/test_kernels.py")
+BUDGETS = (f"{ALGORITHMS}/test_budgets.py",)
+CERTIFICATES = ("tests/test_certificates.py", "tests/spaces/test_witness.py")
+LOOPS = ("tests/core", f"{ALGORITHMS}/test_perceptron.py", f"{ALGORITHMS}/test_norma.py")
+MULTICLASS = (f"{ALGORITHMS}/test_multiclass.py", "tests/core/test_violations.py")
+PAIRS = (f"{ALGORITHMS}/test_pumma.py",)
+PNORMS = (f"{ALGORITHMS}/test_pnorm.py", "tests/spaces")
+SOFT = ("tests/test_soft_margin.py",)
+
+MUTANTS = (
+    # ------------------------------------------------------------------------- loops and passes
+    Mutant(
+        "loop: a tie with the highest rival is no mistake",
+        "if learning and own <= (rival if rival > -np.inf else 0.0):",
+        "if learning and own < (rival if rival > -np.inf else 0.0):",
+        LOOPS,
+    ),
+    Mutant(
+        "loop: rows that bring no update make w shrink no more",
+        "shrink = rule.rest(seen)\n            if shrink != 1.0:\n                due",
+        "shrink = 1.0\n            if shrink != 1.0:\n                due",
+        LOOPS,
+    ),
+    Mutant(
+        "loop: rows that are only looked at are trials",
+        "if learning:\n            trials += 1\n            if rule.needs_norm():",
+        "if True:\n            trials += 1\n            if rule.needs_norm():",
+        ("tests/test_evaluate.py", *LOOPS),
+    ),
+    Mutant(
+        "loop: rows on the wrong side have a positive margin",
+        "lowest[c] = min(lowest[c], targets.sign(i, c) * f)",
+        "lowest[c] = min(lowest[c], abs(f))",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "passes: a pass of which nothing was learnt does not end the fit",
+        "clf.converged_ = clf.settles and updates == 0",
+        "clf.converged_ = clf.settles and updates < 0",
+        ("tests/common/test_fitting.py",),
+    ),
+    Mutant(
+        "passes: the fit takes one pass too many",
+        "if clf.converged_ or clf.n_iter_ >= clf.max_iter:",
+        "if clf.converged_ or clf.n_iter_ > clf.max_iter:",
+        ("tests/common/test_fitting.py",),
+    ),
+    Mutant(
+        "passes: no room is left for a full pass at the end",
+        "schedule.recent(most=(clf.max_iter - clf.n_iter_ - 1) * count)",
+        "schedule.recent(most=(clf.max_iter - clf.n_iter_ + 1) * count)",
+        ("tests/test_schedule.py", "tests/common/test_fitting.py"),
+    ),
+    Mutant(
+        "schedule: rows that matter are forgotten one pass too soon",
+        "np.flatnonzero(self._last_pass > self._passes - MEMORY)",
+        "np.flatnonzero(self._last_pass > self._passes - 1)",
+        ("tests/test_schedule.py",),
+    ),
+    # ------------------------------------------------------------------------------ linear weights
+    Mutant(
+        "linear: a step is not divided by the scale",
+        "scaled_step = step / mine.scale\n        self.geometry.push",
+        "scaled_step = step * 1.0\n        self.geometry.push",
+        (f"{ALGORITHMS}/test_romma.py", f"{ALGORITHMS}/test_pegasos.py"),
+    ),
+    Mutant(
+        "linear: the norm forgets that w shrank before the step",
+        "return self.book(c, step, shrink * margin, xx) or due",
+        "return self.book(c, step, margin, xx) or due",
+        (f"{ALGORITHMS}/test_romma.py", f"{ALGORITHMS}/test_pegasos.py"),
+    ),
+    Mutant(
+        "linear: the squares of the soft margin's coordinates are folded once",
+        "mine.hidden_positive *= factor * factor\n"
+        "        mine.hidden_negative *= factor * factor\n        mine.mark_positive",
+        "mine.hidden_positive *= factor\n"
+        "        mine.hidden_negative *= factor * factor\n        mine.mark_positive",
+        SOFT,
+    ),
+    Mutant(
+        "rows: a private coordinate is that of the row before",
+        "total = self.offset * weights[c, width]\n        mine = width + 1 + i",
+        "total = self.offset * weights[c, width]\n        mine = width + i",
+        SOFT,
+    ),
+    Mutant(
+        "rows: x.x without the square of the soft margin",
+        "return self.offset * self.offset + self.private * self.private",
+        "return self.offset * self.offset",
+        SOFT,
+    ),
+    Mutant(
+        "models: the average is taken over one trial less",
+        "weights -= self.linear.witness.average / self.tally.trials[0]\n        return weights\n\n"
+        "    def coefficients",
+        "weights -= self.linear.witness.average / max(1, self.tally.trials[0] - 1)\n"
+        "        return weights\n\n    def coefficients",
+        (f"{ALGORITHMS}/test_perceptron.py",),
+    ),
+    Mutant(
+        "growth: the intercept stays in the old last column",
+        "wider[:, width] = vectors[:, before]",
+        "wider[:, before] = vectors[:, before]",
+        ("tests/test_growing.py",),
+    ),
+    # -------------------------------------------------------------------------------- certificates
+    Mutant(
+        "witness: the split bound forgets the half",
+        "return 0.5 * geometry.root(total)",
+        "return 0.25 * geometry.root(total)",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "witness: the mass of one class counts for both",
+        "for_positive / positive - (for_positive - for_both) / negative",
+        "for_positive / positive - (for_positive - for_both) / positive",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "witness: an excess of one class costs nothing",
+        "return (norm + radius * excess) / (mass + excess)",
+        "return norm / (mass + excess)",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "witness: the weights at the snapshot are counted with the recent ones",
+        "for_both = weights[c, j] - since * self.mark[c, j]",
+        "for_both = weights[c, j]",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "witness: negative steps are lawful",
+        "if step < 0.0:\n            mine.lawful = 0.0\n        cross, square",
+        "if step < -1e300:\n            mine.lawful = 0.0\n        cross, square",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "certificates: the masses of the two classes are less than 1 together",
+        "mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])",
+        "mixture = 0.4 * (positive / masses[0][:, None] - negative / masses[1][:, None])",
+        (*KERNELS, "tests/test_certify.py"),
+    ),
+    Mutant(
+        "certificates: the norm of the weights includes the intercept",
+        "norms = np.linalg.norm(np.delete(weights, width, axis=1), ord=p / (p - 1.0), axis=1)",
+        "norms = np.linalg.norm(weights, ord=p / (p - 1.0), axis=1)",
+        CERTIFICATES,
+    ),
+    Mutant(
+        "joint bound: intercepts differ by less than they may",
+        "excess = radius * np.abs(imbalance).sum() / np.sqrt(2.0) if intercept else 0.0",
+        "excess = radius * np.abs(imbalance).sum() / 8.0 if intercept else 0.0",
+        MULTICLASS,
+    ),
+    # ------------------------------------------------------------------- pairs, classes, p-norms
+    Mutant(
+        "pairs: the intercept forgets the soft margin",
+        "self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)",
+        "self.bias[c] = y - self.linear.look(rows, i, c)",
+        (*PAIRS, *SOFT),
+    ),
+    Mutant(
+        "pairs: the squared length of half a difference is halved once",
+        "return 0.25 * apart, 0.5 * math.sqrt(apart)",
+        "return 0.5 * apart, 0.5 * math.sqrt(apart)",
+        PAIRS,
+    ),
+    Mutant(
+        "joint: the next rival is active one too soon",
+        "while active < count and self.gaps[active] > total / (active + 1.0):",
+        "while active < count and self.gaps[active] > total / (active + 2.0):",
+        MULTICLASS,
+    ),
+    Mutant(
+        "joint: the norm grows by the step along the own class alone",
+        "cross, squares = 0.0, total * total",
+        "cross, squares = 0.0, 0.0",
+        MULTICLASS,
+    ),
+    Mutant(
+        "p-norm: the gain of the dual has a power too much",
+        "self.gains[c] = size * size / self.sums[c]",
+        "self.gains[c] = size / self.sums[c]",
+        PNORMS,
+    ),
+    Mutant(
+        "p-norm: a negative coordinate has a positive power",
+        "self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised\n        return before",
+        "self.powers[c, j] = raised\n        return before",
+        PNORMS,
+    ),
+    # ------------------------------------------------------------------------- kernels and budgets
+    Mutant(
+        "kernels: an update does not reach the outputs by the shift",
+        "self.outputs[c, k] += amount * (float(self.products[i, k]) + self.shift)\n"
+        "        self.outputs[c, i] = mine",
+        "self.outputs[c, k] += amount * float(self.products[i, k])\n"
+        "        self.outputs[c, i] = mine",
+        KERNELS,
+    ),
+    Mutant(
+        "kernels: a waiting row's product with itself lacks the soft margin",
+        "own = self.diagonal[self.waiting[at]] - self.model.shift - values[at, places[at]]",
+        "own = 0.0 * values[at, places[at]]",
+        (*KERNELS, *SOFT),
+    ),
+    Mutant(
+        "kernels: the intercept's share of the length is left in",
+        "squares = (weights * outputs).sum(axis=1) - self.shift * weights.sum(axis=1) ** 2",
+        "squares = (weights * outputs).sum(axis=1)",
+        KERNELS,
+    ),
+    Mutant(
+        "kernels: nothing is learnt between the two snapshots",
+        "self.marks = np.stack([self.marks[1], self.coefs])\n\n    def leave",
+        "self.marks = np.stack([self.coefs, self.coefs])\n\n    def leave",
+        KERNELS,
+    ),
+    Mutant(
+        "budget: the row that leaves stays in the outputs of the next",
+        "for k in range(i + 1, self.outputs.shape[1]):\n            self.outputs[c, k] -= gone",
+        "for k in range(i + 2, self.outputs.shape[1]):\n            self.outputs[c, k] -= gone",
+        BUDGETS,
+    ),
+    Mutant(
+        "budget: the second oldest row goes",
+        "return stored % room",
+        "return (stored + 1) % room",
+        BUDGETS,
+    ),
+    Mutant(
+        "budget: forgetting may cost a little more than its share",
+        "SHARE_TO_LOSE = 15.0 / 32.0",
+        "SHARE_TO_LOSE = 17.0 / 32.0",
+        BUDGETS,
+    ),
+    Mutant(
+        "budget: a row at the threshold takes a slot",
+        "far = distance > self.threshold and taken < self.inverse.shape[1]",
+        "far = distance > 0.0 and taken < self.inverse.shape[1]",
+        BUDGETS,
+    ),
+    Mutant(
+        "budget: what projections cut off is not counted",
+        "self.slack[c] += step / mine.scale * math.sqrt(cut)",
+        "self.slack[c] += 0.0 * math.sqrt(cut)",
+        BUDGETS,
+    ),
+)
+
+
+def home_of(snippet: str) -> Path:
+    """The one file that holds the snippet, relative to the root."""
+    found = [path for path in sorted((ROOT / PACKAGE).rglob("*.py")) if snippet in path.read_text()]
+    times = sum(path.read_text().count(snippet) for path in found)
+    if times != 1:
+        raise SystemExit(f"This occurs {times} times in {PACKAGE}, not once:\n{snippet}")
+    return found[0].relative_to(ROOT)
+
+
+def is_caught(mutant: Mutant) -> str:
+    """By which test, or nothing."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        broken = tree / home_of(mutant.old)
+        broken.write_text(broken.read_text().replace(mutant.old, mutant.new))
+        environment = os.environ | {
+            "PYTHONPATH": str(tree / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "MAXMARGIN_CACHE_DIR": f"{folder}/cache",
+        }
+        for tests in (mutant.tests, ()):
+            if caught_by := first_failure((*PYTEST, *tests), tree, environment):
+                return caught_by
+    return ""
+
+
+def first_failure(command: tuple[str, ...], tree: Path, environment: dict[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=tree,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return "it did not end"
+    failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if done.returncode not in (0, 1) and not failures:
+        raise SystemExit(f"pytest itself failed ({done.returncode}):\n{done.stdout[-3000:]}")
+    return "" if done.returncode == 0 else failures[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", help="only mutants with one of these in their name")
+    parser.add_argument("--list", action="store_true", help="run nothing")
+    asked = parser.parse_args()
+    chosen = [
+        each
+        for each in MUTANTS
+        if not asked.words or any(word in each.name for word in asked.words)
+    ]
+    for each in chosen:
+        home = home_of(each.old)
+        if asked.list:
+            print(f"{home}: {each.name}")
+    if asked.list:
+        return 0
+    survivors = []
+    for each in chosen:
+        began = time.monotonic()
+        caught_by = is_caught(each)
+        if not caught_by:
+            survivors.append(each.name)
+        verdict = f"caught by {caught_by[:100]}" if caught_by else "SURVIVED"
+        print(f"{time.monotonic() - began:6.0f} s  {each.name}: {verdict}", flush=True)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants were caught.")
+    return len(survivors) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
