@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, seconds
 from maxmargin.core.bridge import Compiled
-from maxmargin.core.violations import new_violations
+from maxmargin.core.rivals import new_rivals
 
 NAME = "k-best"
 
@@ -37,7 +37,7 @@ def run(scale: Scale) -> Report:
     for k in LIMITS:
         outputs = np.random.default_rng(0).normal(size=(scale.rows(200_000 // k), k + 1))
         outputs[:, 0] -= 5.0  # all rivals come too close
-        room = new_violations(k + 1)
+        room = new_rivals(k + 1)
         contenders.append(
             Contender(
                 Key(CASE, f"k = {k}"),

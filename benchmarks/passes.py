@@ -43,7 +43,7 @@ def contenders(case: str, X: Any, y: np.ndarray, shuffle: bool) -> list[Contende
 def bare_pass(X: Any, y: np.ndarray, shuffle: bool) -> Callable[[], float]:
     """Seconds of the compiled loop over all rows."""
     trained = fit_quietly(Perceptron(shuffle=False, max_iter=3), X, y)
-    model, rule = trained._model, trained._rule()
+    model, rule = trained._state.model, trained._rule()
     rows = model.rows(X)
     targets = examples.as_targets((y > 0).astype(np.int32), classes=2)
     order = np.arange(y.size, dtype=np.int32)

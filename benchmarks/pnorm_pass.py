@@ -67,12 +67,12 @@ def one_pass(X: Any, y: np.ndarray, p: float, margin: float) -> Callable[[], flo
     """Seconds of the compiled loop over all rows, from the same weights each time."""
     trained = Perceptron(p=p, max_iter=1, shuffle=False).fit(X, y)
     rule = trained._rule()._replace(margin=margin)
-    rows = trained._model.rows(X)
+    rows = trained._state.model.rows(X)
     targets = examples.as_targets((y > 0).astype(np.int32), classes=2)
     order = np.arange(y.size, dtype=np.int32)
 
     def measure() -> float:
-        model = copy.deepcopy(trained._model)
+        model = copy.deepcopy(trained._state.model)
         return seconds(lambda: model.present(rows, targets, order, rule))
 
     return measure

@@ -85,4 +85,4 @@ def best_margin(X: np.ndarray, y: np.ndarray, p: float | str) -> float:
 
 
 def newton_evaluations(clf: Any) -> int:
-    return int(clf._model.linear.geometry.evaluations.sum())
+    return int(clf._state.model.linear.geometry.evaluations.sum())

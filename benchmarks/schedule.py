@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import maxmargin.schedule
 import numpy as np
 
-import maxmargin.schedule
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
 from benchmarks.passes import fit_quietly
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron

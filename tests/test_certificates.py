@@ -233,7 +233,7 @@ def test_snapshots_lift_the_certificate_of_amira(seed):
     clf.fit(*shifted_cloud(seed))
     assert clf.converged_
     assert clf.certificate_.ratio >= 0.85
-    space = clf._model.linear
+    space = clf._state.model.linear
     mine = space.scalars[0]
     ever = space.witness.norm_over_mass(
         space.geometry,
@@ -300,7 +300,7 @@ def test_many_weights_fall_back_to_the_imbalance_bound(monkeypatch, learner):
         for _ in range(20):
             clf.partial_fit(X, y)
             assert clf.certificate_.bound >= optima[-1]
-        witness = clf._model.linear.witness
+        witness = clf._state.model.linear.witness
         assert witness.share.size == witness.mark.size == witness.mark_share.size == 0
         # Nothing but the largest norm, which any hyperplane satisfies, would be no bound at all.
         assert clf.certificate_.bound < np.linalg.norm(X, axis=1).max()

@@ -117,7 +117,7 @@ def tolerance_of(learner):
 
 def state(clf):
     """Everything that a call which fails must leave alone."""
-    model = clf._model
+    model = clf._state.model
     return pickle.dumps((clf.classes_, clf.n_features_in_, model.tally, model.problems()))
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from maxmargin.assembly import kernel_for
 from problems import overlapping
 from scipy import sparse
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from maxmargin import AMIRA, kernels
-from maxmargin.assembly import kernel_for
 from maxmargin.kernels import Kernel, Precomputed
 
 GAMMA, COEF0 = 0.3, 0.7

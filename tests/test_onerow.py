@@ -81,7 +81,7 @@ def assert_same(clf, expected, tolerance=0.0):
 def state(clf):
     """What a call that fails must leave alone."""
     known = clf.classes_.tolist(), clf.n_features_in_, clf.__dict__.get("columns_")
-    return known, clf._model.weights().tolist(), clf.intercept_.tolist(), clf._model.tally.tolist()
+    return known, clf._state.model.weights().tolist(), clf.intercept_.tolist(), clf._state.model.tally.tolist()
 
 
 # --------------------------------------------------------------- what partial_fit and predict say
@@ -193,7 +193,7 @@ def test_new_names_one_by_one(monkeypatch):
     y = np.arange(2999) % 2
     clf = learnt(mm.Perceptron(), rows, y, [0, 1])
     assert len(widths) <= 13
-    assert clf._model.width() > 3000
+    assert clf._state.model.width() > 3000
     assert clf.coef_.shape == (1, 3000)
     columns = [clf.columns_[name] for row in rows for name in row]
     values, starts = np.tile([1.0, -1.0], len(rows)), 2 * np.arange(len(rows) + 1)
@@ -367,7 +367,7 @@ def test_new_labels(learner, form):
         assert clf.predict_one(make(row)) in clf.classes_
     assert clf.classes_.tolist() == ["aa", "b", "cccc"]
     expected = clone(learner).partial_fit(as_matrix(X, form), y, grow=True)
-    clf._model.tally.mistakes = expected._model.tally.mistakes  # of the classes known by then
+    clf._state.model.tally.mistakes = expected._state.model.tally.mistakes  # of the classes known by then
     assert_same(clf, expected, 0.0 if learner.kernel == "linear" else 1e-9)
 
 

@@ -69,7 +69,7 @@ def test_many_rows_far_away_are_computed_exactly_enough():
     labels = (rows[:, 0] ** 2 + rows[:, 1] > 0.5).astype(int)
     rows *= 50.0  # gamma times the squared norms is too much for float32
     clf = AMIRA(kernel="rbf", gamma=0.5, max_iter=1, random_state=0).fit(rows, labels)
-    assert clf._model.kernel.dtype == np.float64
+    assert clf._state.model.kernel.dtype == np.float64
 
 
 def test_matrices_that_are_no_kernels_prove_nothing():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from maxmargin.schedule import MEMORY, Schedule
 from problems import overlapping, separable, three_classes
 from reference import max_margin
 
@@ -9,7 +10,6 @@ from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
 from maxmargin.core.loop import NO_NOTES
 from maxmargin.datasets import make_separable
 from maxmargin.models import LinearModel
-from maxmargin.schedule import MEMORY, Schedule
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_passes_are_counted_by_rows(presented):
     X, y = make_separable(500, gap=1.0, random_state=0)
     clf = AMIRA(random_state=0).fit(X, y)
     assert clf.n_iter_ == -(-sum(order.size for order in presented) // 500)
-    assert clf._model.tally.trials[0] == sum(order.size for order in presented)
+    assert clf._state.model.tally.trials[0] == sum(order.size for order in presented)
 
 
 @pytest.mark.parametrize("learner", [AMIRA(), AMIRA(intercept="pair"), Perceptron(margin=1.0)])

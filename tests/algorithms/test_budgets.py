@@ -3,6 +3,8 @@
 import itertools
 import pickle
 
+import maxmargin.budgetmodel
+import maxmargin.keepers
 import numpy as np
 import pytest
 import reference_budget as reference
@@ -16,8 +18,6 @@ from sklearn.base import clone
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
-import maxmargin.budgetmodel
-import maxmargin.keepers
 from maxmargin import (
     AMIRA,
     NORMA,
@@ -350,7 +350,7 @@ def test_forgetting_costs_no_more_than_its_share(budget, seed):
     )
     for i in range(150):
         clf.partial_fit(rows[i : i + 1], labels[i : i + 1], classes=[-1, 1])
-        keeper = clf._model.keeper
+        keeper = clf._state.model.eviction
         assert keeper.gained[0] == clf.n_mistakes_ == trace.M[i]
         assert keeper.lost[0] <= 15 / 32 * keeper.gained[0] + 1e-12
         np.testing.assert_allclose(keeper.lost[0], trace.Q[i], rtol=1e-9, atol=1e-9)
@@ -443,7 +443,7 @@ def test_certificates_hold(learner, intercept, ridge):
             clf.set_params(max_iter=passes, shuffle=False).fit(rows, labels)
             assert clf.certificate_.bound >= best * (1 - 1e-6)
             assert clf.certificate_.margin <= best * (1 + 1e-6)
-            proved += clf._model.bounds()[0] < np.inf
+            proved += clf._state.model.bounds()[0] < np.inf
     assert proved >= 6
 
 
@@ -470,7 +470,7 @@ def test_the_certificate_counts_what_projections_cut_off(threshold, plus, interc
     assert trace.squares[trace.projected & trace.mistakes].max() <= threshold
     assert trace.squares[trace.updated & ~trace.projected].min() > threshold
     # No less than it is, and no more than the distance that counts as 0 makes of it.
-    slack, mass = clf._model.keeper.slack[0], trace.mass[-1]
+    slack, mass = clf._state.model.eviction.slack[0], trace.mass[-1]
     assert trace.slack[-1] <= slack * (1 + 1e-9)
     assert slack <= trace.slack[-1] + 1.0001e-4 * mass
     # With an intercept the lighter class gets as much mass as the other, by a row of length 1.
@@ -517,7 +517,7 @@ def test_the_length_is_known_on_a_full_budget(learner, on_full, offset, ridge):
         for stop in range(15, ROWS + 1, 15):
             chunk = slice(stop - 15, stop)
             clf.partial_fit(rows[chunk], labels[chunk], classes=np.unique(labels))
-            for c, norm2 in enumerate(clf._model.scalars.norm2):
+            for c, norm2 in enumerate(clf._state.model.scalars.table.norm2):
                 assert np.count_nonzero(clf.dual_coef_[c]) <= 5
                 np.testing.assert_allclose(norm2, true_square(clf, K, c), rtol=1e-9, atol=1e-12)
         assert clf.support_.size == 5 * clf.dual_coef_.shape[0]
@@ -558,21 +558,21 @@ def test_the_inverse_stays_one(offset):
     clf = Projectron(threshold=0.0, budget=60, fit_intercept=offset > 0, **RBF)
     clf.set_params(intercept_scaling=offset or 1.0)
     feed(clf, rows, labels, 20 * [1000])
-    inverse = clf._model.keeper.inverse
+    inverse = clf._state.model.eviction.inverse
     supports = clf.support_vectors_
     gram = kernels.rbf(supports, supports, 0.5) + offset**2
     assert clf.support_.size == 60
     np.testing.assert_array_equal(supports, rows[clf.support_])
     np.testing.assert_allclose(inverse @ gram @ inverse.T, np.eye(60), rtol=0, atol=1e-6)
     np.testing.assert_allclose(
-        clf._model.scalars.norm2[0], clf.dual_coef_[0] @ gram @ clf.dual_coef_[0], rtol=1e-6
+        clf._state.model.scalars.table.norm2[0], clf.dual_coef_[0] @ gram @ clf.dual_coef_[0], rtol=1e-6
     )
     assert np.isfinite(clf.dual_coef_).all()
 
 
 def arrays_of(clf):
     """All arrays behind a model, by name."""
-    model = clf._model
+    model = clf._state.model
     parts = {"model": vars(model), "keeper": vars(model.keeper), "slots": model.slots._asdict()}
     parts |= {f"store {c}": vars(store) for c, store in enumerate(model.stores)}
     return {

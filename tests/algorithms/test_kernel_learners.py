@@ -3,6 +3,9 @@
 import pickle
 from typing import NamedTuple
 
+import maxmargin.expansions
+import maxmargin.kernelmodel
+import maxmargin.kerneltraining
 import numpy as np
 import pytest
 import reference_kernel as reference
@@ -13,9 +16,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
-import maxmargin.expansions
-import maxmargin.kernelmodel
-import maxmargin.kerneltraining
 from maxmargin import (
     ALMA,
     AMIRA,
@@ -384,7 +384,7 @@ def test_single_precision():
         clone(plain).fit(single, labels),
         clone(plain).set_params(kernel_dtype="float32").fit(rows, labels),
     ):
-        assert clf._model.kernel.dtype == np.float32
+        assert clf._state.model.kernel.dtype == np.float32
         assert clf.dual_coef_.dtype == np.float64
         outputs = clf.decision_function(rows)
         assert_close(outputs, double.decision_function(rows), 1e-3)
@@ -392,17 +392,17 @@ def test_single_precision():
         np.testing.assert_allclose(clf.certificate_.margin, double.certificate_.margin, rtol=1e-3)
         assert clf.certificate_.bound >= double.certificate_.margin
     clf = clone(plain).set_params(kernel_dtype="float64").fit(single, labels)
-    assert clf._model.kernel.dtype == np.float64
+    assert clf._state.model.kernel.dtype == np.float64
     assert_same_model(clf, clone(plain).fit(single.astype(np.float64), labels))
 
 
 def test_many_rows_are_taken_in_single_precision(monkeypatch):
     monkeypatch.setattr("maxmargin.assembly.MANY_ROWS", ROWS)
     plain = AMIRA(**PARAMETERS["rbf"], max_iter=1, random_state=0)
-    assert clone(plain).fit(X, y)._model.kernel.dtype == np.float32
-    assert clone(plain).fit(X[1:], y[1:])._model.kernel.dtype == np.float64
+    assert clone(plain).fit(X, y)._state.model.kernel.dtype == np.float32
+    assert clone(plain).fit(X[1:], y[1:])._state.model.kernel.dtype == np.float64
     asked = clone(plain).set_params(kernel_dtype="float64").fit(X, y)
-    assert asked._model.kernel.dtype == np.float64
+    assert asked._state.model.kernel.dtype == np.float64
 
 
 def test_precision_does_not_depend_on_the_chunks(monkeypatch):
@@ -736,7 +736,7 @@ def test_a_model_keeps_nothing_but_its_supports():
         ),
     ):
         assert clf.support_.size < 20
-        model = vars(clf._model)
+        model = vars(clf._state.model)
         arrays = [value for value in model.values() if isinstance(value, np.ndarray)]
         assert max(array.shape[-1] for array in arrays if array.ndim) == clf.support_.size
         assert model["supports"].size() == clf.support_.size

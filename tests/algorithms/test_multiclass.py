@@ -11,6 +11,7 @@ from algorithms.theory import ROUNDING
 from extent import everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from maxmargin.kernelkinds import JointKernelModel
 from problems import chunk_sizes, label, separable, three_classes
 from reference_kernel import rbf
 from reference_pnorm import soft
@@ -20,7 +21,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
 from maxmargin.core import loop
-from maxmargin.kernelkinds import JointKernelModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -193,7 +193,7 @@ def test_one_pass_is_any_chunking(learner, form, offset):
         np.testing.assert_array_equal(clf.coef_, expected.coef_)
         np.testing.assert_array_equal(clf.intercept_, expected.intercept_)
         assert scalars(clf).tobytes() == scalars(expected).tobytes()
-        assert clf._model.tally.tobytes() == expected._model.tally.tobytes()
+        assert clf._state.model.tally.tobytes() == expected._state.model.tally.tobytes()
         assert clf.certificate_.bound == expected.certificate_.bound
 
     check()
@@ -275,13 +275,13 @@ def test_compiled_loops_have_the_bits_of_their_meaning(monkeypatch):
                 run_plainly(patch)
                 plain = clone(clf).fit(X, y)
             assert scalars(compiled).tobytes() == scalars(plain).tobytes()
-            assert compiled._model.tally.tobytes() == plain._model.tally.tobytes()
+            assert compiled._state.model.tally.tobytes() == plain._state.model.tally.tobytes()
             np.testing.assert_array_equal(compiled.decision_function(X), plain.decision_function(X))
             assert compiled.certificate_ == plain.certificate_
 
 
 def scalars(learner):
-    model = learner._model
+    model = learner._state.model
     return (model if learner.kernel == "rbf" else model.linear).scalars
 
 
@@ -587,7 +587,7 @@ def test_soft_margins_of_streams_are_private_coordinates(learner, offset):
         close(weights(clf, offset), np.delete(weights(explicit, offset), np.r_[4:44], axis=1), 1e-8)
         assert clf.n_updates_ == explicit.n_updates_
         assert clf.certificate_.bound == pytest.approx(explicit.certificate_.bound, rel=1e-8)
-    assert clf._model.linear.weights.shape == (4, X.shape[1] + 1)
+    assert clf._state.model.linear.weights.shape == (4, X.shape[1] + 1)
 
 
 def test_fit_and_then_a_stream_is_one_run():
@@ -813,7 +813,7 @@ def test_snapshots_lift_the_certificate(kernel):
     X, y = X[clear], np.argmax(X[clear], axis=1)
     clf = AMIRA(epsilon=0.05, kernel=kernel, gamma=0.2, fit_intercept=False)
     clf.set_params(max_iter=5000, random_state=0).fit(X, y)
-    model = clf._model
+    model = clf._state.model
     lifted = model.bounds()[0]
     if kernel == "linear":
         model.linear.witness.mark[:] = 0.0

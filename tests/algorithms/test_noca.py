@@ -96,7 +96,7 @@ def is_clear(trace, rho) -> bool:
 
 def sizes_of(learner):
     """Rows in each component, where all rows count."""
-    return learner._mixture.sizes[: len(learner.components_)]
+    return learner._state.model.mixture.sizes[: len(learner.components_)]
 
 
 def play(learner, stream, form=np.asarray):
@@ -192,7 +192,7 @@ def assert_compiled_is_plain(learner, X, y, classes) -> None:
     mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
-        np.testing.assert_array_equal(mine, getattr(learner._mixture, name), err_msg=name)
+        np.testing.assert_array_equal(mine, getattr(learner._state.model.mixture, name), err_msg=name)
     logs = np.full((y.size, classes), np.nan)
     class_logs.plain(rows, learner.weighting == "count", mixture, logs)
     np.testing.assert_array_equal(learner._class_logs(X), logs)
@@ -468,10 +468,10 @@ def test_what_is_read_is_a_copy():
 def test_memory_does_not_grow(form):
     X, y, classes = three(rows=3000, features=5)
     learner = NOCA(max_components=7).partial_fit(form(X[:1]), y[:1], classes=range(classes))
-    arrays, size = learner._mixture, len(pickle.dumps(learner))
+    arrays, size = learner._state.model.mixture, len(pickle.dumps(learner))
     for part in np.array_split(np.arange(1, 3000), 9):
         learner.partial_fit(form(X[part]), y[part])
-    assert learner._mixture is arrays
+    assert learner._state.model.mixture is arrays
     assert len(learner.components_) == len(learner.means_) == 7
     assert sum(array.nbytes for array in arrays) <= 8 * (7 * (2 * 5 + 5) + 5 + 3 + 4)
     assert len(pickle.dumps(learner)) <= size + 16  # integers are longer when larger

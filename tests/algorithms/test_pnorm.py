@@ -82,7 +82,7 @@ def test_next_to_p_2_nothing_changes(name, form):
         kind(p=p, **settings_).partial_fit(FORMS[form](X), y, classes=[-1, 1])
         for p in (2.0, 2.0 + 1e-12)
     )
-    assert near._model.linear.geometry.p != 2.0
+    assert near._state.model.linear.geometry.p != 2.0
     assert near.n_updates_ == plain.n_updates_ > 5
     close(near.coef_, plain.coef_, 1e-9)
     close(near.intercept_, plain.intercept_, 1e-9)
@@ -96,9 +96,9 @@ def test_the_geometry_at_p_2_is_the_plain_one(name):
         kind(fit_intercept=False, **settings_).partial_fit(X, y, classes=[-1, 1]) for _ in range(2)
     )
     # Start over from zero, with the other geometry.
-    model = raised._new_model(X, 1, 0, raised._model.tail, whole=True)
+    model = raised._new_model(X, 1, 0, raised._state.model.tail, whole=True)
     model.linear = model.linear._replace(geometry=new_pnorm(2.0, 1, X.shape[1] + 1))
-    raised._model = model
+    raised._state.model = model
     raised.partial_fit(X, y)
     assert raised.n_updates_ == plain.n_updates_ > 5
     close(raised.coef_, plain.coef_, 1e-10)
@@ -117,7 +117,7 @@ def test_sums_do_not_drift(p, name):
     y = random.choice([-1, 1], 20_000)
     clf = kind(p=p, margin=1e9).partial_fit(X, y, classes=[-1, 1])
     assert clf.n_updates_ == 20_000
-    space = clf._model.linear
+    space = clf._state.model.linear
     sizes = np.abs(space.weights)
     total = (sizes**p).sum()
     np.testing.assert_allclose(space.geometry.sums, total, rtol=1e-10)
@@ -163,7 +163,7 @@ def test_exponent_for_log(width):
 def test_exponent_for_log_in_numbers():
     assert [exponent_for("log", width) for width in (2, 3, 100)] == [2.0, 2.25, 9.25]
     X, y = separable(n=20, d=20)
-    assert ALMA(p="log", random_state=0).fit(X, y)._model.p == 6.0
+    assert ALMA(p="log", random_state=0).fit(X, y)._state.model.p == 6.0
 
 
 # --------------------------------------------------------------------------------- what is promised
@@ -232,13 +232,13 @@ def test_sums_survive_a_fall_by_many_powers_of_ten(p):
     y = np.ones(120, dtype=int)
     clf = Perceptron(p=p, margin=1e9, fit_intercept=False)
     clf.partial_fit(X, y, classes=[-1, 1])
-    geometry, weights = clf._model.linear.geometry, clf._model.linear.weights
+    geometry, weights = clf._state.model.linear.geometry, clf._state.model.linear.weights
     assert weights[0, 0] == 0.0
-    np.testing.assert_allclose(geometry.sums, (np.abs(weights) ** clf._model.p).sum(), rtol=1e-12)
+    np.testing.assert_allclose(geometry.sums, (np.abs(weights) ** clf._state.model.p).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_the_intercept_is_scaled_by_the_largest_norm_of_the_space(form):
     X, y = make_r_of_k(50, 40, k=8, r=2, random_state=0)
     clf = Perceptron(p=4.0, intercept_scaling="max", max_iter=2, random_state=0).fit(form(X), y)
-    assert clf._model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)
+    assert clf._state.model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)

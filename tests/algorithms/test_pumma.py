@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from maxmargin import AMIRA, PUMMA
 from maxmargin.algorithms.pumma import PUMMARule
-from maxmargin.core.rule import Seen
+from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.plane import Plane
 from maxmargin.spaces.power import new_room, power
@@ -105,7 +105,7 @@ def test_kkt_conditions_after_every_step(p, seed):
         if not updated:
             np.testing.assert_array_equal(w, before)
             continue
-        positive, negative = clf._model.pair.members[:2, : X.shape[1]]
+        positive, negative = clf._state.model.pair.members[:2, : X.shape[1]]
         assert w @ positive + b == pytest.approx(1, abs=1e-9)
         assert w @ negative + b == pytest.approx(-1, abs=1e-9)
 
@@ -253,7 +253,7 @@ def planes(draw):
     outside = float(np.sum(np.abs(t[support:]) ** p))
     curvature, room = power(p - 2.0), new_room(support)
     plane = Plane(z[:support] / z_norm, t[:support], support, outside, p, curvature, room)
-    return plane, Seen(margin, t_norm**2, z_norm**2, 1.0, 1, 1)
+    return plane, Trial(margin, t_norm**2, z_norm**2, 1.0, 1, 1)
 
 
 @settings(deadline=None, max_examples=200)
@@ -277,7 +277,7 @@ def test_newton_agrees_with_bisection(drawn):
 def test_few_evaluations_per_update(r):
     X, y = make_r_of_k(300, r=r, random_state=0)
     clf = PUMMA(p="log", random_state=0).fit(X, y)
-    assert clf._model.linear.geometry.evaluations.sum() <= 6 * clf.n_updates_
+    assert clf._state.model.linear.geometry.evaluations.sum() <= 6 * clf.n_updates_
 
 
 # ------------------------------------------------------------------------------------- parameters

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from maxmargin import ROMMA
 from maxmargin.algorithms.romma import ROMMARule
-from maxmargin.core.rule import Seen
+from maxmargin.core.rule import Trial
 
 deltas = st.floats(0.0, 1.0)
 # Away from parallel x and w, where the constraints lose their digits.
@@ -56,13 +56,13 @@ def test_inverse_is_the_nearest_point_of_a_segment(seen, delta):
 
 @pytest.mark.parametrize("margin", [-1e3, -1.0, -1e-3])
 def test_opposite_rows_change_nothing(margin):
-    seen = Seen(margin, ww=margin**2 / 2.0, xx=2.0, rr=2.0, t=5, k=3)
+    seen = Trial(margin, ww=margin**2 / 2.0, xx=2.0, rr=2.0, t=5, k=3)
     assert ROMMARule(0.1).step(seen) == (1.0, 0.0)
 
 
 @given(ww=st.floats(1e-3, 0.4))
 def test_parallel_rows_start_anew(ww):
-    seen = Seen(np.sqrt(2.0 * ww), ww, xx=2.0, rr=2.0, t=5, k=3)
+    seen = Trial(np.sqrt(2.0 * ww), ww, xx=2.0, rr=2.0, t=5, k=3)
     assert ROMMARule(0.0).step(seen) == (0.0, 0.5)
 
 

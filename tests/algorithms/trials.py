@@ -5,20 +5,20 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from maxmargin.core.rule import Seen
+from maxmargin.core.rule import Trial
 
 
 def _seen(
     log_xx: float, log_ww: float, cosine: float, log_excess: float, k: int, quiet: int
-) -> Seen:
+) -> Trial:
     xx, ww = 10.0**log_xx, 10.0**log_ww
     margin = cosine * math.sqrt(xx) * math.sqrt(ww)
-    return Seen(margin, ww, xx, rr=xx * 10.0**log_excess, t=k + 1 + quiet, k=k)
+    return Trial(margin, ww, xx, rr=xx * 10.0**log_excess, t=k + 1 + quiet, k=k)
 
 
 def trials(
     log_xx: float = 3.0, log_ww: float = 3.0, cosine: float = 1.0
-) -> st.SearchStrategy[Seen]:
+) -> st.SearchStrategy[Trial]:
     """Strategy for trials with w not 0; the arguments limit ``|log10(x.x)|``, ... from above."""
     return st.builds(
         _seen,
@@ -39,7 +39,7 @@ class After(NamedTuple):
     along: float
 
 
-def after(rule, seen: Seen) -> After:
+def after(rule, seen: Trial) -> After:
     """Follow the scalars through a step and the projection after it."""
     shrink, step = rule.step(seen)
     margin = shrink * seen.margin + step * seen.xx

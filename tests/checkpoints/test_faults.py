@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from maxmargin.checkpoints import CheckpointFile
 from streamed import (
     BLOCK_SIZE,
     PASSES,
@@ -23,7 +24,6 @@ from maxmargin import (
     AMIRA,
     PUMMA,
 )
-from maxmargin.checkpoints import CheckpointFile
 from maxmargin.persistence import ModelFileError
 
 

@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+from maxmargin.checkpoints import CheckpointFile
 from problems import label
 from sklearn.base import clone
 from streamed import (
@@ -33,7 +34,6 @@ from maxmargin import (
     persistence,
     streams,
 )
-from maxmargin.checkpoints import CheckpointFile
 from maxmargin.persistence import ModelFileError
 
 LEARNERS = [

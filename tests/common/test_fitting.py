@@ -5,6 +5,7 @@ import pickle
 import sys
 import warnings
 
+import maxmargin.budgetmodel
 import numpy as np
 import pytest
 from common.estimators import (
@@ -20,7 +21,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import maxmargin
-import maxmargin.budgetmodel
 import maxmargin.estimator
 from maxmargin import ROMMA, Perceptron
 

@@ -10,6 +10,8 @@ import numba
 import numpy as np
 import pytest
 import reference
+from maxmargin.examples import as_rows, as_targets
+from maxmargin.facts import Facts
 from problems import separable, three_classes
 from scipy import sparse
 
@@ -21,8 +23,6 @@ from maxmargin.core.bridge import BRIDGED, OPTIONS
 from maxmargin.core.loop import NO_NOTES, learn, new_tally, present, tend
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.examples import as_rows, as_targets
-from maxmargin.facts import Facts
 from maxmargin.spaces.linear import bounds, new_linear_space
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from maxmargin.examples import as_rows, as_targets
 from problems import label, learners, separable, sparse_separable, three_classes
 from scipy import sparse
 
@@ -9,7 +10,6 @@ from maxmargin.core import loop
 from maxmargin.core.loop import first_unusable, lowest_outputs, new_tally, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, OneVsRest
-from maxmargin.examples import as_rows, as_targets
 from maxmargin.spaces.linear import bounds, new_linear_space
 
 FORMS = {

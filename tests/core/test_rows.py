@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from maxmargin.examples import as_rows, check_X
 from numba import njit
 from problems import separable, sparse_separable
 from scipy import sparse
@@ -12,7 +13,6 @@ from maxmargin import Perceptron
 from maxmargin.core.bridge import OPTIONS
 from maxmargin.core.loop import first_unusable
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
-from maxmargin.examples import as_rows, check_X
 
 
 @njit(**OPTIONS)

@@ -54,7 +54,7 @@ def test_the_format_is_as_described(clf, path):
     weights = header["content"]["model"]["attributes"]["_model"]["fields"]["linear"]["fields"]
     number = weights["weights"]["array"]
     assert header["arrays"][number] == {"dtype": "<f8", "shape": [1, 4]}
-    found = np.frombuffer(chunks[number], "<f8") * clf._model.linear.scalars.scale
+    found = np.frombuffer(chunks[number], "<f8") * clf._state.model.linear.scalars.table.scale
     np.testing.assert_array_equal(found[:3], clf.coef_[0])
 
 

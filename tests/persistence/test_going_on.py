@@ -74,7 +74,7 @@ def test_room_for_names_to_come_is_kept(tmp_path):
     clf = Perceptron()
     for k in range(5):  # weights are doubled at the fifth name
         clf.learn_one({f"x{k}": 1.0}, k % 2, classes=[0, 1])
-    assert clf._model.width() > clf.n_features_in_
+    assert clf._state.model.width() > clf.n_features_in_
     assert known_to(loaded(clf, tmp_path)) == known_to(clf)
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import reference
+from maxmargin.examples import as_rows, as_targets
 from problems import label, learners, separable, sparse_separable, three_classes, with_intercept
 from scipy import sparse
 
@@ -13,7 +14,6 @@ from maxmargin import PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.loop import new_tally, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.examples import as_rows, as_targets
 from maxmargin.spaces.euclid import LARGEST_SCALE
 from maxmargin.spaces.linear import new_linear_space
 
@@ -165,7 +165,7 @@ def test_the_norm_is_exact_on_sparse_rows(learner):
     clf = with_intercept(learner, 0.5)
     for _ in range(50):
         clf.partial_fit(X, y, classes=[-1, 1])
-        space = clf._model.linear
+        space = clf._state.model.linear
         assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
@@ -176,7 +176,7 @@ def test_the_norm_is_exact_after_many_updates():
     for _ in range(300):
         clf.partial_fit(X, y, classes=[-1, 1])
     assert clf.n_updates_ > 150_000
-    space = clf._model.linear
+    space = clf._state.model.linear
     assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
@@ -229,7 +229,7 @@ def test_problems_do_not_touch_each_other():
         alone = PassiveAggressive().partial_fit(X, y == c, classes=[False, True])
         np.testing.assert_array_equal(joint.coef_[c], alone.coef_[0])
         np.testing.assert_array_equal(joint.intercept_[c], alone.intercept_[0])
-        mine, other = joint._model.linear.scalars[c], alone._model.linear.scalars[0]
+        mine, other = joint._state.model.linear.scalars.table[c], alone._state.model.linear.scalars.table[0]
         for name in mine.dtype.names:
             # The largest norm, which is shared by the problems, has a part in the bound.
             if name != "bound":

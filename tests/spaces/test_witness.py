@@ -144,7 +144,7 @@ def test_bounds_and_masses_are_the_naive_ones(learner, naive, settings, offset, 
     for t, (hull, bound) in enumerate(naive_hulls(trace, X, y, offset)):
         clf.partial_fit(rows[t : t + 1], y[t : t + 1], classes=[-1, 1])
         assert clf.certificate_.bound == pytest.approx(bound, rel=1e-8)
-        mine = clf._model.linear.scalars[0]
+        mine = clf._state.model.linear.scalars.table[0]
         assert mine.updates == trace.updated[: t + 1].sum()
         share = mine.positive / (mine.positive + mine.negative)
         assert share == pytest.approx(hull.mass[1] / sum(hull.mass.values()), rel=1e-9)
@@ -157,7 +157,7 @@ def test_mass_is_that_of_the_weights(learner, naive, settings):
     X, y = separable(n=60, d=4, gap=0.05, shift=0.0)
     trace = naive(X, y, **settings)
     clf = clone(learner).set_params(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
-    space = clf._model.linear
+    space = clf._state.model.linear
     mine = space.scalars[0]
     ever = space.witness.norm_over_mass(
         space.geometry,

@@ -8,7 +8,7 @@ from numba import njit
 from reference_multiclass import hildreth, project_by_qp
 
 from maxmargin.core.bridge import OPTIONS
-from maxmargin.core.violations import new_violations, smallest_steps
+from maxmargin.core.rivals import new_rivals, smallest_steps
 
 # Steps of a thousandth, so that equal gaps and gaps of 0 are drawn, too.
 some_gaps = st.lists(
@@ -79,7 +79,7 @@ def test_gaps_are_left_as_they_are():
 
 @given(gaps=some_gaps, xx=squares)
 def test_compiled_steps_have_the_bits_of_their_meaning(gaps, xx):
-    violations = new_violations(gaps.size)
+    violations = new_rivals(gaps.size)
     violations.gaps[:] = np.sort(gaps)[::-1]
     total = violations.solve(gaps.size, xx)
     assert smallest_steps(violations.gaps, xx).tobytes() == violations.steps.tobytes()
@@ -104,7 +104,7 @@ compiled_drain = njit(**OPTIONS)(drain)
 @pytest.mark.parametrize("drain", [drain, compiled_drain], ids=["plain", "compiled"])
 def test_rivals_come_highest_first_and_of_equals_the_first_class(drain, outputs, data):
     own = data.draw(st.integers(0, outputs.size - 1))
-    violations = new_violations(outputs.size)
+    violations = new_rivals(outputs.size)
     violations.outputs[:] = outputs
     drained = np.full(outputs.size, -1)
     count = drain(violations, own, drained)
