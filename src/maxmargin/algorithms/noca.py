@@ -13,8 +13,10 @@ from sklearn.utils import check_random_state
 from maxmargin._terminal import bar, quiet
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import inputs
+from maxmargin.estimator.incremental import known_classes
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.predicting import check_new_X
 from maxmargin.estimator.state import State
 from maxmargin.estimator.stream import Streamable
 from maxmargin.models.linear import as_rows
@@ -258,7 +260,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         """The state after each row was learnt from once."""
         X, features = inputs.check_X(self, X, None if state is None else state.features)
         y = inputs.check_y(y, X.shape[0])
-        known = inputs.known_classes(classes, None if state is None else state.classes)
+        known = known_classes(classes, None if state is None else state.classes)
         codes = inputs.class_codes(y, known)
         inputs.check_values(X)
         if state is None:
@@ -290,7 +292,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     # --------------------------------------------------------------------------------- predicting
     def _class_logs(self, X: Any) -> np.ndarray:
         state = self._fitted()
-        X = inputs.check_new_X(self, X, state.features)
+        X = check_new_X(self, X, state.features)
         logs = np.empty((X.shape[0], state.classes.size))
         rows = as_rows(X, Tail(0.0, 0.0))
         mixture = state.model.mixture.with_own_room()

@@ -97,8 +97,7 @@ class Certificate:
         ----------
         parts : iterable of Certificate
             One for each set of rows (the shards of a cluster, say), no row in two of them. The
-            margins must be those of one and the same classifier; the bounds may come from any
-            learner on that set.
+            margins must be those of one classifier; the bounds may come from any learner there.
 
         Returns
         -------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
@@ -52,7 +52,7 @@ class Outcome:
     """
 
     settings: dict[str, Any]
-    clf: Any
+    clf: ClassifierMixin
     test_error: float
     seconds: float
     moments: list[Moment]
@@ -128,7 +128,7 @@ def _train_one(name: str, problem: Problem) -> Outcome:
     return Outcome(settings, clf, test_error, seconds, moments)
 
 
-def replay(clf: Any, X: np.ndarray, y: np.ndarray) -> Iterator[Moment]:
+def replay(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray) -> Iterator[Moment]:
     """The run of `fit` once more, for two classes, in pieces that grow; or its end alone."""
     if not hasattr(clf, "partial_fit"):
         yield Moment(clf.n_updates_, margin_of(clf, X, y), clf.certificate_.bound)
@@ -152,7 +152,7 @@ def _growing(end: int) -> Iterator[int]:
     yield end
 
 
-def margin_of(clf: Any, X: np.ndarray, y: np.ndarray) -> float:
+def margin_of(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray) -> float:
     """The distance from the hyperplane to the nearest row, negative on the wrong side."""
     signs = np.where(y == clf.classes_[1], 1.0, -1.0)
     norm = np.linalg.norm(clf.coef_)

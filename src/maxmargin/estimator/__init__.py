@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.certificates import Certificate
 from maxmargin.estimator import inputs
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
-from maxmargin.estimator.passes import Outcome, Plan, certified, run_passes
+from maxmargin.estimator.passes import Outcome, Plan, run_passes
+from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, grown, problems_for, shown
 from maxmargin.estimator.stream import Streamable
 from maxmargin.models.base import Model
@@ -25,8 +25,10 @@ from maxmargin.models.spec import STRUCTURAL, ModelSpec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineClassifier(Incremental, RowByRow, Streamable, Stateful, ClassifierMixin, BaseEstimator):
-    """Base of all learners: a rule, plus this shell.
+class OnlineClassifier(
+    Predicting, Incremental, RowByRow, Streamable, Stateful, ClassifierMixin, BaseEstimator
+):
+    """Base of all learners: a rule, plus this shell; what it can do beside `fit`, its bases give.
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
     ``_parameter_constraints``, and ``_spec`` if its model is not the usual one for its parameters.
@@ -94,11 +96,11 @@ class OnlineClassifier(Incremental, RowByRow, Streamable, Stateful, ClassifierMi
         inputs.check_labels(y)
         radius, classes = inputs.check_values(X), inputs.classes_of(y)
         if before is None:
-            problems, randomness = problems_for(classes, spare=False), self.random_state
-            built = build(self._spec(), problems, X, radius=radius, random_state=randomness)
-            model, rows, radius = built
-            margins = np.full(model.verdicts(), np.nan)
-            state = State(model, classes, features, margins)
+            problems, randomness = problems_for(classes), self.random_state
+            model, rows, radius = build(
+                self._spec(), problems, X, radius=radius, random_state=randomness
+            )
+            state = State(model, classes, features, margins=np.empty(0))
         else:
             model = self._continued(before, classes, X)
             rows = model.fit_rows(X)
@@ -125,7 +127,7 @@ class OnlineClassifier(Incremental, RowByRow, Streamable, Stateful, ClassifierMi
             warnings.warn(outcome.warning, ConvergenceWarning, stacklevel=2)
         return self
 
-    def _plan(self, values: int, ceiling: float, shown: slice) -> Plan:
+    def _plan(self, values: int, ceiling: float, which: slice) -> Plan:
         return Plan(
             name=type(self).__name__,
             max_iter=self.max_iter,
@@ -137,7 +139,7 @@ class OnlineClassifier(Incremental, RowByRow, Streamable, Stateful, ClassifierMi
             separable=self.soft_margin > 0.0,
             values=values,
             ceiling=ceiling,
-            shown=shown,
+            shown=which,
         )
 
     def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
@@ -166,68 +168,6 @@ class OnlineClassifier(Incremental, RowByRow, Streamable, Stateful, ClassifierMi
                 f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted model: "
                 f"it was {before!r}, got {now!r}. Fit anew without warm_start."
             )
-
-    # --------------------------------------------------------------------------------- predicting
-    def decision_function(self, X: Any) -> np.ndarray:
-        """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
-        state = self._fitted()
-        return self._scores(state, inputs.check_new_X(self, X, state.features))
-
-    def _scores(self, state: State, X: Any) -> np.ndarray:
-        scores = state.model.outputs(X)[:, shown(state)]
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each row; a score of exactly 0 counts as positive."""
-        return self._classes_for(self.decision_function(X))
-
-    def _classes_for(self, scores: np.ndarray) -> np.ndarray:
-        if self.classes_.size == 1:
-            return np.repeat(self.classes_, scores.size)
-        codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
-
-    # ------------------------------------------------------------------------------ what was learnt
-    @property
-    def coef_(self) -> np.ndarray:
-        state = self._fitted()
-        return state.model.coefficients()[shown(state), : state.features.count]
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        state = self._fitted()
-        return state.model.intercepts()[shown(state)]
-
-    @property
-    def support_(self) -> np.ndarray:
-        return self._kernel_model().support_numbers()
-
-    @property
-    def support_vectors_(self) -> Any:
-        return self._kernel_model().support_rows()
-
-    @property
-    def dual_coef_(self) -> np.ndarray:
-        return self._kernel_model().weights()[shown(self._fitted())]
-
-    def _kernel_model(self) -> Any:
-        model = self._fitted().model
-        if not model.has_supports:
-            raise AttributeError("There are supports only with a kernel; see coef_.")
-        return model
-
-    @property
-    def n_updates_(self) -> int:
-        return self._fitted().model.updates()
-
-    @property
-    def certificate_(self) -> Certificate:
-        state = self._fitted()
-        return certified(state.model, state.margins, state.ceiling, shown(state), evidence=True)
-
-    @property
-    def converged_(self) -> bool:
-        return self._fitted().converged
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)

@@ -96,16 +96,12 @@ class Incremental:
         if features is None:
             X, features = inputs.check_X(self, X)
         elif grow:
-            X, features = inputs.check_wider_X(self, X, features)
+            X, features = check_wider_X(self, X, features)
         else:
             X, features = inputs.check_X(self, X, features)
         y = inputs.check_y(y, X.shape[0])
         before = None if state is None else state.classes
-        known = (
-            inputs.more_classes(classes, before, y)
-            if grow
-            else inputs.known_classes(classes, before)
-        )
+        known = more_classes(classes, before, y) if grow else known_classes(classes, before)
         if state is not None:
             self._check_structure(state)
         codes = inputs.class_codes(y, known)
@@ -141,3 +137,52 @@ class Incremental:
         else:
             return
         raise OptionError(option, " needs all rows at once, as fit has them: pass a number.")
+
+
+def check_wider_X(clf: Any, X: Any, features: inputs.Features) -> tuple[Any, inputs.Features]:
+    """`check_X` for rows that may have more columns than those before."""
+    columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
+    if columns <= features.count:
+        return inputs.check_X(clf, X, features)
+    if features.columns is not None:
+        raise ValueError("Columns of a learner that knows their names can only grow by dicts.")
+    X, wider = inputs.check_X(clf, X)
+    before, now = features.names, wider.names
+    if (now is None) != (before is None):
+        raise ValueError("Columns can only grow if all rows have names for them, or none have.")
+    if now is not None and before is not None and not np.array_equal(now[: before.size], before):
+        raise ValueError(
+            f"New columns must come behind the old ones, {before.tolist()}; got {now.tolist()}."
+        )
+    return X, wider
+
+
+def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
+    """The labels of a stream, given those named in this call and those known before."""
+    if before is not None:
+        if classes is not None and not np.array_equal(before, np.unique(classes)):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
+                f"partial_fit, {before.tolist()}."
+            )
+        return before
+    if classes is None:
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    known = np.unique(classes)
+    if known.size < 2:
+        raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
+    return known
+
+
+def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
+    """All labels: those known before, those named in this call, and those that occur in it."""
+    known = np.unique(y)
+    for others in (classes, before):
+        if others is not None:
+            if (np.asarray(others).dtype.kind in "US") != (known.dtype.kind in "US"):
+                raise ValueError(
+                    f"Labels must be all of one kind, got {known.tolist()} and "
+                    f"{np.asarray(others).tolist()}."
+                )
+            known = np.union1d(known, others)
+    return known

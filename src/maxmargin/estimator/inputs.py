@@ -46,20 +46,8 @@ class Features(NamedTuple):
             return dict(islice(self.columns.items(), self.count))
         return None if self.names is None else {name: k for k, name in enumerate(self.names)}
 
-    def with_names(self, new: list[Any]) -> Features:
-        """With columns for these names, which have none."""
-        columns = self.columns
-        if columns is None:
-            columns = self.named_columns() or {}
-        while len(columns) > self.count:
-            columns.popitem()  # of a call that was refused
-        for name in new:
-            columns[name] = len(columns)
-        names = None if self.names is None else np.array(list(columns), dtype=object)
-        return Features(len(columns), names, columns)
 
-
-class _Header:
+class Header:
     """A stand-in for an estimator, which scikit-learn's validation may write on."""
 
     def __init__(self, clf: Any, features: Features | None) -> None:
@@ -88,46 +76,21 @@ def check_X(clf: Any, X: Any, features: Features | None = None) -> tuple[Any, Fe
     if features is not None:
         if _is_plain(X, features):
             return X, features  # what `validate_data` would say, without its overhead
-        X = _without_names(X, features)
-    header = _Header(clf, features)
-    X = _validated(header, X, reset=features is None, ensure_all_finite=False)
+        X = without_names(X, features)
+    header = Header(clf, features)
+    X = validated(header, X, reset=features is None, ensure_all_finite=False)
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()  # repeated entries must be added up before they are squared
         X.sum_duplicates()
     return X, features or header.features()
 
 
-def check_wider_X(clf: Any, X: Any, features: Features) -> tuple[Any, Features]:
-    """`check_X` for rows that may have more columns than those before."""
-    columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
-    if columns <= features.count:
-        return check_X(clf, X, features)
-    if features.columns is not None:
-        raise ValueError("Columns of a learner that knows their names can only grow by dicts.")
-    X, wider = check_X(clf, X)
-    before, now = features.names, wider.names
-    if (now is None) != (before is None):
-        raise ValueError("Columns can only grow if all rows have names for them, or none have.")
-    if now is not None and before is not None and not np.array_equal(now[: before.size], before):
-        raise ValueError(
-            f"New columns must come behind the old ones, {before.tolist()}; got {now.tolist()}."
-        )
-    return X, wider
-
-
-def check_new_X(clf: Any, X: Any, features: Features) -> Any:
-    """Rows to predict: finite, and of columns that the learner knows."""
-    X = _validated(_Header(clf, features), _without_names(X, features), reset=False)
-    check_columns(X)
-    return X
-
-
-def _validated(header: _Header, X: Any, **options: Any) -> Any:
+def validated(header: Header, X: Any, **options: Any) -> Any:
     dtypes = [np.float64, np.float32]
     return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
 
 
-def _without_names(X: Any, features: Features) -> Any:
+def without_names(X: Any, features: Features) -> Any:
     """``X``, or the values of a table whose columns are those that the learner knows by dicts."""
     if features.columns is None or features.names is not None or not hasattr(X, "columns"):
         return X
@@ -157,16 +120,6 @@ def check_values(X: Any) -> float:
     if bad >= 0:
         raise ValueError(_what_is_wrong(X, bad))
     return float(np.sqrt(largest))
-
-
-def check_columns(X: Any) -> None:
-    """Raise if a sparse matrix points outside its columns, which SciPy would follow."""
-    if not sparse.issparse(X) or X.indices.size == 0:
-        return
-    if not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
-        raise ValueError(
-            f"Input X is not a valid CSR matrix: it has a column outside 0..{X.shape[1] - 1}."
-        )
 
 
 def _what_is_wrong(X: Any, i: int) -> str:
@@ -224,37 +177,6 @@ def classes_of(y: np.ndarray) -> np.ndarray:
             "least two."
         )
     return classes
-
-
-def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
-    """The labels of a stream, given those named in this call and those known before."""
-    if before is not None:
-        if classes is not None and not np.array_equal(before, np.unique(classes)):
-            raise ValueError(
-                f"classes={np.unique(classes).tolist()} is not the same as on the last call to "
-                f"partial_fit, {before.tolist()}."
-            )
-        return before
-    if classes is None:
-        raise ValueError("classes must be passed on the first call to partial_fit.")
-    known = np.unique(classes)
-    if known.size < 2:
-        raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
-    return known
-
-
-def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
-    """All labels: those known before, those named in this call, and those that occur in it."""
-    known = np.unique(y)
-    for others in (classes, before):
-        if others is not None:
-            if (np.asarray(others).dtype.kind in "US") != (known.dtype.kind in "US"):
-                raise ValueError(
-                    f"Labels must be all of one kind, got {known.tolist()} and "
-                    f"{np.asarray(others).tolist()}."
-                )
-            known = np.union1d(known, others)
-    return known
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -288,7 +288,7 @@ def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]
     new = [name for name in x if columns.get(name, count) >= count]
     if not new and state is not None:
         return state, features
-    features = features.with_names(new)
+    features = with_names(features, new)
     if state is None:
         return None, features
     state = state._replace(features=features)
@@ -297,6 +297,19 @@ def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]
         # Room for more: names that come one by one must not cost all weights each time.
         needed = width if needed <= width else max(needed, 2 * width)
     return grown(state, needed, state.classes), features
+
+
+def with_names(features: Features, new: list[Any]) -> Features:
+    """With columns for these names, which have none."""
+    columns = features.columns
+    if columns is None:
+        columns = features.named_columns() or {}
+    while len(columns) > features.count:
+        columns.popitem()  # of a call that was refused
+    for name in new:
+        columns[name] = len(columns)
+    names = None if features.names is None else np.array(list(columns), dtype=object)
+    return Features(len(columns), names, columns)
 
 
 def as_matrix(x: Any, features: Features | None) -> Any:

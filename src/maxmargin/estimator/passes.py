@@ -27,20 +27,13 @@ LEAST_ROWS = 2048
 
 
 class Plan(NamedTuple):
-    """What is asked of the passes of a fit; see the parameters of learners.
+    """What is asked of the passes of a fit; see the parameters of learners, and:
 
-    Attributes
-    ----------
-    settles : bool
-        Does a pass without an update mean that there will never be one again?
-    separable : bool
-        Can any rows be separated?
-    values : int
-        Numbers in all rows.
-    ceiling : float
-        No margin is larger, whatever else is proved.
-    shown : slice
-        The problems that users see.
+    settles : does a pass without an update mean that there will never be one again?
+    separable : can any rows be separated?
+    values : numbers in all rows
+    ceiling : no margin is larger, whatever else is proved
+    shown : the problems that users see
     """
 
     name: str
@@ -157,12 +150,12 @@ def _complaint(
     plan: Plan, certificate: Certificate, n_iter: int, converged: bool, forgets: bool
 ) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
-    name, ratio, tol = plan.name, certificate.ratio, plan.tol
-    if tol is not None and ratio < 1.0 - tol:
+    name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
+    if plan.tol is not None and ratio < wanted:
         return (
             f"{name} certifies {ratio:.4f} of the best margin after {n_iter} passes, less than the "
-            f"{1.0 - tol:.4f} that tol={tol} asks for. If no update was left to make, ask the rule "
-            "for more: a smaller delta, epsilon or alpha."
+            f"{wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
+            "rule for more: a smaller delta, epsilon or alpha."
         )
     if certificate.bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."
@@ -187,10 +180,8 @@ class Schedule:
 
     Attributes
     ----------
-    touched : array of int32
-        Filled by the loop: the stamp of the last order in which a row brought an update.
-    stamp : int
-        The number of the order that is presented now.
+    touched : filled by the loop, the stamp of the last order in which a row brought an update
+    stamp : the number of the order that is presented now
     """
 
     def __init__(self, size: int, shuffle: bool, random: np.random.Generator) -> None:
@@ -214,9 +205,8 @@ class Schedule:
     def recent(self, most: int) -> Iterator[np.ndarray]:
         """Orders of rows that brought an update lately; at most ``most`` rows in all."""
         self._last_pass[self.touched == self.stamp] = self._passes
-        recent = np.flatnonzero(self._last_pass > self._passes - MEMORY).astype(
-            self._everything.dtype
-        )
+        recent = np.flatnonzero(self._last_pass > self._passes - MEMORY)
+        recent = recent.astype(self._everything.dtype)
         self._random.shuffle(recent)
         share = FIRST_SHARE if self._passes < FIRST_PASSES else SHARE
         chosen, left = recent, min(most, share * self.touched.size)

@@ -18,20 +18,14 @@ class State(NamedTuple):
     Attributes
     ----------
     model : Model, or what stands for one, see `NOCA`
-    classes : array
-        The labels, sorted.
-    features : Features
-    margins : array
-        The margin reached for each problem, NaN where it is not known.
-    spare : bool
-        Is there a problem of a class that never occurs? New classes continue it.
-    ceiling : float
-        No margin is larger, whatever else is proved.
+    classes : the labels, sorted
+    features : the columns
+    margins : those reached for each problem, NaN where they are not known
+    spare : is there a problem of a class that never occurs, for new classes to continue?
+    ceiling : no margin is larger, whatever else is proved
     n_iter, converged : of the last fit
-    schema : dict or None
-        How the columns of a stream were read.
-    more : dict
-        Attributes that only one learner has.
+    schema : how the columns of a stream were read
+    more : attributes that only one learner has
     """
 
     model: Any
@@ -46,7 +40,7 @@ class State(NamedTuple):
     more: dict[str, Any] = {}
 
 
-def problems_for(classes: np.ndarray, spare: bool) -> int:
+def problems_for(classes: np.ndarray, spare: bool = False) -> int:
     """How many weight vectors there are for these classes."""
     if spare:
         return classes.size + 1

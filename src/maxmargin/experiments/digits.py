@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA, ROMMA, Perceptron
@@ -53,7 +54,7 @@ def usual_learner(name: str, **settings: Any) -> Any:
     return Perceptron(average=name == "Avg. Perceptron", **settings)
 
 
-def errors_by_pass(clf: Any, data: Data, passes: int, seed: int) -> dict[str, Any]:
+def errors_by_pass(clf: ClassifierMixin, data: Data, passes: int, seed: int) -> dict[str, Any]:
     """Test errors in per cent after each pass, and the updates of all classes in the end."""
     X, y, X_test, y_test = data
     errors = [

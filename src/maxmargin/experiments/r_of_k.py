@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 
 from maxmargin import ALMA, PUMMA, ROMMA
 from maxmargin.datasets import make_r_of_k
@@ -79,7 +79,9 @@ def learner(name: str, p: float, X: np.ndarray) -> Any:
     return ALMA(alpha=0.1, p=p, intercept_scaling=R)
 
 
-def follow(clf: Any, X: np.ndarray, y: np.ndarray, q: float, most: int) -> dict[str, list[float]]:
+def follow(
+    clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, q: float, most: int
+) -> dict[str, list[float]]:
     clone(clf).partial_fit(X[:50], y[:50], classes=[-1, 1])  # compile
     run: dict[str, list[float]] = {"passes": [], "updates": [], "margins": [], "seconds": []}
     seconds, began = 0.0, time.process_time()

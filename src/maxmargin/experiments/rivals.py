@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 
 from maxmargin import NOCA, Forgetron, Projectron
 from maxmargin.experiments.experiment import (
@@ -93,7 +93,7 @@ def cells(scale: Scale) -> Sequence[Cell]:
     return [{"learner": name, "order": order} for order in range(orders) for name in LEARNERS]
 
 
-def one_pass(clf: Any, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+def one_pass(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Learn all rows once, in their order; accuracy on the way, size, seconds of processor time."""
     classes = np.unique(y)
     clone(clf).partial_fit(X[:50], y[:50], classes=classes)  # compile

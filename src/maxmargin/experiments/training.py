@@ -7,20 +7,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 # So many passes at most between two looks at a learner that converges slowly.
 MOST_TOGETHER = 32
 
 
-def fit_quietly(clf: Any, X: Any, y: np.ndarray) -> Any:
+def fit_quietly(clf: ClassifierMixin, X: Any, y: np.ndarray) -> Any:
     """Fit; learners that are stopped by a limit on passes are no surprise here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return clf.fit(X, y)
 
 
-def shuffled_passes(clf: Any, X: Any, y: np.ndarray, passes: int, seed: int) -> Iterator[int]:
+def shuffled_passes(
+    clf: ClassifierMixin, X: Any, y: np.ndarray, passes: int, seed: int
+) -> Iterator[int]:
     """Train ``clf``; after each pass, in an order of its own, its number.
 
     `fit` in one call would present rows that still bring updates more often than others.
@@ -32,7 +35,7 @@ def shuffled_passes(clf: Any, X: Any, y: np.ndarray, passes: int, seed: int) -> 
         yield number
 
 
-def passes_in_order(clf: Any, X: np.ndarray, y: np.ndarray, most: int) -> Iterator[int]:
+def passes_in_order(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, most: int) -> Iterator[int]:
     """Train ``clf`` in the order of the rows until a pass makes no update, or for ``most`` passes.
 
     Gives the number of passes made, at moments that become rarer in proportion.
@@ -51,6 +54,6 @@ def passes_in_order(clf: Any, X: np.ndarray, y: np.ndarray, most: int) -> Iterat
         together = int(np.clip(done // 8, 1, MOST_TOGETHER))
 
 
-def margin_of(clf: Any, X: np.ndarray, y: np.ndarray, q: float = 2.0) -> float:
+def margin_of(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, q: float = 2.0) -> float:
     """The least ``y (w.x + b) / |w|_q``, for labels -1 and +1, with w in the space of the rows."""
     return float((y * clf.decision_function(X)).min() / np.linalg.norm(clf.coef_.ravel(), ord=q))

@@ -16,7 +16,7 @@ from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
 
 class Model(ABC):
-    """Weights of one or more problems, and how they are shown rows.
+    """Weights of one or more problems.
 
     A fit calls `begin_fit`, `present` as often as it likes, and `end_fit`; a stream `streaming` and
     `present`. Methods that change the structure (`grown`, `streaming`, `continued`) give a model
@@ -24,12 +24,10 @@ class Model(ABC):
 
     Attributes
     ----------
-    spec : ModelSpec
-    tail : Tail
-        The coordinates of each row behind its features.
-    tally : record array of `core.loop.TALLY`
-    p : float
-        The norm in which rows are measured.
+    spec : what it was built from
+    tail : the coordinates of each row behind its features
+    tally : counts, see `core.loop.TALLY`
+    p : the norm in which rows are measured
     """
 
     has_supports: ClassVar[bool] = False
@@ -153,7 +151,6 @@ class Model(ABC):
         return 0
 
 
-# --------------------------------------------------------------------------------- memory at w = 0
 def aligned_zeros(rows: int, columns: int) -> np.ndarray:
     """Zeros that start at a cache line, so that vector loads do not straddle two."""
     room = np.zeros(rows * columns + 8)

@@ -42,23 +42,11 @@ def build(
     random_state: Any = None,
     products: Products | None = None,
 ) -> Built:
-    """A model at w = 0 for these rows.
+    """A model at w = 0 for ``X``, all rows of a fit, or the first ones of a stream.
 
-    Parameters
-    ----------
-    spec : ModelSpec
-    problems : int
-        Number of weight vectors.
-    X : array or CSR matrix
-        All rows of a fit, or the first ones of a stream.
-    radius : float, default=None
-        The largest Euclidean norm of a row of a fit; None for a stream.
-    spare : bool, default=False
-        Is one of the problems that of a class which never occurs?
-    random_state : default=None
-        Where evicted rows are chosen at random.
-    products : Products, default=None
-        What computes kernel values; by default this machine's processor.
+    ``problems`` is the number of weight vectors, and ``spare`` says that one is that of a class
+    which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
+    stream. What computes kernel values is by default this machine's processor.
     """
     eviction = eviction_for(spec, random_state)
     check_combination(spec, problems, spare, eviction)

@@ -57,15 +57,9 @@ class LinearModel(Model):
 
     Parameters
     ----------
-    spec : ModelSpec
-    problems, width : int
-        Number of weight vectors and of features.
-    private : int
-        Number of rows with a private coordinate that is recorded (0: none).
-    tail : Tail
-        The coordinates of each row behind its features.
-    p : float
-        The norm in which rows are measured.
+    spec, tail, p : see `Model`
+    problems, width : number of weight vectors and of features
+    private : number of rows with a private coordinate that is recorded (0: none)
     """
 
     loop = staticmethod(learn)

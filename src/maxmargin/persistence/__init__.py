@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 import maxmargin
 from maxmargin.persistence.container import (
     ModelFileError,
@@ -19,7 +21,7 @@ from maxmargin.persistence.trees import TreeReader, TreeWriter
 __all__ = ["ModelFileError", "describe", "load", "read_file", "save", "write_file"]
 
 
-def save(clf: Any, path: Any) -> None:
+def save(clf: BaseEstimator, path: Any) -> None:
     """Write a learner to a file, so that `load` gives it back as it is, to the bit.
 
     The file takes its place when it is complete: on any error the old one stays as it was. Saving

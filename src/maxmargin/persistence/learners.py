@@ -36,7 +36,7 @@ def checked_setting(value: Any) -> Any:
     return value
 
 
-def dump_learner(clf: Any, tree: Any) -> dict[str, Any]:
+def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
     """The JSON for a learner; something that cannot be stored raises TypeError and is named."""
     name = type(clf).__name__
     if public_learners().get(name) is not type(clf):
@@ -69,7 +69,7 @@ def load_learner(found: dict[str, Any], tree: Any) -> Any:
     return clf
 
 
-def summary_of(clf: Any) -> dict[str, Any]:
+def summary_of(clf: BaseEstimator) -> dict[str, Any]:
     """What there is to say about a learner in few words, as JSON."""
     words: dict[str, Any] = {
         "estimator": type(clf).__name__,

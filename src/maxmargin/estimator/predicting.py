@@ -1,0 +1,98 @@
+"""Predicting, and what can be known of what was learnt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.certificates import Certificate
+from maxmargin.estimator.inputs import Features, Header, validated, without_names
+from maxmargin.estimator.passes import certified
+from maxmargin.estimator.state import State, shown
+
+
+class Predicting:
+    """Gives a learner `predict`, `coef_`, `certificate_` and the like; it must be `Stateful`."""
+
+    _fitted: Any
+    classes_: np.ndarray
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
+        state = self._fitted()
+        return self._scores(state, check_new_X(self, X, state.features))
+
+    def _scores(self, state: State, X: Any) -> np.ndarray:
+        scores = state.model.outputs(X)[:, shown(state)]
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row; a score of exactly 0 counts as positive."""
+        return self._classes_for(self.decision_function(X))
+
+    def _classes_for(self, scores: np.ndarray) -> np.ndarray:
+        if self.classes_.size == 1:
+            return np.repeat(self.classes_, scores.size)
+        codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    # ------------------------------------------------------------------------------ what was learnt
+    @property
+    def coef_(self) -> np.ndarray:
+        state = self._fitted()
+        return state.model.coefficients()[shown(state), : state.features.count]
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        state = self._fitted()
+        return state.model.intercepts()[shown(state)]
+
+    @property
+    def support_(self) -> np.ndarray:
+        return self._kernel_model().support_numbers()
+
+    @property
+    def support_vectors_(self) -> Any:
+        return self._kernel_model().support_rows()
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        return self._kernel_model().weights()[shown(self._fitted())]
+
+    def _kernel_model(self) -> Any:
+        model = self._fitted().model
+        if not model.has_supports:
+            raise AttributeError("There are supports only with a kernel; see coef_.")
+        return model
+
+    @property
+    def n_updates_(self) -> int:
+        return self._fitted().model.updates()
+
+    @property
+    def certificate_(self) -> Certificate:
+        state = self._fitted()
+        return certified(state.model, state.margins, state.ceiling, shown(state), evidence=True)
+
+    @property
+    def converged_(self) -> bool:
+        return self._fitted().converged
+
+
+def check_new_X(clf: Any, X: Any, features: Features) -> Any:
+    """Rows to predict: finite, and of columns that the learner knows."""
+    X = validated(Header(clf, features), without_names(X, features), reset=False)
+    check_columns(X)
+    return X
+
+
+def check_columns(X: Any) -> None:
+    """Raise if a sparse matrix points outside its columns, which SciPy would follow."""
+    if not sparse.issparse(X) or X.indices.size == 0:
+        return
+    if not 0 <= X.indices.min() <= X.indices.max() < X.shape[1]:
+        raise ValueError(
+            f"Input X is not a valid CSR matrix: it has a column outside 0..{X.shape[1] - 1}."
+        )

@@ -1,0 +1,85 @@
+"""How far a reader has to go who follows one call down: few files, and none of them twice."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import maxmargin
+from maxmargin import PUMMA
+
+PACKAGE = Path(maxmargin.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def files_entered(call):
+    """The files of the package in which a function was called, by name, with their lengths."""
+    entered = set()
+
+    def trace(frame, event, argument):
+        entered.add(frame.f_code.co_filename)
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    ours = [Path(name) for name in entered if name.startswith(str(PACKAGE))]
+    return {str(each.relative_to(PACKAGE)): len(each.read_text().splitlines()) for each in ours}
+
+
+def test_a_fit_walks_few_files():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = X[:, 0] > 0.1 * X[:, 1]
+    learner = PUMMA(random_state=0)
+    learner.fit(X, y)  # compiles; what compilers do is not on the way
+    entered = files_entered(lambda: learner.fit(X, y))
+    assert "estimator/__init__.py" in entered
+    assert "models/linear.py" in entered
+    assert len(entered) <= 14, entered
+    assert sum(entered.values()) <= 2200, entered
+
+
+def test_few_modules_lie_flat():
+    assert len(list(PACKAGE.glob("*.py"))) <= 5
+
+
+def test_nobody_outside_the_shell_reaches_into_learners():
+    """Underscored attributes of a learner are those of `estimator/` and of the learner itself."""
+    reads = re.compile(r"\b(?:clf|learner|estimator|prover)\._[a-z]")
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in SOURCES
+        if path.parent.name != "estimator"
+        for line in path.read_text().splitlines()
+        if reads.search(line)
+    ]
+    assert found == []
+
+
+def test_few_signatures_take_any_learner():
+    found = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.arg) and node.arg == "clf":
+                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert len(found) <= 8, found
+
+
+def test_the_files_to_read_for_one_learner_are_four():
+    """Those that CONTRIBUTING.md names."""
+    root = PACKAGE.parents[1]
+    if not (text := root / "CONTRIBUTING.md").exists():
+        return  # installed without the sources
+    named = re.search(r"read four files: (.*?)\.\n", text.read_text(), flags=re.S)
+    paths = re.findall(r"`([\w/]+\.py)`", named[1])
+    assert len(paths) == 4
+    assert sum(len((PACKAGE / path).read_text().splitlines()) for path in paths) <= 500
+
+
+def test_private_validation_of_scikit_learn_is_used_in_one_place():
+    users = [path for path in SOURCES if "_param_validation" in path.read_text()]
+    assert [path.name for path in users] == ["parameters.py"]
