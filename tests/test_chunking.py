@@ -55,7 +55,10 @@ def assert_same(clf, expected):
     assert clf.n_mistakes_ == expected.n_mistakes_
     assert bounds(clf) == bounds(expected)
     for name in clf._state.model.linear.scalars.table.dtype.names:
-        of_each = clf._state.model.linear.scalars.table[name], expected._state.model.linear.scalars.table[name]
+        of_each = (
+            clf._state.model.linear.scalars.table[name],
+            expected._state.model.linear.scalars.table[name],
+        )
         np.testing.assert_array_equal(*of_each, err_msg=name)
 
 

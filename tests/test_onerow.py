@@ -81,7 +81,12 @@ def assert_same(clf, expected, tolerance=0.0):
 def state(clf):
     """What a call that fails must leave alone."""
     known = clf.classes_.tolist(), clf.n_features_in_, clf.__dict__.get("columns_")
-    return known, clf._state.model.weights().tolist(), clf.intercept_.tolist(), clf._state.model.tally.tolist()
+    return (
+        known,
+        clf._state.model.weights().tolist(),
+        clf.intercept_.tolist(),
+        clf._state.model.tally.tolist(),
+    )
 
 
 # --------------------------------------------------------------- what partial_fit and predict say
@@ -367,7 +372,9 @@ def test_new_labels(learner, form):
         assert clf.predict_one(make(row)) in clf.classes_
     assert clf.classes_.tolist() == ["aa", "b", "cccc"]
     expected = clone(learner).partial_fit(as_matrix(X, form), y, grow=True)
-    clf._state.model.tally.mistakes = expected._state.model.tally.mistakes  # of the classes known by then
+    clf._state.model.tally.mistakes = (
+        expected._state.model.tally.mistakes
+    )  # of the classes known by then
     assert_same(clf, expected, 0.0 if learner.kernel == "linear" else 1e-9)
 
 

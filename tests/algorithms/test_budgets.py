@@ -565,7 +565,9 @@ def test_the_inverse_stays_one(offset):
     np.testing.assert_array_equal(supports, rows[clf.support_])
     np.testing.assert_allclose(inverse @ gram @ inverse.T, np.eye(60), rtol=0, atol=1e-6)
     np.testing.assert_allclose(
-        clf._state.model.scalars.table.norm2[0], clf.dual_coef_[0] @ gram @ clf.dual_coef_[0], rtol=1e-6
+        clf._state.model.scalars.table.norm2[0],
+        clf.dual_coef_[0] @ gram @ clf.dual_coef_[0],
+        rtol=1e-6,
     )
     assert np.isfinite(clf.dual_coef_).all()
 

@@ -192,7 +192,9 @@ def assert_compiled_is_plain(learner, X, y, classes) -> None:
     mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
-        np.testing.assert_array_equal(mine, getattr(learner._state.model.mixture, name), err_msg=name)
+        np.testing.assert_array_equal(
+            mine, getattr(learner._state.model.mixture, name), err_msg=name
+        )
     logs = np.full((y.size, classes), np.nan)
     class_logs.plain(rows, learner.weighting == "count", mixture, logs)
     np.testing.assert_array_equal(learner._class_logs(X), logs)

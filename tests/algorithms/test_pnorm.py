@@ -234,7 +234,9 @@ def test_sums_survive_a_fall_by_many_powers_of_ten(p):
     clf.partial_fit(X, y, classes=[-1, 1])
     geometry, weights = clf._state.model.linear.geometry, clf._state.model.linear.weights
     assert weights[0, 0] == 0.0
-    np.testing.assert_allclose(geometry.sums, (np.abs(weights) ** clf._state.model.p).sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        geometry.sums, (np.abs(weights) ** clf._state.model.p).sum(), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])

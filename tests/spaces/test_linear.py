@@ -229,7 +229,10 @@ def test_problems_do_not_touch_each_other():
         alone = PassiveAggressive().partial_fit(X, y == c, classes=[False, True])
         np.testing.assert_array_equal(joint.coef_[c], alone.coef_[0])
         np.testing.assert_array_equal(joint.intercept_[c], alone.intercept_[0])
-        mine, other = joint._state.model.linear.scalars.table[c], alone._state.model.linear.scalars.table[0]
+        mine, other = (
+            joint._state.model.linear.scalars.table[c],
+            alone._state.model.linear.scalars.table[0],
+        )
         for name in mine.dtype.names:
             # The largest norm, which is shared by the problems, has a part in the bound.
             if name != "bound":

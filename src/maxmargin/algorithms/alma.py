@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import Facts
 
 
 @rule

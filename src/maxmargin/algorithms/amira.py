@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.

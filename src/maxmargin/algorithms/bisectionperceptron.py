@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._terminal import Advance, bar
+from maxmargin._validation import Interval
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.certificates.bounds import directional_bound
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.passes import Outcome, Plan
 from maxmargin.models.base import Model
 from maxmargin.models.kernel import KernelModel, smallest_margins

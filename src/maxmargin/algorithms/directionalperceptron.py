@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from scipy.optimize import brentq
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import Facts
 
 
 @rule

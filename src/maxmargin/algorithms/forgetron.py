@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
+from maxmargin._validation import Interval
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.estimator.parameters import Facts
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

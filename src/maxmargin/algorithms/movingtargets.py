@@ -12,7 +12,7 @@ import math
 from numbers import Integral, Real
 from typing import NamedTuple
 
-from maxmargin.estimator.parameters import Interval, validate_params
+from maxmargin._validation import Interval, validate_params
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]

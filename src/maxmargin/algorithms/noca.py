@@ -11,11 +11,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import inputs
 from maxmargin.estimator.incremental import known_classes
 from maxmargin.estimator.known import Stateful
-from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
 from maxmargin.estimator.state import State
 from maxmargin.estimator.stream import Streamable

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 
 # A projection lands on margin 1 up to rounding; what is left must not count as a loss.
 SMALLEST_LOSS = 1e-12

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar, NamedTuple
 
+from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 
 
 @rule

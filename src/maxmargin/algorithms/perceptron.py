@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 
 
 @rule

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.estimator.parameters import Facts
 from maxmargin.models.spec import ModelSpec
 
 # A step may land on margin 1; what is left by rounding must not count as a loss.

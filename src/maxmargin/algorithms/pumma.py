@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import Facts
 from maxmargin.models.spec import ModelSpec
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from numbers import Integral
 
+from maxmargin._validation import Interval
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.estimator.parameters import Facts
 from maxmargin.models.spec import ModelSpec
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval
+from maxmargin.estimator.parameters import Facts
 
 
 @rule

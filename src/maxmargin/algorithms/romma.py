@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import Facts
 
 # |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for
 # all practical purposes the data are not separable, and w starts anew rather than grow for ever.

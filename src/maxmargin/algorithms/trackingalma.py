@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.movingtargets import Comparison, check_facts
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts, Interval, StrOptions
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 
 
 @rule

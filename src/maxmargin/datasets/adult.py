@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
 
+from maxmargin._validation import StrOptions, validate_params
 from maxmargin.datasets.source import (
     DATA_HOME,
     SUBSET,

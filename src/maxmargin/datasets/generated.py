@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logsumexp
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+
+from maxmargin._validation import Interval, validate_params
 
 _COUNT = [Interval(Integral, 1, None, closed="left")]
 

@@ -7,8 +7,8 @@ from os import PathLike
 
 import numpy as np
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import validate_params
 
+from maxmargin._validation import validate_params
 from maxmargin.datasets.source import (
     DATA_HOME,
     SUBSET,

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions
+
+from maxmargin._validation import StrOptions
 
 FOLDER_VARIABLE = "MAXMARGIN_DATA"
 DATA_HOME = [str, PathLike, None]

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import StrOptions, validate_params
 
+from maxmargin._validation import StrOptions, validate_params
 from maxmargin.datasets.source import DATA_HOME, SUBSET, OnOpenML, Source, Table
 
 FEATURES, LABELS = 100, [1, 2, 3]

@@ -1,7 +1,4 @@
-"""Parameters: those that all learners share, what is allowed for them, and what docstrings say.
-
-The only place that knows scikit-learn's validation of parameters, which is private there.
-"""
+"""Parameters: those that all learners share, what is allowed for them, and what docstrings say."""
 
 from __future__ import annotations
 
@@ -9,11 +6,8 @@ import re
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
-
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.kernels.functions import KERNELS
-
-__all__ = ["Facts", "Interval", "StrOptions", "completed_docstring", "validate_params"]
 
 
 class Facts(NamedTuple):
