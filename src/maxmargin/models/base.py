@@ -64,7 +64,7 @@ class Model(ABC):
 
     @abstractmethod
     def streaming(self) -> Model:
-        """A model for rows that are all new; this one if it is such a one already."""
+        """A model for rows that are all new, which may be this one."""
 
     @abstractmethod
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Model:

@@ -262,7 +262,12 @@ class KernelModel(Model):
     def streaming(self) -> KernelModel:
         if self.kernel.only_in_fit:
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
-        return self
+        # A copy, so that a kernel that fails half-way leaves this model whole. Supports are
+        # replaced by learning, never changed.
+        model = copy.copy(self)
+        model.tally, model.members = self.tally.copy(), self.members.copy()
+        model.scalars = Scalars(self.scalars.table.copy())
+        return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> KernelModel:
         model = copy.copy(self)
@@ -290,17 +295,11 @@ class KernelModel(Model):
             if self._snapshot_is_due():
                 self.training.take_snapshot()
             return
-        before = self._copied_arrays() if order.size > BLOCK else {}
-        try:
-            rows = self._exact_enough(rows)
-            for start in range(0, order.size, BLOCK):
-                places = slice(start, start + BLOCK)
-                here = trace._replace(history=trace.history[places])
-                self._present_new(rows, targets, order[places], rule, here)
-        except Exception:
-            # Within a block, everything that can fail comes before the first change.
-            vars(self).update(before)
-            raise
+        rows = self._exact_enough(rows)
+        for start in range(0, order.size, BLOCK):
+            places = slice(start, start + BLOCK)
+            here = trace._replace(history=trace.history[places])
+            self._present_new(rows, targets, order[places], rule, here)
         if self._snapshot_is_due():
             assert self.supports is not None
             marks = np.stack([self.supports.marks[1], self.supports.coefs])
@@ -322,15 +321,6 @@ class KernelModel(Model):
             return False
         self.next_mark = 2 * self.updates()
         return True
-
-    def _copied_arrays(self) -> dict[str, Any]:
-        """The state; supporting rows are replaced, never changed."""
-        return {
-            **vars(self),
-            "tally": self.tally.copy(),
-            "scalars": Scalars(self.scalars.table.copy()),
-            "members": self.members.copy(),
-        }
 
     def _present_new(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
@@ -574,8 +564,11 @@ class PairKernelModel(KernelModel):
         model.bias, model.members = self.bias[which], self.members[which]
         return model
 
-    def _copied_arrays(self) -> dict[str, Any]:
-        return super()._copied_arrays() | {"bias": self.bias.copy()}
+    def streaming(self) -> PairKernelModel:
+        model = super().streaming()
+        assert isinstance(model, PairKernelModel)
+        model.bias = self.bias.copy()
+        return model
 
     def free_intercepts(self) -> np.ndarray:
         return self.bias.copy()
