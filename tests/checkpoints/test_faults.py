@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from maxmargin.checkpoints import CheckpointFile
+from maxmargin.persistence.checkpoints import CheckpointFile
 from streamed import (
     BLOCK_SIZE,
     PASSES,
@@ -144,7 +144,7 @@ FULL_DISK = """
 import resource, sys, warnings
 import maxmargin
 from maxmargin import AMIRA, streams
-from maxmargin.checkpoints import CheckpointFile
+from maxmargin.persistence.checkpoints import CheckpointFile
 
 data, checkpoint, model, block_size, passes = sys.argv[1:]
 write, count = CheckpointFile.write, 0

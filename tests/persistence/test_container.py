@@ -51,8 +51,8 @@ def test_the_format_is_as_described(clf, path):
     header, chunks = taken_apart(data)
     assert put_together(header, chunks) == data
     assert len(data) % 64 == 32
-    weights = header["content"]["model"]["attributes"]["_model"]["fields"]["linear"]["fields"]
-    number = weights["weights"]["array"]
+    leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
+    number = leaves["linear.weights"]["array"]
     assert header["arrays"][number] == {"dtype": "<f8", "shape": [1, 4]}
     found = np.frombuffer(chunks[number], "<f8") * clf._state.model.linear.scalars.table.scale
     np.testing.assert_array_equal(found[:3], clf.coef_[0])
@@ -61,7 +61,7 @@ def test_the_format_is_as_described(clf, path):
 def test_a_file_describes_itself(clf, path):
     save(clf, path)
     words = describe(path)
-    assert words["format"] == 1
+    assert words["format"] == 2
     assert words["kind"] == "model"
     assert words["library"] == maxmargin.__version__
     assert words["bytes"] == path.stat().st_size
@@ -261,7 +261,8 @@ def test_a_missing_file_is_missing(path):
 def test_a_newer_format_is_refused(clf, path):
     save(clf, path)
     header, chunks = taken_apart(path.read_bytes())
-    refused(path, put_together(header, chunks, version=2), "version 2; update maxmargin")
+    refused(path, put_together(header, chunks, version=3), "version 3; update maxmargin")
+    refused(path, put_together(header, chunks, version=0), "version 0")
 
 
 def test_another_kind_is_refused(path):

@@ -117,7 +117,8 @@ def test_names_of_features(tmp_path):
 
 def test_how_a_file_was_read(tmp_path):
     clf = streamed(made(Perceptron))
-    clf.schema_ = {"label": "y", "columns": [{"name": "a", "values": ["x", None]}], "seed": 3}
+    schema = {"label": "y", "columns": [{"name": "a", "values": ["x", None]}], "seed": 3}
+    clf._state = clf._state._replace(schema=schema)
     assert loaded(clf, tmp_path).schema_ == clf.schema_
 
 

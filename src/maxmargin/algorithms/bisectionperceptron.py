@@ -156,11 +156,18 @@ class BisectionPerceptron(OnlineClassifier):
 
     def __relearn__(self, found: dict[str, Any]) -> None:
         rounds = found.pop("rounds", [])
-        if rounds and isinstance(rounds[0], tuple):  # of a single search, in format 1
+        if not rounds or isinstance(rounds[0], tuple):  # of a single search, in format 1
             rounds = [rounds]
         searches = [[Round(*one) for one in each] for each in rounds]
-        more = {"rounds_": searches if len(searches) != 1 else searches[0]}
-        super().__relearn__(found | {"more": more})
+        super().__relearn__(found)
+        if len(searches) != self._state.model.problems():
+            raise ValueError("rounds: there is not one search for each problem")
+        for one in (one for each in searches for one in each):
+            fits = type(one.beta) is type(one.found) is float and type(one.checks) is int
+            if not (fits and one.checks >= 0 and type(one.outcome) is str):
+                raise ValueError(f"rounds: {one} is none")
+        more = {"rounds_": searches if len(searches) > 1 else searches[0]}
+        self._state = self._state._replace(more=more)
 
 
 class LinearTrial:

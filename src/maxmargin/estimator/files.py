@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,6 @@ from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
 from maxmargin.models.build import build
-from maxmargin.models.joint import JointModel
 from maxmargin.models.kernel import KernelModel
 from maxmargin.models.linear import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -67,7 +67,6 @@ def relearnt(
         n_iter=_count(found.pop("n_iter")),
         converged=_of_type(found.pop("converged", False), bool),
         schema=found.pop("schema", None),
-        more=found.pop("more", {}),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -79,9 +78,11 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
     problems = problems_for(classes, found.get("spare", False))
+    _check_size(leaves, spec, problems, width, private)
     known = leaves.get("p")
     # What "log" meant for the first columns, it means for ever.
-    number = known if spec.p == "log" and isinstance(known, float) else spec.p
+    is_known = spec.p == "log" and isinstance(known, float) and 2.0 <= known < np.inf
+    number = known if is_known else spec.p
     blank = build(
         replace(spec, p=number),
         problems,
@@ -100,11 +101,27 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
     return model
 
 
+def _check_size(
+    leaves: dict[str, Any], spec: ModelSpec, problems: int, width: int, private: int
+) -> None:
+    """Refuse lengths that are not those of the weights, before memory is allocated for them."""
+    if spec.kernel == "linear" and spec.on_full is None:
+        found, wanted = np.shape(leaves.get("linear.weights")), (problems, width + 1 + private)
+        if found != wanted:
+            raise Misfit(f"linear.weights has the shape {found}, not {wanted}")
+    elif private:
+        raise Misfit("there are private coordinates without linear.weights")
+
+
 def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
     """The model that the leaves tell of, given a blank one: first rows, then all that follows."""
     if isinstance(blank, KernelModel | BudgetModel):
         width, problems = blank.width(), blank.problems()
-        blank.kernel = kernel = walk.filled(blank.kernel, leaves, "kernel")
+        wanted, kernel = blank.kernel, walk.filled(blank.kernel, leaves, "kernel")
+        for name in ("degree", "coef0"):
+            if getattr(kernel, name) != getattr(wanted, name):
+                raise Misfit(f"the model is not one for the parameters: kernel.{name}")
+        blank.kernel = kernel
         if kernel.center is not None and kernel.center.shape != (width,):
             raise Misfit("kernel.center is not a row")
         if isinstance(blank, KernelModel):
@@ -112,16 +129,21 @@ def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
         else:
             paths = [f"store.points.{c}" for c in range(problems)]
             points = [walk.points_from(leaves, path, width, kernel) for path in paths]
-            blank.make_room(points, walk.dtype_named(leaves.get("store.dtype")))
+            blank.make_room(points, walk.dtype_named(leaves.get("store.dtype"), "store.dtype"))
     model = walk.filled(blank, leaves, known=getattr(blank, "kernel", None))
     if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:
         raise Misfit(f"the model is not one for the parameters: p is {model.p}")
-    if isinstance(model, LinearModel) and not isinstance(model, JointModel):
-        seen = model.linear.witness
-        if seen.share.shape != seen.mark_share.shape or seen.share.shape[0] > seen.mark.shape[0]:
-            raise Misfit("the vectors of linear.witness do not fit together")
+    if isinstance(model, LinearModel):
+        seen: Any = model.linear.witness
         if (seen.average.shape[0] > 0) != model.spec.average:
-            raise Misfit("the model is not one for the parameters: average")
+            raise Misfit("the model is not one for the parameters: linear.witness.average")
+        if model.is_joint:  # there the loop does not ask whether there are marks
+            fits = seen.mark.shape == model.linear.weights.shape
+        else:
+            fits = seen.share.shape == seen.mark_share.shape
+            fits = fits and seen.share.shape[0] <= seen.mark.shape[0]
+        if not fits:
+            raise Misfit("the vectors of linear.witness do not fit together")
     proved = getattr(model, "_bounds", None)
     if proved is not None and proved.shape != (model.verdicts(),):
         raise Misfit("bounds: there is not one for each problem")
@@ -143,7 +165,8 @@ def summary(state: State) -> dict[str, Any]:
         words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
     if not np.isfinite(state.margins[shown(state)]).all():
         return words  # of a stream nobody knows the margin
-    best = certified(model, state.margins, state.ceiling, shown(state))
+    # What a model computes on being asked it keeps: saving must not change it.
+    best = certified(copy.copy(model), state.margins, state.ceiling, shown(state))
     numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
     if all(np.isfinite(number) for number in numbers.values()):
         words["certificate"] = {name: float(number) for name, number in numbers.items()}

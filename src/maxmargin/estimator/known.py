@@ -77,8 +77,13 @@ class Stateful:
 
     def __learnt__(self) -> dict[str, Any]:
         """What learning has given it, for a file."""
-        state = self._known()
-        return {} if state is None else files.learnt(state, self._parameters())
+        parameters, state = self._parameters(), self._known()
+        for name in vars(self).keys() - parameters.keys() - FLEETING - {"_state"}:
+            raise TypeError(
+                f"The attribute '{name}' of {type(self).__name__} cannot be saved: learning did "
+                "not make it."
+            )
+        return {} if state is None else files.learnt(state, parameters)
 
     def __relearn__(self, found: dict[str, Any]) -> None:
         """Know what a file says; raises unless it fits together."""

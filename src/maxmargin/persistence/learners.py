@@ -61,7 +61,7 @@ def load_learner(found: dict[str, Any], tree: Any) -> Any:
     clf.set_params(**parameters)
     attributes = found["attributes"]
     if tree.version == 1:
-        learnt = version1.learnt(attributes, tree.load)
+        learnt = version1.learnt(clf, attributes, tree.load)
     else:
         learnt = {name: tree.load(value) for name, value in attributes.items()}
     if learnt:

@@ -52,11 +52,13 @@ FIELDS = {
     **dict.fromkeys(("keeper.oldest", "keeper.lengths", "keeper.threshold", "keeper.careful"), ""),
     "keeper.rounding": "",
 }
+# Of the parameters that models were made for: such as make no difference to them.
+OF_THE_RULE = {"plus"}
 COLUMNS = {"slop": "norm_error", "lawful": "certifiable", "rr": "largest_xx"}
 DTYPES = {"f4": "float32", "f8": "float64"}
 
 
-def learnt(attributes: dict[str, Any], load: Callable[[Any], Any]) -> dict[str, Any]:
+def learnt(clf: Any, attributes: dict[str, Any], load: Callable[[Any], Any]) -> dict[str, Any]:
     """What learning has given a learner, from its attributes in a file of version 1."""
     found: dict[str, Any] = {}
     for name, tree in attributes.items():
@@ -68,6 +70,8 @@ def learnt(attributes: dict[str, Any], load: Callable[[Any], Any]) -> dict[str, 
             found["rounds"] = _rounds(tree, load)
         elif ATTRIBUTES[name]:
             found[ATTRIBUTES[name]] = load(tree)
+    if "structure" in found:
+        found["structure"] = _structure(clf, found["structure"])
     if "_mixture" in attributes:
         leaves = {f"mixture.{k}": v for k, v in _leaves(attributes["_mixture"], "", load).items()}
         found["model"] = leaves | {"errors": found.pop("n_mistakes", None)}
@@ -81,8 +85,19 @@ def learnt(attributes: dict[str, Any], load: Callable[[Any], Any]) -> dict[str, 
         found["private"] = 0 if weights is None else weights.shape[1] - found["width"] - 1
         if "store.dtype" in leaves:
             leaves["store.dtype"] = DTYPES[leaves["store.dtype"]]
+            for name in ("members", "next_mark"):  # models on a budget had no use for them
+                leaves.pop(name, None)
         found["model"] = leaves
     return found
+
+
+def _structure(clf: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that a model was made for, without what its class alone decides."""
+    given = clf.get_params(deep=False).keys()
+    for name in settings.keys() - given:
+        if settings[name] != getattr(type(clf), name, None):
+            raise Misfit(f"the model is not one for the parameters: {name}")
+    return {k: v for k, v in settings.items() if k in given and k not in OF_THE_RULE}
 
 
 def _moved(path: str) -> str:

@@ -60,6 +60,11 @@ RANGES: dict[str, Callable[[Any, int], tuple[int, int]]] = {
     "mixture.owners": lambda model, classes: (0, model.mixture.outputs.size),
     "mixture.sizes": lambda model, classes: (0, MOST),
 }
+# Numbers that are not below these.
+LOWEST = {
+    **{"p": 2.0, "tail.offset": 0.0, "tail.private": 0.0, "largest_square": 0.0},
+    **{"kernel.gamma": 0.0, "kernel.degree": 1.0},
+}
 
 
 class Misfit(ValueError):
@@ -168,9 +173,10 @@ def _leaf(blank: Any, leaves: Leaves, path: str) -> Any:
     elif isinstance(blank, int):
         fits = type(value) is int and 0 <= value < MOST
     elif isinstance(blank, float):
-        fits = isinstance(value, float) and bool(np.isfinite(value))
+        fits = isinstance(value, float) and LOWEST.get(path, -np.inf) <= value < np.inf
+        fits = fits and value > -np.inf
     else:
-        return dtype_named(value)
+        return dtype_named(value, path)
     if not fits:
         raise Misfit(f"{path} is {value!r}, which is not of the kind of {blank!r}")
     return value
@@ -204,10 +210,10 @@ def _check_counts(table: np.ndarray, path: str) -> None:
                 raise Misfit(f"{path}: {name} is not a count")
 
 
-def dtype_named(name: Any) -> np.dtype:
+def dtype_named(name: Any, path: str) -> np.dtype:
     """A data type of kernel values."""
     if name not in ("float32", "float64"):
-        raise Misfit(f"kernel values cannot be of {name!r}")
+        raise Misfit(f"{path}: kernel values cannot be of {name!r}")
     return np.dtype(name)
 
 
@@ -216,7 +222,7 @@ def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points
     X = leaves.pop(f"{path}.X", None)
     squares, factors = leaves.pop(f"{path}.squares", None), leaves.pop(f"{path}.factors", None)
     if sparse.issparse(X):
-        fits = X.shape[1] == width
+        fits = X.shape[1] == width and not kernel.only_in_fit
     elif kernel.only_in_fit:
         fits = isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == np.int64
         fits = fits and (X.size == 0 or 0 <= X.min() <= X.max() < width)
