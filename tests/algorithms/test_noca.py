@@ -18,8 +18,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import NOCA, examples
+from maxmargin import NOCA
 from maxmargin.algorithms import noca
+from maxmargin.estimator.inputs import NO_TAIL
+from maxmargin.models.linear import as_rows
 from maxmargin.spaces.mixture import class_logs, learn_mixture, new_mixture
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
@@ -187,12 +189,14 @@ def test_of_equal_classes_the_positive_or_the_first_is_predicted(classes, first,
 def assert_compiled_is_plain(learner, X, y, classes) -> None:
     learner = clone(learner).partial_fit(X, y, classes=range(classes))
     mixture = new_mixture(classes, X.shape[1], learner.max_components, learner.rho)
-    rows = examples.as_rows(X, examples.NO_TAIL)
+    rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
     mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
-        np.testing.assert_array_equal(mine, getattr(learner._state.model.mixture, name), err_msg=name)
+        np.testing.assert_array_equal(
+            mine, getattr(learner._state.model.mixture, name), err_msg=name
+        )
     logs = np.full((y.size, classes), np.nan)
     class_logs.plain(rows, learner.weighting == "count", mixture, logs)
     np.testing.assert_array_equal(learner._class_logs(X), logs)

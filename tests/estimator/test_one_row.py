@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import validation
 
 import maxmargin as mm
-from maxmargin import onerow
+from maxmargin.estimator import one_row
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"
@@ -81,7 +81,12 @@ def assert_same(clf, expected, tolerance=0.0):
 def state(clf):
     """What a call that fails must leave alone."""
     known = clf.classes_.tolist(), clf.n_features_in_, clf.__dict__.get("columns_")
-    return known, clf._state.model.weights().tolist(), clf.intercept_.tolist(), clf._state.model.tally.tolist()
+    return (
+        known,
+        clf._state.model.weights().tolist(),
+        clf.intercept_.tolist(),
+        clf._state.model.tally.tolist(),
+    )
 
 
 # --------------------------------------------------------------- what partial_fit and predict say
@@ -171,7 +176,7 @@ def test_kinds_of_dicts(kind):
 
 
 def test_many_sets_of_names(monkeypatch):
-    monkeypatch.setattr(onerow, "MOST_LAYOUTS", 3)
+    monkeypatch.setattr(one_row, "MOST_LAYOUTS", 3)
     X, y = stream()
     rows = [as_dict(row) for row in X]
     assert len({tuple(row) for row in rows}) > 10
@@ -182,13 +187,13 @@ def test_many_sets_of_names(monkeypatch):
 
 def test_new_names_one_by_one(monkeypatch):
     """Weights are moved whenever their number has doubled, not for each name."""
-    widths, grow_model = [], onerow.grow_model
+    widths, grown = [], one_row.grown
 
-    def spy(clf, width, classes):
+    def spy(state, width, classes):
         widths.append(width)
-        grow_model(clf, width, classes)
+        return grown(state, width, classes)
 
-    monkeypatch.setattr(onerow, "grow_model", spy)
+    monkeypatch.setattr(one_row, "grown", spy)
     rows = [{f"x{k}": 1.0, f"x{k // 2}": -1.0} for k in range(1, 3000)]
     y = np.arange(2999) % 2
     clf = learnt(mm.Perceptron(), rows, y, [0, 1])
@@ -367,7 +372,9 @@ def test_new_labels(learner, form):
         assert clf.predict_one(make(row)) in clf.classes_
     assert clf.classes_.tolist() == ["aa", "b", "cccc"]
     expected = clone(learner).partial_fit(as_matrix(X, form), y, grow=True)
-    clf._state.model.tally.mistakes = expected._state.model.tally.mistakes  # of the classes known by then
+    clf._state.model.tally.mistakes = (
+        expected._state.model.tally.mistakes
+    )  # of the classes known by then
     assert_same(clf, expected, 0.0 if learner.kernel == "linear" else 1e-9)
 
 
