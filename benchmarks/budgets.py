@@ -26,7 +26,8 @@ from benchmarks.noca import progressive, spread, synthetic
 from benchmarks.passes import fit_quietly
 from maxmargin import Forgetron, PassiveAggressive, Projectron, RandomBudgetPerceptron
 from maxmargin.datasets import load_adult
-from maxmargin.kernels import Kernel
+from maxmargin.kernels.functions import GaussianKernel
+from maxmargin.kernels.products import Products
 
 NAME = "budgets"
 
@@ -113,7 +114,7 @@ def full_budgets(case: str, features: int, scale: Scale) -> list[Contender]:
     rows = scale.rows(ROWS)
     budget = min(BUDGET, rows // 4)
     X, y = stream(rows, features)
-    kernel = Kernel("rbf", 1.0 / features, 3.0, 0.0, np.float32, X[0].astype(np.float64))
+    kernel = GaussianKernel(1.0 / features, 3.0, 0.0, np.float32, X[0].astype(np.float64))
     stored = kernel.kept(kernel.points(X[:budget]), np.inf)
 
     def products() -> None:
@@ -122,7 +123,7 @@ def full_budgets(case: str, features: int, scale: Scale) -> list[Contender]:
 
     def kernel_values() -> None:
         for start in range(0, rows, BLOCK):
-            kernel.between(kernel.points(X[start : start + BLOCK]), stored)
+            Products().gram(kernel, kernel.points(X[start : start + BLOCK]), stored)
 
     contenders = [
         Contender(Key(case, "product"), lambda: wall_seconds(products) / rows),

@@ -15,20 +15,20 @@ CASE = "one update"
 
 
 @Compiled
-def many_updates(violations, outputs, count):  # type: ignore[no-untyped-def]
+def many_updates(rivals, outputs, count):  # type: ignore[no-untyped-def]
     """As in the loop: outputs, heap, all rivals in turn, steps."""
     total = 0.0
     for n in range(outputs.shape[0]):
         for c in range(count):
-            violations.outputs[c] = outputs[n, c]
-        size, taken = violations.heapify(0), 0
+            rivals.outputs[c] = outputs[n, c]
+        size, taken = rivals.heapify(0), 0
         while size > 0:
-            rival = violations.heap[0]
-            violations.rivals[taken] = rival
-            violations.gaps[taken] = 1.0 - violations.outputs[0] + violations.outputs[rival]
+            rival = rivals.heap[0]
+            rivals.taken[taken] = rival
+            rivals.gaps[taken] = 1.0 - rivals.outputs[0] + rivals.outputs[rival]
             taken += 1
-            size = violations.pop(size)
-        total += violations.solve(taken, 1.0)
+            size = rivals.pop(size)
+        total += rivals.solve(taken, 1.0)
     return total
 
 

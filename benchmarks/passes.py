@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as SklearnPerceptron
 
 from benchmarks.harness import Contender, Key, Spread, Values, ratios, seconds
-from maxmargin import Perceptron, examples
-from maxmargin.core.loop import present
+from maxmargin import Perceptron
+from maxmargin.estimator.inputs import as_targets
 
 BARE = "maxmargin, bare pass"
 OURS, THEIRS = "maxmargin, pass of fit", "scikit-learn, pass of fit"
@@ -43,13 +43,13 @@ def contenders(case: str, X: Any, y: np.ndarray, shuffle: bool) -> list[Contende
 def bare_pass(X: Any, y: np.ndarray, shuffle: bool) -> Callable[[], float]:
     """Seconds of the compiled loop over all rows."""
     trained = fit_quietly(Perceptron(shuffle=False, max_iter=3), X, y)
-    model, rule = trained._state.model, trained._rule()
+    model, rule = trained._state.model, trained._rule(2.0)
     rows = model.rows(X)
-    targets = examples.as_targets((y > 0).astype(np.int32), classes=2)
+    targets = as_targets((y > 0).astype(np.int32), classes=2)
     order = np.arange(y.size, dtype=np.int32)
     if shuffle:
         np.random.default_rng(0).shuffle(order)
-    return steadily(lambda: present(rows, targets, order, rule, model.space, model.tally))
+    return steadily(lambda: model.present(rows, targets, order, rule))
 
 
 def steadily(work: Callable[[], object]) -> Callable[[], float]:

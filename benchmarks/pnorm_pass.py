@@ -10,8 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
-from maxmargin import Perceptron, examples
-from maxmargin.spaces.pnorm import exponent_for
+from maxmargin import Perceptron
+from maxmargin.estimator.inputs import as_targets
+from maxmargin.models.spec import ModelSpec
 
 NAME = "pnorm-pass"
 
@@ -22,7 +23,7 @@ UPDATES, LOOKS = "every row an update", "no updates"
 
 def run(scale: Scale) -> Report:
     X, y = data(scale.rows(ROWS))
-    rounded, exact = exponent_for("log", WIDTH), 2.0 * np.log(WIDTH)
+    rounded, exact = ModelSpec(p="log").exponent(WIDTH), 2.0 * np.log(WIDTH)
     norms = {
         PLAIN: 2.0,
         f"p = {rounded:g}, 2 ln n to the nearest quarter": rounded,
@@ -66,9 +67,9 @@ def data(rows: int) -> tuple[sparse.csr_matrix, np.ndarray]:
 def one_pass(X: Any, y: np.ndarray, p: float, margin: float) -> Callable[[], float]:
     """Seconds of the compiled loop over all rows, from the same weights each time."""
     trained = Perceptron(p=p, max_iter=1, shuffle=False).fit(X, y)
-    rule = trained._rule()._replace(margin=margin)
+    rule = trained._rule(p)._replace(margin=margin)
     rows = trained._state.model.rows(X)
-    targets = examples.as_targets((y > 0).astype(np.int32), classes=2)
+    targets = as_targets((y > 0).astype(np.int32), classes=2)
     order = np.arange(y.size, dtype=np.int32)
 
     def measure() -> float:

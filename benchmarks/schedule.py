@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import maxmargin.schedule
 import numpy as np
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
 from benchmarks.passes import fit_quietly
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
 from maxmargin.datasets import load_adult, make_r_of_k, make_separable
+from maxmargin.estimator import passes
 
 NAME = "schedule"
 
@@ -77,11 +77,11 @@ def fit(clf: Any, X: Any, y: np.ndarray, plain: bool) -> Callable[[], float]:
 @contextlib.contextmanager
 def focus_off() -> Iterator[None]:
     """Full passes only."""
-    shares = {name: getattr(maxmargin.schedule, name) for name in ("FIRST_SHARE", "SHARE")}
+    shares = {name: getattr(passes, name) for name in ("FIRST_SHARE", "SHARE")}
     try:
         for name in shares:
-            setattr(maxmargin.schedule, name, 0)
+            setattr(passes, name, 0)
         yield
     finally:
         for name, share in shares.items():
-            setattr(maxmargin.schedule, name, share)
+            setattr(passes, name, share)

@@ -11,7 +11,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 import maxmargin
+from maxmargin.core.rows import Tail
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.models.linear import LinearModel
+from maxmargin.models.spec import ModelSpec
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -113,6 +116,14 @@ def chunk_sizes(rows: int) -> st.SearchStrategy[list[int]]:
     """Strategy for ways of cutting ``rows`` rows into consecutive chunks."""
     cuts = st.sets(st.integers(1, rows - 1), max_size=rows - 1)
     return cuts.map(lambda at: np.diff([0, *sorted(at), rows]).tolist())
+
+
+def linear_model(
+    problems: int = 1, width: int = 4, *, offset: float = 1.0, average: bool = False, p: float = 2.0
+) -> LinearModel:
+    """A model at w = 0, without an estimator; there is an intercept if ``offset > 0``."""
+    spec = ModelSpec(fit_intercept=offset > 0.0, average=average, p=p)
+    return LinearModel(spec, problems, width, private=0, tail=Tail(offset, 0.0), p=p)
 
 
 def learner_classes() -> list[type]:

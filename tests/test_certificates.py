@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.spaces import linear
+from maxmargin.models import linear
 
 FORMS = [np.asarray, sparse.csr_matrix]
 # None: no intercept; otherwise the intercept_scaling.
@@ -233,17 +233,9 @@ def test_snapshots_lift_the_certificate_of_amira(seed):
     clf.fit(*shifted_cloud(seed))
     assert clf.converged_
     assert clf.certificate_.ratio >= 0.85
-    space = clf._state.model.linear
-    mine = space.scalars[0]
-    ever = space.witness.norm_over_mass(
-        space.geometry,
-        space.weights,
-        space.width,
-        0,
-        0.0,
-        (mine.positive, mine.negative),
-        (0.0, 0.0),
-    )
+    hull = clf._state.model._hull()
+    mine = hull.scalars.table[0]
+    ever = hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0))
     assert clf.certificate_.margin / ever < 0.75
 
 
@@ -271,7 +263,7 @@ class Contrary(OnlineClassifier):
     length: float = 1.0
     between: float = 1.0
 
-    def _rule(self):
+    def _rule(self, p):
         return ContraryRule(self.shrink, self.length, self.between)
 
 

@@ -54,12 +54,9 @@ def assert_same(clf, expected):
     assert clf.n_updates_ == expected.n_updates_
     assert clf.n_mistakes_ == expected.n_mistakes_
     assert bounds(clf) == bounds(expected)
-    for name in clf._state.model.linear.scalars.table.dtype.names:
-        of_each = (
-            clf._state.model.linear.scalars.table[name],
-            expected._state.model.linear.scalars.table[name],
-        )
-        np.testing.assert_array_equal(*of_each, err_msg=name)
+    mine, other = (each._state.model.linear.scalars.table for each in (clf, expected))
+    for name in mine.dtype.names:
+        np.testing.assert_array_equal(mine[name], other[name], err_msg=name)
 
 
 @every_learner
@@ -143,7 +140,7 @@ def test_fit_in_several_calls_of_the_loop(monkeypatch, learner):
     X, y = stream(2, "dense", np.float64)
     plain = clone(learner).set_params(max_iter=3, random_state=0)
     expected = clone(plain).fit(X, y)
-    monkeypatch.setattr("maxmargin.passes.VALUES_PER_CALL", 7 * X.shape[1])
+    monkeypatch.setattr("maxmargin.estimator.passes.VALUES_PER_CALL", 7 * X.shape[1])
     clf = clone(plain).fit(X, y)
     assert_same(clf, expected)
     assert clf.certificate_ == expected.certificate_

@@ -456,5 +456,7 @@ def certify(
     weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(problems)]))
     lowest = np.empty(problems)
     lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), lowest)
-    bounds = np.array([one.bound for one in proved.classes or (proved,)])
-    return Certificate.weakest(geometric_margins(lowest, weights, X.shape[1]), bounds)
+    each = proved.classes or (proved,)
+    margins = geometric_margins(lowest, weights, X.shape[1])
+    sums = [one.evidence for one in each]  # for `merge`
+    return Certificate.weakest(margins, np.array([one.bound for one in each]), sums)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from maxmargin.spaces.pnorm import exponent_for
+from maxmargin.models.spec import ModelSpec
 
 Array = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def _pursuit(
     y = np.where(outputs > 0, 1.0, -1.0)
     y[random.uniform(size=trials) < noise] *= -1
     margin = float(np.quantile(np.abs(outputs), lax))
-    return Pursuit(X, y, U, margin, exponent_for(p, d))
+    return Pursuit(X, y, U, margin, ModelSpec(p=p).exponent(d))
 
 
 def pursuits() -> st.SearchStrategy[Pursuit]:

@@ -3,8 +3,6 @@
 import itertools
 import pickle
 
-import maxmargin.budgetmodel
-import maxmargin.keepers
 import numpy as np
 import pytest
 import reference_budget as reference
@@ -29,6 +27,8 @@ from maxmargin import (
     RandomBudgetPerceptron,
     TrackingALMA,
 )
+from maxmargin.models import budget as budget_model
+from maxmargin.models import eviction
 
 ROWS, OFFSET, RIDGE, SEED = 60, 0.7, 0.4, 3
 X, y = overlapping(n=ROWS, d=4, distance=1.5)
@@ -75,7 +75,7 @@ every_rule = pytest.mark.parametrize("learner", RULES, ids=label)
 
 def cut_into(monkeypatch, block):
     """Let the work be done in pieces of this size."""
-    for module in (maxmargin.budgetmodel, maxmargin.keepers):
+    for module in (budget_model, eviction):
         monkeypatch.setattr(module, "BLOCK", block)
 
 
@@ -350,10 +350,10 @@ def test_forgetting_costs_no_more_than_its_share(budget, seed):
     )
     for i in range(150):
         clf.partial_fit(rows[i : i + 1], labels[i : i + 1], classes=[-1, 1])
-        keeper = clf._state.model.eviction
-        assert keeper.gained[0] == clf.n_mistakes_ == trace.M[i]
-        assert keeper.lost[0] <= 15 / 32 * keeper.gained[0] + 1e-12
-        np.testing.assert_allclose(keeper.lost[0], trace.Q[i], rtol=1e-9, atol=1e-9)
+        kept = clf._state.model.eviction
+        assert kept.gained[0] == clf.n_mistakes_ == trace.M[i]
+        assert kept.lost[0] <= 15 / 32 * kept.gained[0] + 1e-12
+        np.testing.assert_allclose(kept.lost[0], trace.Q[i], rtol=1e-9, atol=1e-9)
     assert (trace.phi < 1).any()
 
 
@@ -575,8 +575,9 @@ def test_the_inverse_stays_one(offset):
 def arrays_of(clf):
     """All arrays behind a model, by name."""
     model = clf._state.model
-    parts = {"model": vars(model), "keeper": vars(model.keeper), "slots": model.slots._asdict()}
-    parts |= {f"store {c}": vars(store) for c, store in enumerate(model.stores)}
+    parts = {"model": vars(model), "eviction": vars(model.eviction), "store": vars(model.store)}
+    parts |= {"slots": model.store.slots._asdict(), "scalars": model.scalars._asdict()}
+    parts |= {f"points {c}": vars(points) for c, points in enumerate(model.store.points)}
     return {
         (part, name): value
         for part, values in parts.items()

@@ -3,9 +3,6 @@
 import pickle
 from typing import NamedTuple
 
-import maxmargin.expansions
-import maxmargin.kernelmodel
-import maxmargin.kerneltraining
 import numpy as np
 import pytest
 import reference_kernel as reference
@@ -31,6 +28,9 @@ from maxmargin import (
     Relaxation,
     TrackingALMA,
 )
+from maxmargin.kernels import products
+from maxmargin.models import kernel as kernel_models
+from maxmargin.models import kernel_fit
 
 ROWS, PASSES, OFFSET, RIDGE = 60, 3, 0.7, 0.4
 X, y = overlapping(n=ROWS, d=4, distance=1.5)
@@ -132,11 +132,11 @@ every_kernel = pytest.mark.parametrize("kernel", PARAMETERS)
 
 def cut_into(monkeypatch, block, most_waiting=512, chunk=4096):
     """Let the work be done in pieces of these sizes."""
-    for module in (maxmargin.kerneltraining, maxmargin.kernelmodel):
+    for module in (kernel_fit, kernel_models):
         monkeypatch.setattr(module, "BLOCK", block)
-    for module in (maxmargin.kerneltraining, maxmargin.kernelmodel, maxmargin.expansions):
+    for module in (kernel_fit, kernel_models, products):
         monkeypatch.setattr(module, "CHUNK", chunk)
-    monkeypatch.setattr(maxmargin.kerneltraining, "MOST_WAITING", most_waiting)
+    monkeypatch.setattr(kernel_fit, "MOST_WAITING", most_waiting)
 
 
 def feed(clf, rows, labels, size):
@@ -266,13 +266,13 @@ def test_rows_that_are_presented_again_and_again(monkeypatch, learner, most_rows
     expected = clone(plain).fit(rows, labels)
     assert expected.converged_
     cut_into(monkeypatch, block=6, most_waiting=20, chunk=50)
-    sizes, enter = [], maxmargin.kerneltraining.Training.enter
+    sizes, enter = [], kernel_fit.KernelFit.enter
 
     def watched(training, ids):
         sizes.append(ids.size)
         return enter(training, ids)
 
-    monkeypatch.setattr(maxmargin.kerneltraining.Training, "enter", watched)
+    monkeypatch.setattr(kernel_fit.KernelFit, "enter", watched)
     clf = clone(plain).set_params(cache_size=8e-6 * max(most_rows**2, 0.1)).fit(rows, labels)
     if most_rows == 1000:
         assert sizes == [120]
@@ -397,7 +397,7 @@ def test_single_precision():
 
 
 def test_many_rows_are_taken_in_single_precision(monkeypatch):
-    monkeypatch.setattr("maxmargin.assembly.MANY_ROWS", ROWS)
+    monkeypatch.setattr(kernel_models, "MANY_ROWS", ROWS)
     plain = AMIRA(**PARAMETERS["rbf"], max_iter=1, random_state=0)
     assert clone(plain).fit(X, y)._state.model.kernel.dtype == np.float32
     assert clone(plain).fit(X[1:], y[1:])._state.model.kernel.dtype == np.float64
@@ -406,7 +406,7 @@ def test_many_rows_are_taken_in_single_precision(monkeypatch):
 
 
 def test_precision_does_not_depend_on_the_chunks(monkeypatch):
-    monkeypatch.setattr("maxmargin.assembly.MANY_ROWS", 30)
+    monkeypatch.setattr(kernel_models, "MANY_ROWS", 30)
     plain = AMIRA(**PARAMETERS["rbf"])
     assert_same_model(feed(clone(plain), X, y, ROWS), feed(clone(plain), X, y, 7))
 

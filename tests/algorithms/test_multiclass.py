@@ -1,6 +1,7 @@
 """Classes that are learnt together: k-best and 1-best, in the features' and in a kernel's space."""
 
 import pickle
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from algorithms.theory import ROUNDING
 from extent import everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from maxmargin.kernelkinds import JointKernelModel
 from problems import chunk_sizes, label, separable, three_classes
 from reference_kernel import rbf
 from reference_pnorm import soft
@@ -20,7 +20,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
-from maxmargin.core import loop
+from maxmargin.core.loop import maintain
+from maxmargin.core.rivals import learn_jointly
+from maxmargin.models import joint, kernel_fit
+from maxmargin.models.joint import JointModel
+from maxmargin.models.kernel import JointKernelModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -200,10 +204,11 @@ def test_one_pass_is_any_chunking(learner, form, offset):
 
 
 def small_blocks(monkeypatch):
-    for module in ("kerneltraining", "kernelmodel"):
-        monkeypatch.setattr(f"maxmargin.{module}.BLOCK", 13)
-        monkeypatch.setattr(f"maxmargin.{module}.CHUNK", 17)
-    monkeypatch.setattr("maxmargin.kerneltraining.MOST_WAITING", 7)
+    for module in ("kernel_fit", "kernel"):
+        monkeypatch.setattr(f"maxmargin.models.{module}.BLOCK", 13)
+        monkeypatch.setattr(f"maxmargin.models.{module}.CHUNK", 17)
+    monkeypatch.setattr("maxmargin.kernels.products.CHUNK", 17)
+    monkeypatch.setattr("maxmargin.models.kernel_fit.MOST_WAITING", 7)
 
 
 def coefficients(learner, rows):
@@ -282,14 +287,15 @@ def test_compiled_loops_have_the_bits_of_their_meaning(monkeypatch):
 
 def scalars(learner):
     model = learner._state.model
-    return (model if learner.kernel == "rbf" else model.linear).scalars
+    return (model if learner.kernel == "rbf" else model.linear).scalars.table
 
 
-def run_plainly(patch):
+def run_plainly(patch, tidy=maintain.plain):
     """Run the joint loop without compiled code."""
-    patch.setattr(loop, "tend", loop.tend.plain)
-    patch.setattr("maxmargin.models.learn_jointly", loop.learn_jointly.plain)
-    patch.setattr(JointKernelModel, "loop", staticmethod(loop.learn_jointly.plain))
+    for kind in (JointModel, JointKernelModel):
+        patch.setattr(kind, "loop", staticmethod(learn_jointly.plain))
+    patch.setattr(joint, "maintain", tidy)
+    patch.setattr(kernel_fit, "present", partial(kernel_fit.present, maintain=tidy))
 
 
 # --------------------------------------------------------------------------------- single trials
@@ -710,12 +716,10 @@ def test_folding_the_scale_changes_nothing(monkeypatch, kernel):
     clf = in_order(learner, 1.7, soft_margin=LAMBDA, max_iter=2)
     expected = clone(clf).fit(X, y)
     expected_stream = clone(clf).partial_fit(X, y, classes=range(4))
-    run_plainly(monkeypatch)
+    folded = []
+    run_plainly(monkeypatch, lambda space: folded.append(maintain.plain(space)))
     for module in ("euclid", "gram"):
         monkeypatch.setattr(f"maxmargin.spaces.{module}.LARGEST_SCALE", 1.03)
-    folded = []
-    plain = loop.tend
-    monkeypatch.setattr(loop, "tend", lambda *args: folded.append(plain(*args)))
     for mine, other in (
         (clone(clf).fit(X, y), expected),
         (clone(clf).partial_fit(X, y, classes=range(4)), expected_stream),

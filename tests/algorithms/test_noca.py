@@ -18,8 +18,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import NOCA, examples
+from maxmargin import NOCA
 from maxmargin.algorithms import noca
+from maxmargin.estimator.inputs import NO_TAIL
+from maxmargin.models.linear import as_rows
 from maxmargin.spaces.mixture import class_logs, learn_mixture, new_mixture
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
@@ -187,7 +189,7 @@ def test_of_equal_classes_the_positive_or_the_first_is_predicted(classes, first,
 def assert_compiled_is_plain(learner, X, y, classes) -> None:
     learner = clone(learner).partial_fit(X, y, classes=range(classes))
     mixture = new_mixture(classes, X.shape[1], learner.max_components, learner.rho)
-    rows = examples.as_rows(X, examples.NO_TAIL)
+    rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
     mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
     assert mistakes == learner.n_mistakes_

@@ -16,7 +16,7 @@ limits = magnitudes(0.001, 10.0)
 
 
 def rule(C=None, loss="hinge"):
-    return PassiveAggressive(C=C, loss=loss)._rule()
+    return PassiveAggressive(C=C, loss=loss)._rule(2.0)
 
 
 @settings(max_examples=60, deadline=None)

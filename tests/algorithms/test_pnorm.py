@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin import ALMA, NORMA, PUMMA, Perceptron, TrackingALMA
 from maxmargin.datasets import make_r_of_k
-from maxmargin.spaces.pnorm import exponent_for, new_pnorm
+from maxmargin.models.build import build
+from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.power import power
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -96,9 +97,9 @@ def test_the_geometry_at_p_2_is_the_plain_one(name):
         kind(fit_intercept=False, **settings_).partial_fit(X, y, classes=[-1, 1]) for _ in range(2)
     )
     # Start over from zero, with the other geometry.
-    model = raised._new_model(X, 1, 0, raised._state.model.tail, whole=True)
+    model = build(raised._spec(), 1, X).model
     model.linear = model.linear._replace(geometry=new_pnorm(2.0, 1, X.shape[1] + 1))
-    raised._state.model = model
+    raised._state = raised._state._replace(model=model)
     raised.partial_fit(X, y)
     assert raised.n_updates_ == plain.n_updates_ > 5
     close(raised.coef_, plain.coef_, 1e-10)
@@ -149,21 +150,6 @@ def test_which_powers_use_square_roots():
     assert power(3.75)[1:] == (3, 3)
     assert power(2.0)[1:] == (2, 0)
     assert power(8.21).quarters == -1
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 10, 100, 50_000])
-def test_exponent_for_log(width):
-    p = exponent_for("log", width)
-    assert p >= 2.0
-    assert 4 * p == round(4 * p)
-    assert p == 2.0 or abs(p - 2 * np.log(width)) <= 0.125
-    assert exponent_for(9.21, width) == 9.21
-
-
-def test_exponent_for_log_in_numbers():
-    assert [exponent_for("log", width) for width in (2, 3, 100)] == [2.0, 2.25, 9.25]
-    X, y = separable(n=20, d=20)
-    assert ALMA(p="log", random_state=0).fit(X, y)._state.model.p == 6.0
 
 
 # --------------------------------------------------------------------------------- what is promised

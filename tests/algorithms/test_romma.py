@@ -56,13 +56,13 @@ def test_inverse_is_the_nearest_point_of_a_segment(seen, delta):
 
 @pytest.mark.parametrize("margin", [-1e3, -1.0, -1e-3])
 def test_opposite_rows_change_nothing(margin):
-    seen = Trial(margin, ww=margin**2 / 2.0, xx=2.0, rr=2.0, t=5, k=3)
+    seen = Trial(margin, ww=margin**2 / 2.0, xx=2.0, largest_xx=2.0, t=5, k=3)
     assert ROMMARule(0.1).step(seen) == (1.0, 0.0)
 
 
 @given(ww=st.floats(1e-3, 0.4))
 def test_parallel_rows_start_anew(ww):
-    seen = Trial(np.sqrt(2.0 * ww), ww, xx=2.0, rr=2.0, t=5, k=3)
+    seen = Trial(np.sqrt(2.0 * ww), ww, xx=2.0, largest_xx=2.0, t=5, k=3)
     assert ROMMARule(0.0).step(seen) == (0.0, 0.5)
 
 

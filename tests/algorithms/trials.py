@@ -13,7 +13,7 @@ def _seen(
 ) -> Trial:
     xx, ww = 10.0**log_xx, 10.0**log_ww
     margin = cosine * math.sqrt(xx) * math.sqrt(ww)
-    return Trial(margin, ww, xx, rr=xx * 10.0**log_excess, t=k + 1 + quiet, k=k)
+    return Trial(margin, ww, xx, largest_xx=xx * 10.0**log_excess, t=k + 1 + quiet, k=k)
 
 
 def trials(

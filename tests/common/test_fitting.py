@@ -5,7 +5,6 @@ import pickle
 import sys
 import warnings
 
-import maxmargin.budgetmodel
 import numpy as np
 import pytest
 from common.estimators import (
@@ -20,9 +19,9 @@ from problems import overlapping, separable, three_classes
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-import maxmargin
-import maxmargin.estimator
 from maxmargin import ROMMA, Perceptron
+from maxmargin.core.loop import present
+from maxmargin.models import budget, linear
 
 X, y = overlapping(n=40)
 three = pytest.mark.parametrize("data", [(X, y), three_classes(n=40)], ids=["two", "three"])
@@ -145,7 +144,7 @@ def test_warns_when_tol_is_not_reached():
 # ---------------------------------------------------------------------------------- interruptions
 @every_bounded_estimator
 def test_interrupted_fit_keeps_what_was_learnt(Estimator, monkeypatch):
-    present, calls = maxmargin.models.present, []
+    calls = []
 
     def interrupted_in_the_third_pass(*args):
         calls.append(args)
@@ -154,7 +153,7 @@ def test_interrupted_fit_keeps_what_was_learnt(Estimator, monkeypatch):
         present(*args)
 
     learner = Estimator(max_iter=9, shuffle=False, random_state=0)
-    for module in (maxmargin.models, maxmargin.budgetmodel):
+    for module in (linear, budget):
         monkeypatch.setattr(module, "present", interrupted_in_the_third_pass)
     with pytest.raises(KeyboardInterrupt):
         learner.fit(X, y)

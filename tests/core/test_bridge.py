@@ -10,20 +10,21 @@ import numba
 import numpy as np
 import pytest
 import reference
-from maxmargin.examples import as_rows, as_targets
-from maxmargin.facts import Facts
-from problems import separable, three_classes
+from problems import linear_model, separable, three_classes
 from scipy import sparse
 
 import maxmargin.algorithms
+import maxmargin.certificates
 import maxmargin.spaces
 from maxmargin import Perceptron
+from maxmargin.certificates import bounds
 from maxmargin.core import cache
 from maxmargin.core.bridge import BRIDGED, OPTIONS
-from maxmargin.core.loop import NO_NOTES, learn, new_tally, present, tend
-from maxmargin.core.rows import Tail
+from maxmargin.core.loop import NO_TRACE, learn, maintain, present
 from maxmargin.core.rule import rule
-from maxmargin.spaces.linear import bounds, new_linear_space
+from maxmargin.estimator.inputs import as_targets
+from maxmargin.estimator.parameters import Facts
+from maxmargin.spaces.linear import take_snapshots
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
 
@@ -36,26 +37,31 @@ def counts_references(dispatcher):
 
 def arguments(form, classes):
     X, y = separable() if classes == 2 else three_classes()
-    numbers = (y > 0 if classes == 2 else y).astype(np.int32)
-    space = new_linear_space(1 if classes == 2 else classes, X.shape[1], split=True, average=False)
+    codes = (y > 0 if classes == 2 else y).astype(np.int32)
+    model = linear_model(1 if classes == 2 else classes, X.shape[1])
     order = np.arange(X.shape[0], dtype=np.int32)
-    return as_rows(form(X), Tail(1.0, 0.0)), as_targets(numbers, classes), order, space, new_tally()
+    return model.rows(form(X)), as_targets(codes, classes), order, model.linear, model.tally
 
 
 @pytest.mark.parametrize(("form", "classes"), [(np.asarray, 2), (sparse.csr_matrix, 3)])
 def test_no_loop_counts_references(form, classes):
     rows, targets, order, space, tally = arguments(form, classes)
     loop = numba.njit(nogil=True, **OPTIONS)(learn.plain)
-    loop(rows, targets, order, 0, Perceptron()._rule(), space, tally, NO_NOTES)
-    assert space.scalars.updates.min() > 0
+    loop(rows, targets, order, 0, Perceptron()._rule(2.0), space, tally, NO_TRACE)
+    assert space.scalars.table.updates.min() > 0
     assert not counts_references(loop)
 
 
 def test_nothing_else_counts_references():
-    _, _, _, space, tally = arguments(np.asarray, 2)
-    for compiled, rest in ((tend, ()), (bounds, (np.empty(1),))):
+    model = linear_model()
+    bound = model._hull(), np.zeros(1, dtype=np.int64), np.empty(1)
+    for compiled, given in (
+        (maintain, (model.linear,)),
+        (take_snapshots, (model.linear,)),
+        (bounds._hull_bounds, bound),
+    ):
         loop = numba.njit(nogil=True, **OPTIONS)(compiled.plain)
-        loop(space, tally.rr[0], 1.0, *rest)
+        loop(*given)
         assert not counts_references(loop)
 
 
@@ -70,8 +76,8 @@ def test_reference_counting_would_be_noticed():
 
 def test_arrays_are_neither_leaked_nor_freed():
     rows, targets, order, space, tally = arguments(np.asarray, 2)
-    arrays = (rows.values, targets.labels, order, space.weights, space.scalars, tally)
-    rule = Perceptron()._rule()
+    arrays = (rows.values, targets.labels, order, space.weights, space.scalars.table, tally)
+    rule = Perceptron()._rule(2.0)
     before = [sys.getrefcount(array) for array in arrays]
     for _ in range(10):
         present(rows, targets, order, rule, space, tally)
@@ -99,15 +105,20 @@ def test_a_rule_from_elsewhere_runs_uncached():
     assert len(learn.cached.signatures) == cached
     X, y = separable()
     trace = reference.perceptron(np.column_stack([X, np.ones(len(X))]), y, rate=0.5)
-    np.testing.assert_allclose(space.weights[0] * space.scalars.scale[0], trace.w, rtol=1e-12)
-    assert space.scalars.updates[0] == trace.updated.sum()
+    np.testing.assert_allclose(space.weights[0] * space.scalars.table.scale[0], trace.w, rtol=1e-12)
+    assert space.scalars.table.updates[0] == trace.updated.sum()
 
 
 def test_no_field_has_the_name_of_a_bridged_method():
     """In compiled code the method would hide the field."""
     modules = [
         importlib.import_module(found.name)
-        for package in (maxmargin.core, maxmargin.spaces, maxmargin.algorithms)
+        for package in (
+            maxmargin.core,
+            maxmargin.spaces,
+            maxmargin.certificates,
+            maxmargin.algorithms,
+        )
         for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     ]
     tuples = {

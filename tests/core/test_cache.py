@@ -16,13 +16,14 @@ from maxmargin.core import cache
 FIT = """
 import json
 import maxmargin
-from maxmargin.core import loop
-from maxmargin.spaces import linear
+from maxmargin.certificates import bounds
+from maxmargin.core import looks, loop
 
 X, y = [[0.0, 1.0], [2.0, 1.0], [3.0, -1.0]], [0, 1, 1]
 clf = maxmargin.Perceptron(max_iter=3, shuffle=False).fit(X, y)
 print(clf.certificate_)
-loops = [loop.learn, loop.tend, loop.lowest_outputs, loop.first_unusable, linear.bounds]
+loops = [loop.learn, loop.maintain, looks.lowest_outputs, looks.first_unusable]
+loops.append(bounds._hull_bounds)
 stats = [one.cached.stats for one in loops]
 print(json.dumps({
     "package": maxmargin.__file__,

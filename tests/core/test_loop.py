@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from maxmargin.examples import as_rows, as_targets
-from problems import label, learners, separable, sparse_separable, three_classes
+from problems import label, learners, linear_model, separable, sparse_separable, three_classes
 from scipy import sparse
 
+from maxmargin.certificates import bounds
 from maxmargin.core import loop
-from maxmargin.core.loop import first_unusable, lowest_outputs, new_tally, present
-from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, OneVsRest
-from maxmargin.spaces.linear import bounds, new_linear_space
+from maxmargin.estimator.inputs import as_targets
+from maxmargin.models import linear
+from maxmargin.models.linear import LinearModel
 
 FORMS = {
     "C": np.ascontiguousarray,
@@ -29,43 +29,28 @@ def csr_with_wide_indices(X):
     return X
 
 
-def start(learner, targets, width, offset):
-    space = new_linear_space(
-        targets.problems(),
-        width,
-        split=offset > 0.0,
-        average=bool(getattr(learner, "average", False)),
-    )
-    return space, new_tally()
-
-
-def run(learner, X, numbers, classes, offset, order):
+def run(learner, X, codes, classes, offset, order):
     """The state after the rows ``order``, and the bounds that follow from it."""
-    targets = as_targets(numbers, classes)
-    space, tally = start(learner, targets, X.shape[1], offset)
-    present(as_rows(X, Tail(offset, 0.0)), targets, order, learner._rule(), space, tally)
-    lowest = np.empty(targets.problems())
-    bounds(space, tally.rr[0], offset, lowest)
-    return space, tally, lowest
+    targets, average = as_targets(codes, classes), bool(getattr(learner, "average", False))
+    model = linear_model(targets.problems(), X.shape[1], offset=offset, average=average)
+    model.present(model.rows(X), targets, order, learner._rule(2.0))
+    return model.linear, model.tally, model.bounds()
 
 
-def run_plain(monkeypatch, learner, X, numbers, classes, offset, order):
+def run_plain(monkeypatch, *arguments):
     """The same without any compiled code."""
-    targets = as_targets(numbers, classes)
-    space, tally = start(learner, targets, X.shape[1], offset)
-    rows, rule = as_rows(X, Tail(offset, 0.0)), learner._rule()
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "tend", loop.tend.plain)
-        present(rows, targets, order, rule, space, tally, learn=loop.learn.plain)
-    lowest = np.empty(targets.problems())
-    bounds.plain(space, tally.rr[0], offset, lowest)
-    return space, tally, lowest
+        patch.setattr(LinearModel, "loop", staticmethod(loop.learn.plain))
+        patch.setattr(bounds, "_hull_bounds", bounds._hull_bounds.plain)
+        for name in ("maintain", "take_snapshots"):
+            patch.setattr(linear, name, getattr(linear, name).plain)
+        return run(*arguments)
 
 
 def assert_same_bits(compiled, plain):
     (space, tally, lowest), (plain_space, plain_tally, plain_lowest) = compiled, plain
-    for name in space.scalars.dtype.names:
-        mine, other = space.scalars[name], plain_space.scalars[name]
+    for name in space.scalars.table.dtype.names:
+        mine, other = space.scalars.table[name], plain_space.scalars.table[name]
         assert mine.tobytes() == other.tobytes(), (name, mine, other)
     assert space.weights.tobytes() == plain_space.weights.tobytes()
     for name in ("share", "mark", "mark_share", "average"):
@@ -76,13 +61,13 @@ def assert_same_bits(compiled, plain):
 
 
 def problem(classes, dtype):
-    """Rows with a zero row among them, their class numbers, and an order that jumps about."""
+    """Rows with a zero row among them, their class codes, and an order that jumps about."""
     X, y = separable(n=30, d=11) if classes == 2 else three_classes(n=30, d=11)
     X[:, 5] = 0.0
     X[7] = 0.0
-    numbers = (y > 0 if classes == 2 else y).astype(np.int32)
+    codes = (y > 0 if classes == 2 else y).astype(np.int32)
     order = np.random.default_rng(1).permutation(np.tile(np.arange(30, dtype=np.int32), 3))
-    return X.astype(dtype), numbers, order
+    return X.astype(dtype), codes, order
 
 
 @pytest.mark.parametrize("learner", learners(), ids=label)
@@ -101,11 +86,11 @@ def problem(classes, dtype):
     ],
 )
 def test_compiled_equals_plain_for_every_rule(monkeypatch, learner, form, dtype, classes):
-    X, numbers, order = problem(classes, dtype)
+    X, codes, order = problem(classes, dtype)
     for offset in (0.0, 1.5):
-        arguments = learner, FORMS[form](X), numbers, classes, offset, order
+        arguments = learner, FORMS[form](X), codes, classes, offset, order
         compiled = run(*arguments)
-        assert compiled[0].scalars.updates.min() > 0
+        assert compiled[0].scalars.table.updates.min() > 0
         assert_same_bits(compiled, run_plain(monkeypatch, *arguments))
 
 
@@ -121,8 +106,8 @@ def test_compiled_equals_plain_for_every_rule(monkeypatch, learner, form, dtype,
     ],
 )
 def test_compiled_equals_plain_for_other_layouts(monkeypatch, learner, form, dtype):
-    X, numbers, order = problem(3, dtype)
-    arguments = learner, form(X), numbers, 3, 1.5, order
+    X, codes, order = problem(3, dtype)
+    arguments = learner, form(X), codes, 3, 1.5, order
     assert_same_bits(run(*arguments), run_plain(monkeypatch, *arguments))
 
 
@@ -133,16 +118,16 @@ def test_zero_rows_are_trials_but_never_updates(monkeypatch, learner, form):
     X, y = separable(n=20, d=4)
     X[:3] = 0.0
     zeros, all_rows = np.arange(3, dtype=np.int32), np.arange(20, dtype=np.int32)
-    numbers = (y > 0).astype(np.int32)
-    space, tally, _ = run(learner, form(X), numbers, 2, 0.0, zeros)
-    assert space.scalars.updates[0] == 0
+    codes = (y > 0).astype(np.int32)
+    space, tally, _ = run(learner, form(X), codes, 2, 0.0, zeros)
+    assert space.scalars.table.updates[0] == 0
     assert not space.weights.any()
     assert tally.trials[0] == tally.mistakes[0] == 3
 
-    arguments = learner, form(X), numbers, 2, 0.0
+    arguments = learner, form(X), codes, 2, 0.0
     once, _, _ = run(*arguments, all_rows)
     again, tally, _ = run(*arguments, np.concatenate([all_rows, zeros]))
-    assert once.scalars.updates[0] == again.scalars.updates[0] > 0
+    assert once.scalars.table.updates[0] == again.scalars.table.updates[0] > 0
     assert tally.trials[0] == 23
     assert np.isfinite(again.weights).all()
     # Plain Python raises where compiled code would divide by zero in silence.
@@ -151,16 +136,16 @@ def test_zero_rows_are_trials_but_never_updates(monkeypatch, learner, form):
 
 def test_nothing_but_zero_rows_with_an_intercept():
     """The intercept's coordinate makes them usable."""
-    X, numbers = np.zeros((2, 3)), np.array([0, 1], dtype=np.int32)
-    space, _, _ = run(learners()[0], X, numbers, 2, 1.0, np.arange(2, dtype=np.int32))
-    assert space.scalars.updates[0] > 0
+    X, codes = np.zeros((2, 3)), np.array([0, 1], dtype=np.int32)
+    space, _, _ = run(learners()[0], X, codes, 2, 1.0, np.arange(2, dtype=np.int32))
+    assert space.scalars.table.updates[0] > 0
     assert not space.weights[:, :-1].any()
 
 
 def test_signs():
-    numbers = np.array([0, 1, 2], dtype=np.int32)
-    assert [Binary(numbers[:2]).sign(i, 0) for i in range(2)] == [-1.0, 1.0]
-    rest = OneVsRest(numbers, 3)
+    codes = np.array([0, 1, 2], dtype=np.int32)
+    assert [Binary(codes[:2]).sign(i, 0) for i in range(2)] == [-1.0, 1.0]
+    rest = OneVsRest(codes, 3)
     signs = [[rest.sign(i, c) for c in range(3)] for i in range(3)]
     np.testing.assert_array_equal(signs, 2 * np.eye(3) - 1)
 
@@ -168,66 +153,24 @@ def test_signs():
 def test_mistakes_of_several_classes():
     """A mistake is a trial in which the right class is not alone at the top."""
     X, y = three_classes(n=40, d=4, spread=2.0)
-    numbers, order = y.astype(np.int32), np.arange(40, dtype=np.int32)
+    codes, order = y.astype(np.int32), np.arange(40, dtype=np.int32)
     learner = learners()[0]
     expected = 0
     for t in range(40):
-        space, _, _ = run(learner, X, numbers, 3, 1.0, order[:t])
-        scores = space.scalars.scale * (space.weights[:, :-1] @ X[t] + space.weights[:, -1])
+        space, _, _ = run(learner, X, codes, 3, 1.0, order[:t])
+        scores = space.scalars.table.scale * (space.weights[:, :-1] @ X[t] + space.weights[:, -1])
         expected += bool(np.sum(scores >= scores[y[t]]) > 1)
-    assert run(learner, X, numbers, 3, 1.0, order)[1].mistakes[0] == expected > 3
-
-
-def test_lowest_outputs():
-    X, y = three_classes(n=30, d=4)
-    weights = np.random.default_rng(0).normal(size=(3, 5))
-    targets = as_targets(y.astype(np.int32), 3)
-    outputs = (X @ weights[:, :-1].T + 2.0 * weights[:, -1]) * np.where(
-        y[:, None] == range(3), 1, -1
-    )
-    for form in (FORMS["C"], FORMS["CSR"]):
-        rows, lowest, plain = as_rows(form(X), Tail(2.0, 0.0)), np.empty(3), np.empty(3)
-        lowest_outputs(rows, targets, weights, np.zeros(3), lowest)
-        lowest_outputs.plain(rows, targets, weights, np.zeros(3), plain)
-        np.testing.assert_array_equal(lowest, plain)
-        np.testing.assert_allclose(lowest, outputs.min(axis=0), rtol=1e-13)
-
-
-@pytest.mark.parametrize("form", [FORMS["C"], FORMS["CSR"]])
-@pytest.mark.parametrize(
-    ("value", "dtype"),
-    [
-        *((value, dtype) for value in (np.nan, np.inf, -np.inf) for dtype in (np.float32, float)),
-        *((value, float) for value in (1e51, 1e-51, 1e160, 1e-160, 5e-324)),
-    ],
-)
-def test_unusable_rows_are_found(value, dtype, form):
-    X = np.ones((6, 3), dtype)
-    X[2] = 0.0
-    X[4] = 0.0
-    X[4, 1] = value
-    rows = as_rows(form(X), Tail(0.0, 0.0))
-    assert first_unusable(rows) == (4, 3.0)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        assert first_unusable.plain(rows) == (4, 3.0)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("form", [FORMS["C"], FORMS["CSR"]])
-def test_usable_rows_and_their_largest_norm(form, dtype):
-    X = np.zeros((4, 3), dtype)
-    X[1, 2], X[2, 0], X[3, 1] = 1e-30, -3e30, 1e30
-    assert first_unusable(as_rows(form(X), Tail(0.0, 0.0))) == (-1, float(X[2, 0]) ** 2)
+    assert run(learner, X, codes, 3, 1.0, order)[1].mistakes[0] == expected > 3
 
 
 def test_sparse_and_dense_rows_give_the_same_model():
     """To rounding: the lanes of a sparse row hold other elements than those of a dense one."""
     X, y = sparse_separable(n=50, d=20)
-    numbers, order = (y > 0).astype(np.int32), np.arange(50, dtype=np.int32)
+    codes, order = (y > 0).astype(np.int32), np.arange(50, dtype=np.int32)
     for learner in learners():
-        sparse_space, sparse_tally, _ = run(learner, X, numbers, 2, 1.0, order)
-        dense_space, dense_tally, _ = run(learner, X.toarray(), numbers, 2, 1.0, order)
-        scales = sparse_space.scalars.scale, dense_space.scalars.scale
+        sparse_space, sparse_tally, _ = run(learner, X, codes, 2, 1.0, order)
+        dense_space, dense_tally, _ = run(learner, X.toarray(), codes, 2, 1.0, order)
+        scales = sparse_space.scalars.table.scale, dense_space.scalars.table.scale
         np.testing.assert_allclose(
             scales[0] * sparse_space.weights, scales[1] * dense_space.weights, atol=1e-9
         )

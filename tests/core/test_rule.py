@@ -34,7 +34,7 @@ class Complete(NamedTuple):
         return 0.125
 
 
-SEEN = Trial(margin=1.0, ww=1.0, xx=1.0, rr=1.0, t=1, k=0)
+SEEN = Trial(margin=1.0, ww=1.0, xx=1.0, largest_xx=1.0, t=1, k=0)
 
 
 def test_undefined_methods_change_nothing():

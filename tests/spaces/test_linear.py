@@ -6,16 +6,21 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import reference
-from maxmargin.examples import as_rows, as_targets
-from problems import label, learners, separable, sparse_separable, three_classes, with_intercept
+from problems import (
+    label,
+    learners,
+    linear_model,
+    separable,
+    sparse_separable,
+    three_classes,
+    with_intercept,
+)
 from scipy import sparse
 
 from maxmargin import PassiveAggressive, Perceptron, Relaxation
-from maxmargin.core.loop import new_tally, present
-from maxmargin.core.rows import Tail
 from maxmargin.core.rule import rule
-from maxmargin.spaces.euclid import LARGEST_SCALE
-from maxmargin.spaces.linear import new_linear_space
+from maxmargin.estimator.inputs import as_targets
+from maxmargin.spaces.scalars import LARGEST_SCALE
 
 FORMS = [np.asarray, sparse.csr_matrix]
 
@@ -39,20 +44,22 @@ class Scripted(NamedTuple):
         return self.between
 
 
-def run(rule, X, y, order, average=False):
-    space, tally = new_linear_space(1, X.shape[1], split=True, average=average), new_tally()
-    numbers = (np.asarray(y) > 0).astype(np.int32)
-    rows = as_rows(X, Tail(1.0, 0.0))
-    present(rows, as_targets(numbers, 2), np.asarray(order, dtype=np.int32), rule, space, tally)
-    return space
+def trained(rule, X, y, order):
+    model, codes = linear_model(1, X.shape[1]), (np.asarray(y) > 0).astype(np.int32)
+    model.present(model.rows(X), as_targets(codes, 2), np.asarray(order, dtype=np.int32), rule)
+    return model
+
+
+def run(rule, X, y, order):
+    return trained(rule, X, y, order).linear
 
 
 def weights(space, c=0):
-    return space.scalars.scale[c] * space.weights[c]
+    return space.scalars.table.scale[c] * space.weights[c]
 
 
 def masses(space):
-    mine = space.scalars[0]
+    mine = space.scalars.table[0]
     return mine.scale * mine.positive, mine.scale * mine.negative
 
 
@@ -71,7 +78,7 @@ def test_any_scaling_gives_the_plain_weights(shrink, between):
         w = shrink * w + 0.7 * y[t] * long[t] if t % 3 == 0 else between * w
         space = run(rule, X, y, range(t + 1))
         np.testing.assert_allclose(weights(space), w, rtol=1e-12, atol=1e-14 * np.abs(w).max())
-        assert space.scalars.norm2[0] == pytest.approx(norm2_of(w), rel=1e-10)
+        assert space.scalars.table.norm2[0] == pytest.approx(norm2_of(w), rel=1e-10)
 
 
 def test_the_scale_is_folded_before_it_runs_out():
@@ -79,7 +86,7 @@ def test_the_scale_is_folded_before_it_runs_out():
     X, y = separable(n=4, d=3)
     for t in range(1, 12):
         space = run(rule, X, y, np.zeros(t))
-        assert 1.0 / LARGEST_SCALE <= space.scalars.scale[0] <= LARGEST_SCALE
+        assert 1.0 / LARGEST_SCALE <= space.scalars.table.scale[0] <= LARGEST_SCALE
         assert weights(space)[0] == pytest.approx(
             y[0] * X[0, 0] * 10.0 ** (-30 * (t - 1)), rel=1e-9
         )
@@ -95,9 +102,9 @@ def test_millions_of_shrinking_steps():
     space = run(Scripted(every, keep, 0.5, keep), X, y, np.zeros(MILLIONS))
     # The last update was 999 trials ago, the one before that 1000 earlier, and so on.
     mass = 0.5 * keep ** (every - 1) / (1 - keep**every)
-    assert space.scalars.updates[0] == MILLIONS // every
+    assert space.scalars.table.updates[0] == MILLIONS // every
     np.testing.assert_allclose(weights(space), mass * np.array([3.0, -4.0, 1.0]), rtol=1e-11)
-    assert space.scalars.norm2[0] == pytest.approx(26 * mass**2, rel=1e-10)
+    assert space.scalars.table.norm2[0] == pytest.approx(26 * mass**2, rel=1e-10)
     assert masses(space) == pytest.approx((mass, 0.0), rel=1e-11)
 
 
@@ -107,7 +114,7 @@ def test_shrinking_to_nothing_and_learning_again():
     rule = Scripted(MILLIONS, keep, 0.5, keep)
     space = run(rule, X, y, np.zeros(MILLIONS))
     np.testing.assert_array_equal(weights(space), 0.0)  # (1 - 1e-3)^(2 million) is below 1e-800
-    assert space.scalars.norm2[0] == 0.0
+    assert space.scalars.table.norm2[0] == 0.0
     space = run(rule, X, y, np.zeros(MILLIONS + 1))
     np.testing.assert_array_equal(weights(space), [1.5, -2.0, 0.5])
     assert masses(space) == (0.5, 0.0)
@@ -120,7 +127,7 @@ def test_growth_past_the_largest_scale():
     mass = 0.5 * grow ** (trials - 1)
     assert mass > LARGEST_SCALE
     np.testing.assert_allclose(weights(space), -mass * np.array([3.0, -4.0, 1.0]), rtol=1e-10)
-    assert space.scalars.norm2[0] == pytest.approx(26 * mass**2, rel=1e-10)
+    assert space.scalars.table.norm2[0] == pytest.approx(26 * mass**2, rel=1e-10)
     assert masses(space) == pytest.approx((0.0, mass), rel=1e-10)
 
 
@@ -128,33 +135,24 @@ def test_growth_past_the_largest_scale():
 def test_the_witness_shares_the_scale(factor):
     """Folding leaves all bounds as they were: vectors, marks and masses are scaled alike."""
     X, y = separable(n=8, d=3)
-    space = run(Scripted(1, 1.0, 1.0, 1.0), X, y, np.tile(np.arange(8), 3))
-    mine = space.scalars[0]
+    model = trained(Scripted(1, 1.0, 1.0, 1.0), X, y, np.tile(np.arange(8), 3))
+    space, hull = model.linear, model._hull()
+    mine = space.scalars.table[0]
     assert space.witness.mark_share.any()  # there was a snapshot, of positive and negative rows
     assert 0 < mine.mark_positive < mine.positive
 
     def bounds():
         positive, negative = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
         return (
-            space.witness.norm_over_mass(
-                space.geometry,
-                space.weights,
-                space.width,
-                0,
-                0.0,
-                (mine.positive, mine.negative),
-                (0.0, 0.0),
-            ),
-            space.witness.norm_over_mass(
-                space.geometry, space.weights, space.width, 0, 1.0, (positive, negative), (0.0, 0.0)
-            ),
-            space.witness.imbalance_bound(space, 0, 10.0),
+            hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0)),
+            hull.norm_over_mass(0, 1.0, (positive, negative), (0.0, 0.0)),
+            hull.imbalance_bound(0),
         )
 
     expected = bounds()
     space.rescale(0, factor)
     assert bounds() == pytest.approx(expected, rel=1e-12)
-    space.scale_vectors(0, mine.scale)
+    space.fold_lines(0, 0, 1, mine.scale)
     assert mine.scale == 1.0
     assert bounds() == pytest.approx(expected, rel=1e-12)
 
@@ -166,7 +164,7 @@ def test_the_norm_is_exact_on_sparse_rows(learner):
     for _ in range(50):
         clf.partial_fit(X, y, classes=[-1, 1])
         space = clf._state.model.linear
-        assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
+        assert space.scalars.table.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
 def test_the_norm_is_exact_after_many_updates():
@@ -177,7 +175,7 @@ def test_the_norm_is_exact_after_many_updates():
         clf.partial_fit(X, y, classes=[-1, 1])
     assert clf.n_updates_ > 150_000
     space = clf._state.model.linear
-    assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
+    assert space.scalars.table.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -185,11 +183,11 @@ def test_the_norm_is_exact_after_many_updates():
 def test_the_norm_is_exact_after_cancellation(size, form):
     """A huge step forth, the same back: what remains is small beside what has been."""
     X = np.array([[size, size / 3, 0.0], [0.1, 0.0, 0.7]])
-    rule = Perceptron(margin=np.inf, rate=0.3)._rule()
+    rule = Perceptron(margin=np.inf, rate=0.3)._rule(2.0)
     labels, order = [1, 1, -1, 1], [0, 1, 0, 1]
     for times in range(1, 5):
         space = run(rule, form(X[order]), labels, np.tile(np.arange(4), times))
-        assert space.scalars.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
+        assert space.scalars.table.norm2[0] == pytest.approx(norm2_of(weights(space)), rel=1e-10)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -217,8 +215,8 @@ def test_averaged_weights_of_several_classes():
 
 
 def test_an_average_costs_nothing_when_it_is_off():
-    assert new_linear_space(2, 5, split=True, average=False).witness.average.size == 0
-    assert new_linear_space(2, 5, split=False, average=True).witness.share.size == 0
+    assert linear_model(2, 5).linear.witness.average.size == 0
+    assert linear_model(2, 5, offset=0.0, average=True).linear.witness.share.size == 0
 
 
 def test_problems_do_not_touch_each_other():
@@ -229,10 +227,8 @@ def test_problems_do_not_touch_each_other():
         alone = PassiveAggressive().partial_fit(X, y == c, classes=[False, True])
         np.testing.assert_array_equal(joint.coef_[c], alone.coef_[0])
         np.testing.assert_array_equal(joint.intercept_[c], alone.intercept_[0])
-        mine, other = (
-            joint._state.model.linear.scalars.table[c],
-            alone._state.model.linear.scalars.table[0],
-        )
+        tables = (clf._state.model.linear.scalars.table for clf in (joint, alone))
+        mine, other = next(tables)[c], next(tables)[0]
         for name in mine.dtype.names:
             # The largest norm, which is shared by the problems, has a part in the bound.
             if name != "bound":

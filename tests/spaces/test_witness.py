@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference
-from problems import label, separable
+from problems import label, linear_model, separable
 from scipy import sparse
 from sklearn.base import clone
 
@@ -20,7 +20,6 @@ from maxmargin import (
     Relaxation,
     TrackingALMA,
 )
-from maxmargin.spaces.linear import new_linear_space
 
 # Each learner with the naive one and its settings. Ours keeps MICRA's w at length 1, so only what
 # does not depend on the length of w is compared.
@@ -54,7 +53,7 @@ each_pair = pytest.mark.parametrize(
 )
 
 
-class Hull:
+class NaiveHull:
     """Sums of coefficients and of coefficients times rows, for each class."""
 
     def __init__(self, width):
@@ -71,10 +70,10 @@ class Hull:
         self.theta[sign] = self.theta[sign] + amount * x
 
     def copy(self):
-        return self - Hull(self.theta[1].size)
+        return self - NaiveHull(self.theta[1].size)
 
     def __sub__(self, other):
-        result = Hull(self.theta[1].size)
+        result = NaiveHull(self.theta[1].size)
         for sign in self.mass:
             result.mass[sign] = self.mass[sign] - other.mass[sign]
             result.theta[sign] = self.theta[sign] - other.theta[sign]
@@ -112,7 +111,7 @@ def naive_hulls(trace, X, y, offset):
     """
     intercept, width = offset > 0, X.shape[1]
     Z = y[:, None] * np.column_stack([X, np.full(len(X), offset)])
-    hull, mark = Hull(width), Hull(width)
+    hull, mark = NaiveHull(width), NaiveHull(width)
     w_before, mass_before = np.zeros(width + 1), 0.0
     lowest, updates, next_mark, radius = np.inf, 0, 1, 0.0
     steps = zip(trace.history, trace.mass, trace.updated, Z, X, y, strict=True)
@@ -157,44 +156,21 @@ def test_mass_is_that_of_the_weights(learner, naive, settings):
     X, y = separable(n=60, d=4, gap=0.05, shift=0.0)
     trace = naive(X, y, **settings)
     clf = clone(learner).set_params(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
-    space = clf._state.model.linear
-    mine = space.scalars[0]
-    ever = space.witness.norm_over_mass(
-        space.geometry,
-        space.weights,
-        space.width,
-        0,
-        0.0,
-        (mine.positive, mine.negative),
-        (0.0, 0.0),
-    )
+    hull = clf._state.model._hull()
+    mine = hull.scalars.table[0]
+    ever = hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0))
     assert ever == pytest.approx(np.linalg.norm(trace.w) / trace.mass[-1], rel=1e-9)
 
 
 def test_vectors_that_are_switched_off_prove_nothing():
-    space = new_linear_space(1, 3, split=True, average=False)
-    empty = space.witness._replace(share=np.zeros((0, 4)), mark=np.zeros((0, 4)))
-    assert (
-        empty.norm_over_mass(
-            space.geometry, space.weights, space.width, 0, 0.0, (1.0, 1.0), (0.0, 0.0)
-        )
-        == np.inf
-    )
+    hull = linear_model(1, 3)._hull()
+    empty = hull._replace(share=np.zeros((0, 4)), mark=np.zeros((0, 4)))
+    assert empty.norm_over_mass(0, 0.0, (1.0, 1.0), (0.0, 0.0)) == np.inf
     plain = empty._replace(split=False)
-    assert (
-        plain.norm_over_mass(
-            space.geometry, space.weights, space.width, 0, 1.0, (1.0, 1.0), (0.0, 0.0)
-        )
-        == np.inf
-    )
+    assert plain.norm_over_mass(0, 1.0, (1.0, 1.0), (0.0, 0.0)) == np.inf
 
 
 @pytest.mark.parametrize("masses", [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
 def test_one_class_alone_proves_nothing_with_an_intercept(masses):
-    space = new_linear_space(1, 3, split=True, average=False)
-    assert (
-        space.witness.norm_over_mass(
-            space.geometry, space.weights, space.width, 0, 0.0, masses, (0.0, 0.0)
-        )
-        == np.inf
-    )
+    hull = linear_model(1, 3)._hull()
+    assert hull.norm_over_mass(0, 0.0, masses, (0.0, 0.0)) == np.inf

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxmargin.certificates.evidence import Evidence, added
+from maxmargin.certificates.evidence import Evidence, added, check_alike
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,13 @@ class Certificate:
             classes = zip(*(part.classes for part in parts), strict=True)
             return cls._of(tuple(map(cls.merge, classes)))
         margin = float(np.min([part.margin for part in parts]))  # NaN if one is not known
-        bound, total = min(part.bound for part in parts), None
         known = [part.evidence for part in parts if part.evidence is not None]
-        if known:
-            total = added(known)
-            bound = min(bound, total.bound())
-        return cls(margin, bound, evidence=total)
+        check_alike(known)
+        # Sums of pairs have equal masses as they are; others are made so, each class by itself.
+        groups = [[one for one in known if one.split == split] for split in (False, True)]
+        totals = [added(group) for group in groups if group]
+        bound = min([part.bound for part in parts] + [total.bound() for total in totals])
+        return cls(margin, bound, evidence=totals[0] if len(totals) == 1 else None)
 
 
 def geometric_margins(

@@ -19,7 +19,9 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     p : exponent of the norm in which rows are measured
-    split : is there an intercept?
+    intercept : may hyperplanes have one?
+    private : the coordinate of its own that each row has, for a soft margin
+    split : are the masses of the classes to be made equal? Else they are, or need not be
     vectors : the sums of all rows and of the positive ones, without the intercept's coordinate
     masses : the sums of the coefficients of the positive and of the negative rows
     hidden : what private coordinates add to the squares of either
@@ -28,6 +30,8 @@ class Evidence(NamedTuple):
     """
 
     p: float
+    intercept: bool
+    private: float
     split: bool
     vectors: np.ndarray
     masses: tuple[float, float]
@@ -51,15 +55,15 @@ class Evidence(NamedTuple):
         return float(hull_bounds(hull)[0])
 
 
-def evidence_of(hull: Hull) -> list[Evidence]:
+def evidence_of(hull: Hull, intercept: bool, private: float) -> list[Evidence]:
     """The sums behind the bounds, a copy for each problem; [] where they do not add up.
 
     That is where the vectors are not kept, and where private coordinates, which belong to rows of
     this machine, cannot be summed up as squares.
     """
     p, width = float(hull.geometry.p), hull.width
-    private = hull.weights.shape[1] > width + 1
-    if (hull.split and hull.share.shape[0] == 0) or (private and p != 2.0):
+    recorded = hull.weights.shape[1] > width + 1
+    if (hull.split and hull.share.shape[0] == 0) or (recorded and p != 2.0):
         return []
     found = []
     for c, mine in enumerate(hull.scalars.table):
@@ -70,6 +74,8 @@ def evidence_of(hull: Hull) -> list[Evidence]:
         found.append(
             Evidence(
                 p=p,
+                intercept=intercept,
+                private=private,
                 split=hull.split,
                 vectors=size * both[:, :width],
                 masses=(size * mine.positive, size * mine.negative),
@@ -84,17 +90,23 @@ def evidence_of(hull: Hull) -> list[Evidence]:
     return found
 
 
+def check_alike(parts: Sequence[Evidence]) -> None:
+    """Refuse what answers different questions."""
+    if len({(part.p, part.intercept, part.private) for part in parts}) > 1:
+        raise ValueError(
+            "Certificates in different norms, with and without intercept, or with different soft "
+            "margins cannot be merged."
+        )
+    if len({part.vectors.shape for part in parts}) > 1:
+        raise ValueError("Certificates for different numbers of features cannot be merged.")
+
+
 def added(parts: Sequence[Evidence]) -> Evidence:
-    """The evidence of several sets of rows together.
+    """The evidence of several sets of rows together, all split or none.
 
     Private coordinates belong to rows, and no row is in two sets: their squares add up.
     """
-    first = parts[0]
-    if any((part.p, part.split) != (first.p, first.split) for part in parts):
-        raise ValueError("Certificates in different norms, or with and without intercept.")
-    return Evidence(
-        first.p,
-        first.split,
+    return parts[0]._replace(
         vectors=np.sum([part.vectors for part in parts], axis=0),
         masses=tuple(np.sum([part.masses for part in parts], axis=0).tolist()),
         hidden=tuple(np.sum([part.hidden for part in parts], axis=0).tolist()),

@@ -204,10 +204,11 @@ class BudgetModel(Model):
         model._width, model.kernel = width, self.kernel.with_width(width)
         model.scalars = Scalars(self.scalars.table[which].copy().view(np.recarray))
         model._bounds = model._together = None
-        model.store = Store(len(which))
         if self.store.points:
             model.store = self.store.grown(width, which, codes)
             model.eviction = self.eviction.grown(which, self.store.room)
+        else:
+            model.store, model.eviction = Store(len(which)), copy.deepcopy(self.eviction)
         return model
 
     def present(

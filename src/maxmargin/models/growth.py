@@ -101,9 +101,13 @@ def without_private_members(space: PairSpace, linear: LinearSpace) -> PairSpace:
     private = space.private.copy()
     for c, side in np.argwhere(space.numbers >= 0):
         private[c, side] = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
-    members = space.members[:, : linear.width + 1].copy()
-    return space._replace(
-        linear=linear, members=members, private=private, numbers=space.numbers.copy()
+    return PairSpace(
+        linear=linear,
+        bias=space.bias.copy(),
+        members=space.members[:, : linear.width + 1].copy(),
+        numbers=space.numbers.copy(),
+        squares=space.squares.copy(),
+        private=private,
     )
 
 

@@ -54,13 +54,13 @@ class JointModel(LinearModel):
     def _without_private_coordinates(self) -> JointModel:
         model = self._copied(without_private_blocks(self.linear))
         assert isinstance(model, JointModel)
-        model.joint = self.joint._replace(linear=model.linear)
+        model.joint = new_joint_space(model.linear, self.spec.most_rivals(self.problems()))
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> JointModel:
         model = super().grown(width, which, codes)
         assert isinstance(model, JointModel)
-        model.joint = self.joint._replace(linear=model.linear)
+        model.joint = new_joint_space(model.linear, self.spec.most_rivals(self.problems()))
         return model
 
     def maintain(self, space: Any) -> None:

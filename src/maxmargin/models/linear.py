@@ -210,7 +210,10 @@ class LinearModel(Model):
         return bounds.hull_bounds(self._hull())
 
     def evidence(self) -> list[Evidence]:
-        return evidence_of(self._hull())
+        return evidence_of(self._hull(), self._has_intercept(), self.tail.private)
+
+    def _has_intercept(self) -> bool:
+        return self.tail.offset > 0.0
 
     def _hull(self) -> Hull:
         linear, witness = self.linear, self.linear.witness
@@ -278,3 +281,6 @@ class PairModel(LinearModel):
 
     def free_intercepts(self) -> np.ndarray:
         return self.pair.bias
+
+    def _has_intercept(self) -> bool:
+        return True

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import validation
 
 import maxmargin as mm
-from maxmargin import onerow
+from maxmargin.estimator import one_row
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"
@@ -176,7 +176,7 @@ def test_kinds_of_dicts(kind):
 
 
 def test_many_sets_of_names(monkeypatch):
-    monkeypatch.setattr(onerow, "MOST_LAYOUTS", 3)
+    monkeypatch.setattr(one_row, "MOST_LAYOUTS", 3)
     X, y = stream()
     rows = [as_dict(row) for row in X]
     assert len({tuple(row) for row in rows}) > 10
@@ -187,13 +187,13 @@ def test_many_sets_of_names(monkeypatch):
 
 def test_new_names_one_by_one(monkeypatch):
     """Weights are moved whenever their number has doubled, not for each name."""
-    widths, grow_model = [], onerow.grow_model
+    widths, grown = [], one_row.grown
 
-    def spy(clf, width, classes):
+    def spy(state, width, classes):
         widths.append(width)
-        grow_model(clf, width, classes)
+        return grown(state, width, classes)
 
-    monkeypatch.setattr(onerow, "grow_model", spy)
+    monkeypatch.setattr(one_row, "grown", spy)
     rows = [{f"x{k}": 1.0, f"x{k // 2}": -1.0} for k in range(1, 3000)]
     y = np.arange(2999) % 2
     clf = learnt(mm.Perceptron(), rows, y, [0, 1])

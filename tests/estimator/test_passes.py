@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from maxmargin.schedule import MEMORY, Schedule
 from problems import overlapping, separable, three_classes
 from reference import max_margin
 
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
-from maxmargin.core.loop import NO_NOTES
+from maxmargin.core.loop import NO_TRACE
 from maxmargin.datasets import make_separable
-from maxmargin.models import LinearModel
+from maxmargin.estimator.passes import MEMORY, Schedule
+from maxmargin.models.linear import LinearModel
 
 
 @pytest.fixture
@@ -18,11 +18,11 @@ def presented(monkeypatch):
     orders = []
     present = LinearModel.present
 
-    def spied(self, rows, targets, order, rule, notes=NO_NOTES):
+    def spied(self, rows, targets, order, rule, trace=NO_TRACE):
         if not is_full(order, rows.size()):
-            assert (notes.touched[order] > 0).all()
+            assert (trace.touched[order] > 0).all()
         orders.append(order.copy())
-        present(self, rows, targets, order, rule, notes)
+        present(self, rows, targets, order, rule, trace)
 
     monkeypatch.setattr(LinearModel, "present", spied)
     return orders

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from maxmargin.assembly import kernel_for
 from problems import overlapping
 from scipy import sparse
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
-from maxmargin import AMIRA, kernels
-from maxmargin.kernels import Kernel, Precomputed
+from maxmargin.kernels import functions, products
+from maxmargin.kernels.functions import KERNELS, LinearKernel, PrecomputedKernel, UserKernel
+from maxmargin.kernels.products import Products
+from maxmargin.models.kernel import kernel_for
+from maxmargin.models.spec import ModelSpec
 
 GAMMA, COEF0 = 0.3, 0.7
 TOLERANCES = {np.float64: 1e-12, np.float32: 1e-5}
@@ -24,6 +26,7 @@ OTHERS[7] = SOME[3]  # equal rows, where rounding may go the wrong way
 every_kernel = pytest.mark.parametrize(
     ("name", "degree"), [("linear", 3), ("rbf", 3), *(("poly", degree) for degree in (1, 2, 5, 7))]
 )
+between = Products().gram
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
@@ -40,20 +43,20 @@ def expected(name, degree, some, others):
 @pytest.mark.parametrize("left", LAYOUTS)
 @pytest.mark.parametrize("right", LAYOUTS)
 def test_values(name, degree, dtype, left, right):
-    kernel = Kernel(name, GAMMA, degree, COEF0, dtype)
+    kernel = KERNELS[name](GAMMA, degree, COEF0, dtype)
     some, others = LAYOUTS[left](SOME.astype(dtype)), LAYOUTS[right](OTHERS.astype(dtype))
-    values = kernel.between(kernel.points(some), kernel.points(others))
+    values = between(kernel, kernel.points(some), kernel.points(others))
     truth = expected(name, degree, SOME.astype(dtype).astype(float), OTHERS.astype(dtype))
     assert values.dtype == dtype
     np.testing.assert_allclose(values, truth, rtol=0, atol=TOLERANCES[dtype] * np.abs(truth).max())
-    new = kernel.between(kernel.new_points(some), kernel.points(others))
+    new = between(kernel, kernel.new_points(some), kernel.points(others))
     np.testing.assert_array_equal(new, values)
 
 
 @every_kernel
 def test_single_precision_of_double_rows(name, degree):
-    kernel = Kernel(name, GAMMA, degree, COEF0, np.float32)
-    values = kernel.between(kernel.points(SOME), kernel.points(OTHERS))
+    kernel = KERNELS[name](GAMMA, degree, COEF0, np.float32)
+    values = between(kernel, kernel.points(SOME), kernel.points(OTHERS))
     truth = expected(name, degree, SOME, OTHERS)
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, truth, rtol=0, atol=1e-5 * np.abs(truth).max())
@@ -63,32 +66,33 @@ def test_single_precision_of_double_rows(name, degree):
 @every_dtype
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_diagonal(name, degree, dtype, layout):
-    kernel = Kernel(name, GAMMA, degree, COEF0, dtype)
+    kernel = KERNELS[name](GAMMA, degree, COEF0, dtype)
     points = kernel.points(LAYOUTS[layout](SOME.astype(dtype)))
     diagonal = kernel.diagonal(points)
     assert diagonal.dtype == np.float64
     truth = np.diagonal(expected(name, degree, SOME.astype(dtype).astype(float), None))
     tolerance = 1e-12 if name == "rbf" or dtype == np.float64 else 1e-6
     np.testing.assert_allclose(diagonal, truth, rtol=tolerance)
-    between = np.diagonal(kernel.between(points, points))
-    np.testing.assert_allclose(diagonal, between, rtol=0, atol=TOLERANCES[dtype] * truth.max())
+    values = np.diagonal(between(kernel, points, points))
+    np.testing.assert_allclose(diagonal, values, rtol=0, atol=TOLERANCES[dtype] * truth.max())
 
 
 @every_kernel
 def test_work_is_cut_into_pieces(monkeypatch, name, degree):
-    kernel = Kernel(name, GAMMA, degree, COEF0, np.float64)
+    kernel = KERNELS[name](GAMMA, degree, COEF0, np.float64)
     some, others = kernel.points(sparse.csr_matrix(SOME)), kernel.points(OTHERS)
-    at_once = kernel.between(some, others)
-    monkeypatch.setattr(kernels, "MOST_DENSE_VALUES", 4 * SOME.shape[1])
-    monkeypatch.setattr(kernels, "VALUES_PER_PIECE", 5 * OTHERS.shape[0])
-    np.testing.assert_allclose(kernel.between(some, others), at_once, rtol=1e-14, atol=1e-14)
+    at_once = between(kernel, some, others)
+    for module in (functions, products):
+        monkeypatch.setattr(module, "MOST_DENSE_VALUES", 4 * SOME.shape[1])
+    monkeypatch.setattr(functions, "VALUES_PER_PIECE", 5 * OTHERS.shape[0])
+    np.testing.assert_allclose(between(kernel, some, others), at_once, rtol=1e-14, atol=1e-14)
 
 
 def test_rbf_never_exceeds_one():
     """Also for equal rows far from the origin, where the distance is a difference of large sums."""
     rows = (1e3 + random.normal(size=(40, 9))).astype(np.float32)
-    kernel = Kernel("rbf", 1.0, 3, 0.0, np.float32)
-    values = kernel.between(kernel.points(rows), kernel.points(rows))
+    kernel = KERNELS["rbf"](1.0, 3, 0.0, np.float32)
+    values = between(kernel, kernel.points(rows), kernel.points(rows))
     assert values.max() <= 1.0
     assert values.min() >= 0.0
 
@@ -97,24 +101,24 @@ def test_rbf_never_exceeds_one():
 @pytest.mark.parametrize("left", ["dense", "CSR"])
 @pytest.mark.parametrize("right", ["dense", "CSR"])
 def test_points_joined_and_taken(name, degree, left, right):
-    kernel = Kernel(name, GAMMA, degree, COEF0, np.float64)
+    kernel = KERNELS[name](GAMMA, degree, COEF0, np.float64)
     first, second = LAYOUTS[left](SOME), LAYOUTS[right](OTHERS)
     joined = kernel.points(first).followed_by(kernel.points(second))
     both = np.concatenate([SOME, OTHERS])
     assert joined.size() == both.shape[0]
     truth = expected(name, degree, both, SOME)
-    values = kernel.between(joined, kernel.points(SOME))
+    values = between(kernel, joined, kernel.points(SOME))
     np.testing.assert_allclose(values, truth, rtol=1e-12, atol=1e-12)
     few = joined.take(np.array([1, 30, 2]))
     np.testing.assert_allclose(
-        kernel.between(few, kernel.points(SOME)), truth[[1, 30, 2]], rtol=1e-12, atol=1e-12
+        between(kernel, few, kernel.points(SOME)), truth[[1, 30, 2]], rtol=1e-12, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("left", ["dense", "CSR"])
 @pytest.mark.parametrize("right", ["dense", "CSR"])
 def test_points_compared(left, right):
-    kernel = Kernel("linear", GAMMA, 3, COEF0, np.float64)
+    kernel = LinearKernel(GAMMA, 3, COEF0, np.float64)
     mine, changed = kernel.points(LAYOUTS[left](SOME)), SOME.copy()
     changed[2, 3] += 1.0
     assert mine.same_as(kernel.points(LAYOUTS[right](SOME)))
@@ -128,20 +132,22 @@ def test_points_compared(left, right):
 def test_gamma_is_that_of_svc(kernel, gamma, layout):
     X, y = overlapping(n=30, d=4)
     X = LAYOUTS[layout](X)
-    clf = AMIRA(kernel=kernel, gamma=gamma)
+    ours, _ = kernel_for(ModelSpec(kernel=kernel, gamma=gamma), X, whole=True)
     svc = SVC(kernel=kernel, gamma=gamma).fit(X, y)
-    np.testing.assert_allclose(kernel_for(clf, X, whole=True).gamma, svc._gamma, rtol=1e-12)
+    np.testing.assert_allclose(ours.gamma, svc._gamma, rtol=1e-12)
 
 
 def test_gamma_of_rows_that_do_not_vary():
-    assert kernel_for(AMIRA(kernel="rbf"), np.ones((5, 2)), whole=True).gamma == 1.0
+    kernel, _ = kernel_for(ModelSpec(kernel="rbf"), np.ones((5, 2)), whole=True)
+    assert kernel.gamma == 1.0
 
 
 @pytest.mark.parametrize("layout", ["dense", "CSR"])
 def test_callable(layout):
-    kernel = Kernel(lambda some, others: some @ others.T, GAMMA, 3, COEF0, np.float32)
+    kernel = UserKernel(GAMMA, 3, COEF0, np.float32)
+    kernel = kernel.with_function(lambda some, others: some @ others.T)
     some, others = kernel.points(LAYOUTS[layout](SOME)), kernel.points(LAYOUTS[layout](OTHERS))
-    values = kernel.between(some, others)
+    values = between(kernel, some, others)
     assert values.dtype == np.float64  # whatever precision others have: it is the user's
     np.testing.assert_allclose(values, SOME @ OTHERS.T, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(kernel.diagonal(some), (SOME**2).sum(axis=1), rtol=1e-12)
@@ -160,27 +166,30 @@ BAD_RETURNS = {
 
 @pytest.mark.parametrize(("function", "message"), BAD_RETURNS.values(), ids=BAD_RETURNS)
 def test_callable_that_returns_something_else(function, message):
-    kernel = Kernel(function, GAMMA, 3, COEF0, np.float64)
+    kernel = UserKernel(GAMMA, 3, COEF0, np.float64).with_function(function)
     with pytest.raises(ValueError, match=message):
-        kernel.between(kernel.points(SOME), kernel.points(OTHERS))
+        between(kernel, kernel.points(SOME), kernel.points(OTHERS))
+
+
+PRECOMPUTED = PrecomputedKernel(0.0, 0.0, 0.0, np.float64)
 
 
 def test_precomputed():
     matrix = SOME @ SOME.T
-    kernel = Precomputed()
+    kernel = PRECOMPUTED.for_fit(matrix)
     points = kernel.points(matrix)
     some, others = points.take(np.array([3, 1])), points.take(slice(5, 9))
-    np.testing.assert_array_equal(kernel.between(some, others), matrix[[3, 1], 5:9])
-    np.testing.assert_array_equal(kernel.between(points, points), matrix)
+    np.testing.assert_array_equal(between(kernel, some, others), matrix[[3, 1], 5:9])
+    np.testing.assert_array_equal(between(kernel, points, points), matrix)
     np.testing.assert_array_equal(kernel.diagonal(others), np.diagonal(matrix)[5:9])
     new = OTHERS @ SOME.T
-    np.testing.assert_array_equal(kernel.between(some, kernel.new_points(new)), new[:, [3, 1]].T)
+    np.testing.assert_array_equal(between(kernel, some, kernel.new_points(new)), new[:, [3, 1]].T)
 
 
 def test_precomputed_matrices_that_are_none():
     with pytest.raises(ValueError, match=r"'precomputed' needs a square matrix .* \(23, 31\)"):
-        Precomputed().points(SOME @ OTHERS.T)
+        PRECOMPUTED.for_fit(SOME @ OTHERS.T)
     with pytest.raises(ValueError, match="'precomputed' needs a dense matrix"):
-        Precomputed().points(sparse.csr_matrix(SOME @ SOME.T))
+        PRECOMPUTED.for_fit(sparse.csr_matrix(SOME @ SOME.T))
     with pytest.raises(ValueError, match="'precomputed' needs a dense matrix"):
-        Precomputed().new_points(sparse.csr_matrix(OTHERS @ SOME.T))
+        PRECOMPUTED.new_points(sparse.csr_matrix(OTHERS @ SOME.T))
