@@ -12,9 +12,8 @@ WORKERS ?= 2
 demo: $(READY)
 	$(BIN)/maxmargin demo
 
-# Tests of one file compile the same loops, so they stay in one process.
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not serial"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not serial"
 	$(BIN)/python -m pytest -m serial
 
 # Every learner where one of each kind would do, and examples that nobody has seen.

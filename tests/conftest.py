@@ -1,7 +1,6 @@
 """What holds for all tests: no chance, no deadlines, and compiled code that is shared safely."""
 
-import contextlib
-
+import numpy as np
 import pytest
 from extent import EVERYTHING
 from hypothesis import settings
@@ -23,11 +22,40 @@ settings.load_profile("new examples" if EVERYTHING else "same examples")
 def pytest_runtest_protocol(item):
     """Tests, and fixtures of any scope, pass a seed wherever there are random numbers.
 
-    Examples in docstrings need not: they show the shortest call.
+    Examples in docstrings need not: they show the shortest call. Where nobody can pass one, the
+    state that all share has a seed at least.
     """
-    allowed = isinstance(item, pytest.DoctestItem) or item.get_closest_marker("unseeded")
-    with contextlib.nullcontext() if allowed else no_unseeded_randomness():
+    if isinstance(item, pytest.DoctestItem) or item.get_closest_marker("unseeded"):
+        np.random.seed(0)  # noqa: NPY002
         return (yield)
+    with no_unseeded_randomness():
+        return (yield)
+
+
+# Two processes share the work. A loop over new kinds of rows and spaces takes seconds to compile,
+# one more rule in it far less: so tests that compile similar loops go to the same process. All
+# other files go where there is time.
+WEIGHTS = {"test_certificates", "test_certify", "test_chunking", "test_golden", "test_growing"}
+WEIGHTS |= {"test_layouts", "test_loop", "test_soft_margin", "test_structure"}
+KERNELS = {"test_budgets", "test_evaluate", "test_kernel_learners", "test_kernels"}
+KERNELS |= {"test_multiclass", "test_robustness"}
+
+
+@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+
+
+def _group_of(item):
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    kernels = [each.kernel for each in values if hasattr(each, "kernel")]
+    name = item.path.stem
+    if name in KERNELS or (name not in WEIGHTS and any(each != "linear" for each in kernels)):
+        return "kernels"
+    if kernels or name in WEIGHTS or item.path.parent.name == "algorithms":
+        return "weights"
+    return item.path.stem
 
 
 def _one_at_a_time(save):

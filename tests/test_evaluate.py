@@ -57,6 +57,11 @@ FOREIGN = {
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 
 
+def enough_rows(name):
+    """More than a block, for a learner that takes rows in blocks."""
+    return ROWS if getattr(LEARNERS[name], "kernel", "linear") != "linear" else ROWS // 2
+
+
 class Trial(NamedTuple):
     """What a row brought, and what there was after it."""
 
@@ -153,7 +158,8 @@ def knowledge(clf):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_progressive_is_the_loop_of_predict_and_partial_fit(name, classes, form):
-    X, y = rows_of(classes, form, n=ROWS if form == "dense" else ROWS // 2)
+    rows = enough_rows(name)
+    X, y = rows_of(classes, form, n=rows if form == "dense" else rows // 2)
     looped, clf = clone(LEARNERS[name]), clone(LEARNERS[name])
     trials = one_by_one(looped, X, y)
     assert 0 < sum(trial.wrong for trial in trials) < y.size
@@ -167,7 +173,7 @@ def test_progressive_is_the_loop_of_predict_and_partial_fit(name, classes, form)
 @pytest.mark.parametrize("delay", [2, 7, 400])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_late_labels_wait_in_a_queue(name, classes, delay):
-    X, y = rows_of(classes)
+    X, y = rows_of(classes, n=enough_rows(name))
     looped, clf = clone(LEARNERS[name]), clone(LEARNERS[name])
     trials = one_by_one(looped, X, y, delay)
     assert_tells(progressive(clf, X, y, step=70, delay=delay), trials, 70)

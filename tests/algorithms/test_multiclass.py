@@ -792,6 +792,7 @@ def test_more_rivals_than_there_are_changes_nothing():
     np.testing.assert_array_equal(some.coef_, every.coef_)
 
 
+@pytest.mark.unseeded  # some of the checks are
 @parametrize_with_checks(
     everything_or(
         [AMIRA(multiclass="1-best", random_state=0)],

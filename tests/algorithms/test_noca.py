@@ -682,6 +682,7 @@ def test_number_of_components_is_fixed_on_a_stream(fitted, most):
 
 
 # ------------------------------------------------------------------------- scikit-learn, docstring
+@pytest.mark.unseeded  # some of the checks are
 @parametrize_with_checks(
     everything_or(
         [NOCA(random_state=0)], [NOCA(random_state=0), NOCA(max_components=5, random_state=0)]
