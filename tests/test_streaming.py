@@ -236,7 +236,8 @@ def test_classes_of_a_pipe_are_those_of_its_first_block():
         AMIRA().fit_stream(pipe(text))
     clf = AMIRA().fit_stream(pipe(text), classes=[2, 1, 0])
     assert clf.classes_.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"only one class, \[1\], in its first block; name all"):
+    message = r"only one class, \[1\], in its first block; say all of them by classes="
+    with pytest.raises(ValueError, match=message):
         AMIRA().fit_stream(pipe(text, block_size=6))
 
 
@@ -356,8 +357,8 @@ def test_labels_that_are_not_among_the_classes(two):
         (AMIRA(soft_margin=1.0), {"passes": 2}, "soft_margin > 0 .* passes=1"),
         (AMIRA(soft_margin=1.0, tol=0.1), {}, "soft_margin > 0 .* tol=None"),
         (Forgetron(tol=0.1), {}, "tol with a kernel"),
-        (AMIRA(intercept_scaling="max"), {}, "intercept_scaling='max' needs all rows"),
-        (AMIRA(kernel="rbf"), {}, "gamma='scale' needs all rows"),
+        (AMIRA(intercept_scaling="max"), {}, 'intercept_scaling="max" needs all rows'),
+        (AMIRA(kernel="rbf"), {}, 'gamma="scale" needs all rows'),
         (AMIRA(kernel="precomputed"), {}, "kernel='precomputed'"),
     ],
     ids=repr,
