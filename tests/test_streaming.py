@@ -1,5 +1,7 @@
 """`fit_stream` is `partial_fit` over the rows of a source, whatever the blocks."""
 
+import contextlib
+import gzip
 import io
 import threading
 
@@ -234,7 +236,8 @@ def test_classes_of_a_pipe_are_those_of_its_first_block():
         AMIRA().fit_stream(pipe(text))
     clf = AMIRA().fit_stream(pipe(text), classes=[2, 1, 0])
     assert clf.classes_.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match=r"only one class, \[1\], in its first block; name all"):
+    message = r"only one class, \[1\], in its first block; say all of them by classes="
+    with pytest.raises(ValueError, match=message):
         AMIRA().fit_stream(pipe(text, block_size=6))
 
 
@@ -354,8 +357,8 @@ def test_labels_that_are_not_among_the_classes(two):
         (AMIRA(soft_margin=1.0), {"passes": 2}, "soft_margin > 0 .* passes=1"),
         (AMIRA(soft_margin=1.0, tol=0.1), {}, "soft_margin > 0 .* tol=None"),
         (Forgetron(tol=0.1), {}, "tol with a kernel"),
-        (AMIRA(intercept_scaling="max"), {}, "intercept_scaling='max' needs all rows"),
-        (AMIRA(kernel="rbf"), {}, "gamma='scale' needs all rows"),
+        (AMIRA(intercept_scaling="max"), {}, 'intercept_scaling="max" needs all rows'),
+        (AMIRA(kernel="rbf"), {}, 'gamma="scale" needs all rows'),
         (AMIRA(kernel="precomputed"), {}, "kernel='precomputed'"),
     ],
     ids=repr,
@@ -364,6 +367,66 @@ def test_what_cannot_be_done(learner, options, message, two):
     with pytest.raises(ValueError, match=message):
         learner.fit_stream(two, **options)
     assert not hasattr(learner, "classes_")
+
+
+# ---------------------------------------------------------------------------------------- the bar
+@pytest.fixture
+def bars(monkeypatch):
+    """What bars were shown: title, total, unit, whether at all, and all steps."""
+    shown = []
+
+    @contextlib.contextmanager
+    def recorded(title, total, unit, enabled=True):
+        steps = []
+        shown.append((title, total, unit, enabled, steps))
+        yield lambda amount, note="": steps.append(amount)
+
+    monkeypatch.setattr("maxmargin.estimator.stream.bar", recorded)
+    return shown
+
+
+@pytest.mark.parametrize("block_size", BLOCK_SIZES)
+@pytest.mark.parametrize("suffix", ["svm", "svm.gz"])
+def test_the_bar_is_full_at_the_end_of_a_pass_and_not_before(
+    suffix, block_size, two, tmp_path, bars
+):
+    path = tmp_path / f"rows.{suffix}"
+    text = two.read_bytes()
+    path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+    source = streams.open(path, block_size=block_size)
+    AMIRA(epsilon=0.01).fit_stream(source, passes=2, progress=True)
+    assert [title for title, *_ in bars] == ["AMIRA, pass 1", "AMIRA, pass 2"]
+    for _, total, unit, enabled, steps in bars:
+        assert enabled
+        assert unit == "MB"
+        assert total == pytest.approx(path.stat().st_size / 1e6)
+        assert sum(steps) == pytest.approx(total)
+        assert len(steps) == len(list(source.blocks()))
+        assert min(steps) >= 0.0
+
+
+def test_the_bar_of_a_run_that_goes_on_begins_where_it_was(two, tmp_path, bars):
+    source = streams.open(two, block_size=400)
+    with pytest.raises(OSError, match="cable"):
+        AMIRA().fit_stream(Breaking(source, 3), checkpoint=tmp_path / "c", every=1)
+    AMIRA().fit_stream(source, checkpoint=tmp_path / "c", every=1)
+    (_, total, _, _, first), (_, _, _, _, rest) = bars
+    assert sum(rest) == pytest.approx(total)
+    assert rest[0] > sum(first)
+
+
+def test_the_bar_of_a_pipe_has_no_total(two, bars):
+    AMIRA().fit_stream(io.BytesIO(two.read_bytes()), classes=[-1.0, 1.0], progress=True)
+    (_, total, unit, _, steps) = bars[0]
+    assert total is None
+    assert unit == "MB"
+    assert sum(steps) == pytest.approx(two.stat().st_size / 1e6)
+
+
+@pytest.mark.parametrize(("verbose", "progress"), [(0, None), (1, None), (0, True), (1, False)])
+def test_the_bar_is_asked_for(verbose, progress, two, bars):
+    AMIRA(verbose=verbose).fit_stream(two, progress=progress)
+    assert bars[0][3] is (bool(verbose) if progress is None else progress)
 
 
 def test_a_soft_margin_in_one_pass(two):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from maxmargin.persistence.checkpoints import CheckpointFile
 from streamed import (
     BLOCK_SIZE,
     PASSES,
@@ -24,7 +23,9 @@ from maxmargin import (
     AMIRA,
     PUMMA,
 )
+from maxmargin.estimator.stream import Checkpoint
 from maxmargin.persistence import ModelFileError
+from maxmargin.persistence.checkpoints import CheckpointFile
 
 
 def torn_in_many_ways(whole):
@@ -150,12 +151,12 @@ data, checkpoint, model, block_size, passes = sys.argv[1:]
 write, count = CheckpointFile.write, 0
 
 
-def limited(self, stand):
+def limited(self, content, place):
     global count
     count += 1
     if count == 4:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, -1))
-    write(self, stand)
+    write(self, content, place)
 
 
 CheckpointFile.write = limited
@@ -183,9 +184,9 @@ def test_files_that_the_system_refuses_to_extend(data, tmp_path):
     assert "{'RuntimeWarning'}" in done.stdout
     assert "File too large" in done.stdout
     assert model.read_bytes() == expected
-    stand = CheckpointFile(tmp_path / "c").read()
-    assert stand.passes == 0
-    assert 0 < stand.position.row < ROWS
+    reached = CheckpointFile(tmp_path / "c").read(Checkpoint.of).reached
+    assert reached.passes == 0
+    assert 0 < reached.position.row < ROWS
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 
 
@@ -224,6 +225,5 @@ def test_two_processes_with_one_checkpoint(data, tmp_path):
         run.communicate()
         assert run.returncode == 0
         assert model.read_bytes() == expected
-    stand = CheckpointFile(tmp_path / "c").read()
-    assert stand.passes == 4
+    assert CheckpointFile(tmp_path / "c").read(Checkpoint.of).reached.passes == 4
     assert {path.name for path in Path(tmp_path).glob("*c.*")} == {"c.previous"}

@@ -8,7 +8,6 @@ import signal
 
 import numpy as np
 import pytest
-from maxmargin.checkpoints import CheckpointFile
 from problems import label
 from sklearn.base import clone
 from streamed import (
@@ -30,11 +29,12 @@ from maxmargin import (
     Forgetron,
     Perceptron,
     RandomBudgetPerceptron,
-    checkpoints,
     persistence,
     streams,
 )
+from maxmargin.estimator.stream import Checkpoint
 from maxmargin.persistence import ModelFileError
+from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 
 LEARNERS = [
     AMIRA(),
@@ -68,7 +68,7 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
 
 @pytest.mark.serial
 def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch):
-    handler, learn = signal.getsignal(signal.SIGINT), AMIRA.partial_fit
+    handler, learn = signal.getsignal(signal.SIGINT), AMIRA._learnt
 
     def interrupted(self, *args, **kwargs):
         signal.raise_signal(signal.SIGINT)
@@ -76,14 +76,15 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch):
 
     clf = AMIRA()
     with monkeypatch.context() as patch:
-        patch.setattr(AMIRA, "partial_fit", interrupted)
+        patch.setattr(AMIRA, "_learnt", interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.fit_stream(opened(data), checkpoint=tmp_path / "c", passes=PASSES)
     assert signal.getsignal(signal.SIGINT) is handler
     first = next(iter(opened(data).blocks()))
-    stand = CheckpointFile(tmp_path / "c").read()
-    assert stand.position == first.end
-    assert saved_bytes(stand.learner, tmp_path) == saved_bytes(clf, tmp_path)
+    found = CheckpointFile(tmp_path / "c").read(Checkpoint.of)
+    assert found.reached.position == first.end
+    assert found.place() == f"row {first.end.row} of pass 1"
+    assert saved_bytes(found.learner, tmp_path) == saved_bytes(clf, tmp_path)
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
     assert saved_bytes(resumed(AMIRA(), opened(data), tmp_path / "c"), tmp_path) == expected
 
@@ -223,7 +224,9 @@ def test_every_counts_the_rows_of_all_passes(data, tmp_path, monkeypatch):
     monkeypatch.setattr(
         CheckpointFile,
         "write",
-        lambda self, stand: positions.append((stand.passes, stand.position.row)),
+        lambda self, content, place: positions.append(
+            (content["passes"], streams.Position(*content["position"]).row)
+        ),
     )
     AMIRA().fit_stream(
         streams.open(data, block_size=1), checkpoint=tmp_path / "c", every=15, passes=3
@@ -238,10 +241,10 @@ def test_every_counts_the_rows_of_all_passes(data, tmp_path, monkeypatch):
 
 def test_without_a_number_of_rows_time_decides(data, tmp_path, monkeypatch):
     written = []
-    monkeypatch.setattr(CheckpointFile, "write", lambda self, stand: written.append(1))
+    monkeypatch.setattr(CheckpointFile, "write", lambda self, *_: written.append(1))
     AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
     assert len(written) == 2, "at the beginning and at the end"
-    monkeypatch.setattr("maxmargin.streaming.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("maxmargin.estimator.stream.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
     assert len(written) == 2 + 2 + len(list(opened(data).blocks()))
 
@@ -335,8 +338,42 @@ def test_a_model_is_no_checkpoint(data, tmp_path):
 
 
 def test_a_sound_file_with_other_content(data, tmp_path):
-    persistence.write_file(tmp_path / "c", checkpoints.KIND, {"unknown": 1})
+    persistence.write_file(tmp_path / "c", KIND, {"unknown": 1})
     with pytest.raises(ModelFileError, match="inconsistent"):
+        resumed(AMIRA(), opened(data), tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learner": 3}, "there is no learner in it"),
+        ({"learner": AMIRA()}, "its learner has learnt nothing"),
+        ({"classes": np.array([-1.0, 0.0, 1.0])}, "its learner has other classes"),
+        ({"classes": np.array([1.0])}, "its classes are none"),
+        ({"classes": None}, "its classes are none"),
+        ({"position": [0, 0, -1]}, "its counts are no numbers"),
+        ({"position": [0]}, "inconsistent"),
+        ({"position": ["0", 0, 0]}, "its counts are no numbers"),
+        ({"passes": -1}, "its counts are no numbers"),
+        ({"width": 2.0}, "its counts are no numbers"),
+        ({"updates": 2**62}, "its counts are no numbers"),
+        ({"settled": 1}, "it does not describe a source"),
+        ({"source": None}, "it does not describe a source"),
+        ({"schema": []}, "it does not describe a source"),
+        ({"state": None}, "inconsistent"),
+        ({"note": 1}, "inconsistent"),
+    ],
+    ids=repr,
+)
+def test_content_that_no_run_could_go_on_from(changes, message, data, tmp_path):
+    stopped(AMIRA(), opened(data), 3, tmp_path / "c")
+    (tmp_path / "c.previous").unlink()
+    content = persistence.read_file(tmp_path / "c", KIND)
+    persistence.write_file(tmp_path / "c", KIND, content)
+    resumed(AMIRA(), opened(data), tmp_path / "c")
+    (tmp_path / "c.previous").unlink()
+    persistence.write_file(tmp_path / "c", KIND, content | changes)
+    with pytest.raises(ModelFileError, match=message):
         resumed(AMIRA(), opened(data), tmp_path / "c")
 
 

@@ -41,7 +41,8 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "model": walk.leaves_of(model),
     }
     if hasattr(model, "spec"):
-        structure = {name: getattr(model.spec, name) for name in STRUCTURAL if name in parameters}
+        names = sorted(STRUCTURAL & parameters.keys())  # in the same order in each process
+        structure = {name: getattr(model.spec, name) for name in names}
         # Without a budget nothing is ever evicted, whatever the parameter says.
         found["structure"] = {k: v for k, v in structure.items() if (k, v) != ("on_full", None)}
         found["width"], found["private"] = model.width(), model.private_coordinates()

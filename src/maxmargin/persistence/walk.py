@@ -62,8 +62,12 @@ RANGES: dict[str, Callable[[Any, int], tuple[int, int]]] = {
 }
 # Numbers that are not below these.
 LOWEST = {
-    **{"p": 2.0, "tail.offset": 0.0, "tail.private": 0.0, "largest_square": 0.0},
-    **{"kernel.gamma": 0.0, "kernel.degree": 1.0},
+    "p": 2.0,
+    "tail.offset": 0.0,
+    "tail.private": 0.0,
+    "largest_square": 0.0,
+    "kernel.gamma": 0.0,
+    "kernel.degree": 1.0,
 }
 
 

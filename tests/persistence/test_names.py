@@ -1,0 +1,155 @@
+"""What is in a file does not depend on what the code calls things."""
+
+import ast
+import contextlib
+import inspect
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzzing.modelfiles import taken_apart
+from persistence.states import VARIANTS, _learners, fitted, known_to, made, streamed
+
+import maxmargin
+from maxmargin import NOCA, Perceptron
+from maxmargin.persistence import container, load, save, walk
+
+KINDS = {name: (_learners(VARIANTS[name][0])[0], *VARIANTS[name]) for name in VARIANTS}
+
+
+def learners():
+    yield "fitted", fitted(made(Perceptron))
+    yield "mixture", streamed(made(NOCA, max_components=6))
+    for name, (Estimator, parameters, rows, labels) in KINDS.items():
+        yield name, streamed(made(Estimator, **parameters), rows, labels)
+
+
+ALL = dict(learners())
+every_kind = pytest.mark.parametrize("name", ALL)
+
+
+def saved(clf, folder):
+    save(clf, folder / "model.mm")
+    return (folder / "model.mm").read_bytes()
+
+
+def parts_of(value, found=None):
+    """The classes of all that a learner is made of."""
+    found = set() if found is None else found
+    if isinstance(value, dict | list | tuple) and not hasattr(value, "_asdict"):
+        for each in value.values() if isinstance(value, dict) else value:
+            parts_of(each, found)
+    elif walk.is_part(value):
+        found.add(type(value))
+        inside = value._asdict() if isinstance(value, tuple) else vars(value)
+        parts_of(inside, found)
+    return found
+
+
+@contextlib.contextmanager
+def renamed(kinds):
+    """Call classes by other names; what is compiled has been compiled before."""
+    before = {kind: (kind.__name__, kind.__qualname__) for kind in kinds}
+    for number, kind in enumerate(kinds):
+        kind.__name__ = kind.__qualname__ = f"Renamed{number}"
+    try:
+        yield
+    finally:
+        for kind, names in before.items():
+            kind.__name__, kind.__qualname__ = names
+
+
+@every_kind
+def test_classes_of_other_names_give_the_same_bytes(name, tmp_path):
+    clf = ALL[name]
+    before, known = saved(clf, tmp_path), known_to(clf)
+    internal = parts_of(clf._state)
+    assert len(internal) >= 4
+    assert not {kind.__name__ for kind in internal} & set(maxmargin.__all__)
+    with renamed(internal):
+        assert saved(clf, tmp_path) == before
+        again = load(tmp_path / "model.mm")
+    assert known_to(again) == known
+
+
+@every_kind
+def test_no_class_of_the_inside_is_named(name, tmp_path):
+    header, _ = taken_apart(saved(ALL[name], tmp_path))
+    words = set(re.findall(r"\w+", json.dumps(header["content"])))
+    assert not words & {kind.__name__ for kind in parts_of(ALL[name]._state)}
+
+
+@every_kind
+def test_all_names_of_leaves_are_listed(name, tmp_path):
+    header, _ = taken_apart(saved(ALL[name], tmp_path))
+    listed = set(walk.NAMES.values())
+    for path, _ in header["content"]["model"]["attributes"]["model"]["dict"]:
+        assert all(part in listed or part.isdigit() for part in path.split(".")), path
+
+
+def test_a_field_with_another_name_in_the_code_keeps_that_of_files(tmp_path, monkeypatch):
+    """As if `LinearModel.tally` had been called something else."""
+    clf = fitted(made(Perceptron))
+    before, model = saved(clf, tmp_path), clf._state.model
+    tally = model.tally
+    fields = {("counted" if name == "tally" else name): each for name, each in vars(model).items()}
+    names = {("counted" if name == "tally" else name): there for name, there in walk.NAMES.items()}
+    vars(model).clear()
+    vars(model).update(fields)
+    monkeypatch.setattr(type(model), "tally", property(lambda self: self.counted), raising=False)
+    monkeypatch.setattr(walk, "NAMES", names)
+    assert saved(clf, tmp_path) == before
+    assert model.counted is tally
+
+
+def test_a_column_with_another_name_in_the_code_keeps_that_of_files(tmp_path, monkeypatch):
+    clf = fitted(made(Perceptron))
+    save(clf, tmp_path / "now.mm")
+    monkeypatch.setattr(walk, "COLUMNS", {"mistakes": "blunders"})
+    header, _ = taken_apart(saved(clf, tmp_path))
+    leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
+    columns = dict(header["arrays"][leaves["tally"]["array"]]["dtype"])
+    assert "blunders" in columns
+    assert "mistakes" not in columns
+    assert known_to(load(tmp_path / "model.mm")) == known_to(clf)
+
+
+def test_names_in_files_are_different(tmp_path):
+    assert len(set(walk.NAMES.values())) == len(walk.NAMES)
+    assert all(re.fullmatch(r"[a-zA-Z]\w*", name) for name in walk.NAMES.values())
+
+
+# ------------------------------------------------------------------------------------------ imports
+def imported_by(module):
+    """The modules that a module imports, by their full names."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            yield node.module
+
+
+def test_the_container_knows_nothing_of_learners():
+    ours = [name for name in imported_by(container) if name.split(".")[0] == "maxmargin"]
+    assert ours == []
+
+
+def test_files_know_nothing_of_spaces_and_loops():
+    """Of what models are made of, only the rows of kernels are known by name."""
+    for path in Path(inspect.getfile(container)).parent.glob("*.py"):
+        module = __import__(f"maxmargin.persistence.{path.stem}", fromlist=["x"])
+        for name in imported_by(module):
+            parts = name.split(".")[:2]
+            assert parts[0] != "maxmargin" or parts[-1] in ("maxmargin", "persistence", "kernels")
+
+
+def test_arrays_are_those_of_the_learner(tmp_path):
+    """What is written is no copy under another scale."""
+    clf = fitted(made(Perceptron))
+    header, chunks = taken_apart(saved(clf, tmp_path))
+    leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
+    found = np.frombuffer(chunks[leaves["linear.weights"]["array"]])
+    np.testing.assert_array_equal(found, clf._state.model.linear.weights.ravel())
