@@ -132,11 +132,10 @@ def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
     elif isinstance(value, np.random.Generator):
         state = value.bit_generator.state["state"]["state"]
         yield f"{path}.state", np.frombuffer(state.to_bytes(16, "big"), np.uint8)
-    elif hasattr(value, "__dict__") and not isinstance(value, Kernel | type | ModelSpec):
-        if type(value).__module__.startswith("maxmargin"):
-            for name, each in vars(value).items():
-                if name not in ("_bounds", "_together"):
-                    yield from arrays_of(each, f"{path}.{name}")
+    elif type(value).__module__.startswith("maxmargin") and not isinstance(value, Kernel):
+        for name, each in vars(value).items():
+            if name not in ("_bounds", "_together"):
+                yield from arrays_of(each, f"{path}.{name}")
 
 
 def content_of(model: Model) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Models from specifications alone: what makes two of them alike, and that growth leaves no trace."""
+"""Models from specifications alone: what makes two alike, and that growth leaves no trace."""
 
 from dataclasses import fields, replace
 
@@ -133,7 +133,7 @@ def test_what_does_not_go_together(spec, message):
         build(spec, 3, given.X)
 
 
-# ------------------------------------------------------------------------------------- same structure
+# ---------------------------------------------------------------------------------- same structure
 OTHERS = {
     "fit_intercept": False,
     "intercept_scaling": 2.0,
@@ -214,7 +214,7 @@ def test_the_exponent_for_log_in_numbers():
     assert fitted(log, wide)[0].p == 6.0
 
 
-# --------------------------------------------------------------------- other models that know the same
+# ------------------------------------------------------------------ other models that know the same
 MORE = slice(60, 90)
 
 
@@ -311,9 +311,10 @@ def test_continuing_leaves_the_old_model_whole(name):
     np.testing.assert_array_equal(after.outputs(everything.X), outputs)
     rows = after.fit_rows(everything.X)
     after.begin_fit(rows)
+    other = everything._replace(codes=np.roll(everything.codes, 1))  # there is more to learn
     for _ in range(2):
         order = np.arange(60, dtype=np.int32)
-        after.present(rows, everything.targets(), order, rule_for(after.spec))
+        after.present(rows, other.targets(), order, rule_for(after.spec))
     after.end_fit()
     assert after.updates() > model.updates()
     assert changed(before, model) == []
