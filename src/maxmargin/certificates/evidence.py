@@ -55,11 +55,11 @@ class Evidence(NamedTuple):
         return float(hull_bounds(hull)[0])
 
 
-def evidence_of(hull: Hull, intercept: bool, private: float) -> list[Evidence]:
+def evidence_of(hull: Hull, features: int, intercept: bool, private: float) -> list[Evidence]:
     """The sums behind the bounds, a copy for each problem; [] where they do not add up.
 
     That is where the vectors are not kept, and where private coordinates, which belong to rows of
-    this machine, cannot be summed up as squares.
+    this machine, cannot be summed up as squares. No row has more than ``features`` features.
     """
     p, width = float(hull.geometry.p), hull.width
     recorded = hull.weights.shape[1] > width + 1
@@ -77,7 +77,7 @@ def evidence_of(hull: Hull, intercept: bool, private: float) -> list[Evidence]:
                 intercept=intercept,
                 private=private,
                 split=hull.split,
-                vectors=size * both[:, :width],
+                vectors=size * both[:, :features],
                 masses=(size * mine.positive, size * mine.negative),
                 hidden=(
                     size**2 * (mine.hidden_positive + own),

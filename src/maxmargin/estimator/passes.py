@@ -85,12 +85,15 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
 
 
 def certified(
-    model: Model, margins: np.ndarray, ceiling: float, shown: slice, evidence: bool = False
+    model: Model, margins: np.ndarray, ceiling: float, shown: slice, features: int = 0
 ) -> Certificate:
-    """The certificate of a model that has reached these margins."""
+    """The certificate of a model that has reached these margins.
+
+    With the evidence behind it, if the number of ``features`` is given.
+    """
     bounds = model.bounds()
     bounds = np.where(bounds < np.inf, bounds, ceiling)
-    sums = model.evidence()[shown] if evidence else []
+    sums = model.evidence(features)[shown] if features else []
     return Certificate.weakest(margins[shown], bounds[shown], sums)
 
 

@@ -74,7 +74,8 @@ class Predicting:
     @property
     def certificate_(self) -> Certificate:
         state = self._fitted()
-        return certified(state.model, state.margins, state.ceiling, shown(state), evidence=True)
+        model, features = state.model, state.features.count
+        return certified(model, state.margins, state.ceiling, shown(state), features)
 
     @property
     def converged_(self) -> bool:

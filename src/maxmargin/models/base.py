@@ -128,8 +128,11 @@ class Model(ABC):
         """Number of margins and bounds."""
         return self.problems()
 
-    def evidence(self) -> list[Evidence]:
-        """What the bounds rest on, in a form that adds up over machines, if there is such."""
+    def evidence(self, features: int) -> list[Evidence]:
+        """What the bounds rest on, in a form that adds up over machines, if there is such.
+
+        Behind the first ``features`` there may be room for more, which machines have or not.
+        """
         return []
 
     def mistakes(self) -> int:

@@ -97,7 +97,7 @@ class JointModel(LinearModel):
         bound = bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
         return bound + bounds.joint_rounding(mine.updates, mine.positive, mass, radius)
 
-    def evidence(self) -> list[Evidence]:
+    def evidence(self, features: int) -> list[Evidence]:
         return []
 
     def updates(self) -> int:

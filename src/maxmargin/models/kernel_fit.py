@@ -269,7 +269,7 @@ class KernelFit:
         if block is None:
             return
         self.averages[:, block.ids] += block.average
-        if block.ids.size == self.points.size():
+        if self._is_whole(block):
             self.outputs = block.outputs()
             return
         gains = block.gains()
@@ -278,6 +278,9 @@ class KernelFit:
         self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
         if self.waiting.size >= MOST_WAITING:
             self.settle()
+
+    def _is_whole(self, block: Block) -> bool:
+        return block.ids.size == self.points.size()
 
     def settle(self) -> None:
         """Let the changed rows act on all others."""
@@ -303,6 +306,15 @@ class KernelFit:
         return effect
 
     def finish(self) -> None:
-        """Let the outputs be those of the coefficients as they are now."""
-        self.leave()
-        self.settle()
+        """Let the outputs be those of the coefficients as they are now.
+
+        A block of all rows stays: its Gram matrix may be needed again.
+        """
+        if self.block is None or not self._is_whole(self.block):
+            self.leave()
+            self.settle()
+            return
+        self.take_over_coefficients()
+        self.averages += self.block.average
+        self.block.average[:] = 0.0
+        self.outputs = self.block.outputs().copy()  # which go on changing

@@ -209,8 +209,9 @@ class LinearModel(Model):
     def bounds(self) -> np.ndarray:
         return bounds.hull_bounds(self._hull())
 
-    def evidence(self) -> list[Evidence]:
-        return evidence_of(self._hull(), self._has_intercept(), self.tail.private)
+    def evidence(self, features: int) -> list[Evidence]:
+        intercept, private = self._has_intercept(), self.tail.private
+        return evidence_of(self._hull(), features, intercept, private)
 
     def _has_intercept(self) -> bool:
         return self.tail.offset > 0.0

@@ -95,7 +95,7 @@ class LinearSpace(NamedTuple):
         if factor == 0.0:
             self.fold_lines(c, c, c + 1, 0.0)
             return False
-        self.scalars.shrink(c, factor)
+        self.scalars.rescale(c, factor)
         return self.scalars.must_fold(c, self.geometry.scale_limit())
 
     def fold_lines(self, c, first, stop, factor):

@@ -52,7 +52,7 @@ class Scalars(NamedTuple):
 
     table: np.recarray
 
-    def shrink(self, c, factor):
+    def rescale(self, c, factor):
         """``w <- factor * w``, by the scale."""
         mine = self.table[c]
         if factor < 0.0:
@@ -108,4 +108,4 @@ class Scalars(NamedTuple):
         mine.mark_hidden_negative = mine.hidden_negative
 
 
-bridge("shrink", "grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")
+bridge("grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")

@@ -138,7 +138,7 @@ class SlotSpace(NamedTuple):
         if factor == 0.0:
             self.fold_slots(c, 0.0)
             return False
-        self.scalars.shrink(c, factor)
+        self.scalars.rescale(c, factor)
         return self.scalars.must_fold(c, LARGEST_SCALE)
 
     def fold_slots(self, c, factor):

@@ -1,0 +1,327 @@
+"""Models from specifications alone: what makes two alike, and that growth leaves no trace."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from models.kinds import (
+    ON_FULL,
+    RBF,
+    SPECS,
+    Data,
+    begun,
+    changed,
+    content_of,
+    data,
+    fitted,
+    present,
+    rule_for,
+)
+from scipy import sparse
+
+from maxmargin.core.rows import Tail
+from maxmargin.kernels.products import Products
+from maxmargin.models.base import Model
+from maxmargin.models.budget import BudgetModel
+from maxmargin.models.build import build, tail_for
+from maxmargin.models.joint import JointModel
+from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel
+from maxmargin.models.linear import LinearModel, PairModel
+from maxmargin.models.spec import STRUCTURAL, ModelSpec
+
+every_kind = pytest.mark.parametrize("name", SPECS)
+every_form = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+
+KINDS = {
+    "linear": LinearModel,
+    "linear, pairs": PairModel,
+    "linear, joint": JointModel,
+    "kernel": KernelModel,
+    "kernel, pairs": PairKernelModel,
+    "kernel, joint": JointKernelModel,
+    "budget, oldest": BudgetModel,
+    "linear budget, project": BudgetModel,
+}
+
+
+def classes_for(name: str) -> int:
+    return 3 if "joint" in name else 2
+
+
+# ---------------------------------------------------------------------------- building and learning
+@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+def test_the_kind_of_a_model(name, kind):
+    model = begun(SPECS[name], data(3))
+    assert type(model) is kind
+    assert (model.problems(), model.width()) == (3, 4)
+    assert model.spec is SPECS[name]
+
+
+@pytest.mark.parametrize("name", ["linear, joint", "kernel, joint"])
+def test_two_classes_are_never_learnt_jointly(name):
+    assert begun(SPECS[name], data(2)).verdicts() == 1
+    assert type(begun(SPECS[name], data(2))) in (LinearModel, KernelModel)
+
+
+@every_kind
+@every_form
+def test_a_model_learns_without_an_estimator(name, form):
+    given = data(classes_for(name))
+    given = given._replace(X=form(given.X))
+    model, outcome = fitted(SPECS[name], given)
+    assert isinstance(model, Model)
+    assert outcome.n_iter >= 1
+    assert outcome.margins.shape == (model.verdicts(),)
+    assert (model.bounds() >= outcome.margins).all()
+    outputs = model.outputs(given.X)
+    assert outputs.shape == (60, given.problems())
+    guesses = outputs.argmax(axis=1) if given.classes == 3 else outputs[:, 0] >= 0.0
+    assert model.is_full() == ("budget" in name)
+    assert model.is_full() or np.mean(guesses == given.codes) > 0.7
+    if "p-norm" in name:
+        assert model.p == 3.0
+
+
+@every_kind
+def test_the_same_specification_gives_the_same_model(name):
+    given = data(classes_for(name))
+    models = [fitted(replace(SPECS[name]), given)[0] for _ in "12"]
+    assert changed(content_of(models[0]), models[1]) == []
+
+
+def test_nothing_is_left_to_chance_in_tails():
+    spec = ModelSpec(intercept_scaling="max", soft_margin=4.0)
+    assert tail_for(spec, 3.0) == Tail(3.0, 2.0)
+    assert tail_for(spec, None) == Tail(1.0, 2.0)
+    assert tail_for(replace(spec, fit_intercept=False), 3.0) == Tail(0.0, 2.0)
+    assert tail_for(ModelSpec(intercept_scaling=0.5), 3.0) == Tail(0.5, 0.0)
+
+
+def test_the_radius_is_measured_in_the_space_of_the_rows():
+    given = data()
+    spec = ModelSpec(intercept_scaling="max")
+    X = np.abs(given.X)
+    far = np.linalg.norm(X, axis=1).max()
+    assert build(spec, 1, X, radius=far).model.tail.offset == far
+    cubic = build(replace(spec, p=3.0), 1, X, radius=far)
+    assert cubic.radius == pytest.approx(np.linalg.norm(X, ord=3, axis=1).max())
+    assert cubic.model.tail.offset == cubic.radius
+    gaussian = build(replace(spec, **RBF), 1, X, radius=far)
+    assert gaussian.radius == gaussian.model.tail.offset == 1.0
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (ModelSpec(multiclass="k-best", p=3.0), "'p' parameter must be 2 unless multiclass='ovr'"),
+        (ModelSpec(average=True, p=3.0), "'average' parameter needs p=2"),
+        (ModelSpec(**RBF, p=3.0), "'p' parameter must be 2 with a kernel, got 3.0"),
+        (ModelSpec(budget=5, on_full="oldest", p=3.0), "'p' parameter cannot be 3.0 on a budget"),
+        (
+            ModelSpec(budget=5, on_full="oldest", average=True),
+            "'average' parameter cannot be True on a budget",
+        ),
+        (
+            ModelSpec(budget=5, on_full="oldest", intercept="pair"),
+            "'intercept' parameter cannot be 'pair' on a budget",
+        ),
+    ],
+)
+def test_what_does_not_go_together(spec, message):
+    given = data(3)
+    with pytest.raises(ValueError, match=message):
+        build(spec, 3, given.X)
+
+
+# ---------------------------------------------------------------------------------- same structure
+OTHERS = {
+    "fit_intercept": False,
+    "intercept_scaling": 2.0,
+    "soft_margin": 1.0,
+    "p": 3.0,
+    "intercept": "pair",
+    "average": True,
+    "kernel": "rbf",
+    "gamma": 0.1,
+    "degree": 4,
+    "coef0": 1.0,
+    "kernel_dtype": "float32",
+    "multiclass": "k-best",
+    "k": 2,
+    "budget": 10,
+    "on_full": "oldest",
+    "threshold": 0.5,
+    "careful": True,
+}
+SETTINGS = {"lengths": False, "smallest": 0.1, "cache_size": 1.0}
+
+
+def test_every_parameter_is_tried():
+    assert {each.name for each in fields(ModelSpec)} == {*OTHERS, *SETTINGS}
+    assert set(OTHERS) == STRUCTURAL
+
+
+@pytest.mark.parametrize(("name", "value"), OTHERS.items())
+def test_what_makes_a_difference(name, value):
+    plain, other = ModelSpec(), ModelSpec(**{name: value})
+    assert plain != other
+    assert plain.difference(other) == (name, getattr(plain, name), value)
+    assert other.difference(plain) == (name, value, getattr(plain, name))
+
+
+@pytest.mark.parametrize(("name", "value"), SETTINGS.items())
+def test_what_makes_none(name, value):
+    plain, other = ModelSpec(), ModelSpec(**{name: value})
+    assert plain == other
+    assert hash(plain) == hash(other)
+    assert plain.difference(other) is None
+
+
+def test_of_several_differences_the_first_is_named():
+    assert ModelSpec().difference(ModelSpec(p=3.0, kernel="rbf")) == ("p", 2.0, 3.0)
+    assert ModelSpec().difference(ModelSpec()) is None
+
+
+def test_a_kernel_of_the_user_is_the_same_if_it_is_the_same_object():
+    def one(some, others):
+        return some @ others.T
+
+    def two(some, others):
+        return some @ others.T
+
+    assert ModelSpec(kernel=one) == ModelSpec(kernel=one)
+    assert ModelSpec(kernel=one).difference(ModelSpec(kernel=two)) == ("kernel", one, two)
+
+
+def test_a_specification_cannot_change():
+    with pytest.raises(AttributeError):
+        ModelSpec().p = 3.0
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 10, 100, 50_000])
+def test_the_exponent_for_log(width):
+    p = ModelSpec(p="log").exponent(width)
+    assert p >= 2.0
+    assert 4 * p == round(4 * p)
+    assert p == 2.0 or abs(p - 2 * np.log(width)) <= 0.125
+    assert ModelSpec(p=9.21).exponent(width) == 9.21
+
+
+def test_the_exponent_for_log_in_numbers():
+    log = ModelSpec(p="log")
+    assert [log.exponent(width) for width in (2, 3, 100)] == [2.0, 2.25, 9.25]
+    wide = Data(np.eye(20), np.arange(20, dtype=np.int32) % 2, 2)
+    assert fitted(log, wide)[0].p == 6.0
+
+
+# ------------------------------------------------------------------ other models that know the same
+MORE = slice(60, 90)
+
+
+def old_and_more(name):
+    """A fitted model, and rows that it has not seen."""
+    everything = data(classes_for(name), n=90)
+    return fitted(SPECS[name], everything.part(slice(0, 60)))[0], everything.part(MORE)
+
+
+@every_kind
+def test_a_twin_learns_by_itself(name):
+    model, more = old_and_more(name)
+    before, twin = content_of(model), model.twin()
+    assert changed(before, twin) == []
+    if twin.p != 2.0 and twin.tail.private > 0.0:
+        return
+    present(twin.streaming(), more)
+    assert changed(before, model) == []
+
+
+@every_kind
+def test_growth_leaves_the_old_model_whole(name):
+    model, more = old_and_more(name)
+    model = model.streaming()
+    before, outputs = content_of(model), model.outputs(more.X)
+    codes = np.arange(more.classes)
+    wider = model.grown(7, range(model.problems()), codes)
+    assert wider.width() == 7
+    assert model.width() == 4
+    assert changed(before, model) == []
+    X = np.pad(more.X, ((0, 0), (0, 3)))
+    np.testing.assert_allclose(wider.outputs(X), outputs, rtol=1e-12, atol=1e-12)
+    X[:, 4:] = more.X[:, :3]
+    present(wider, more._replace(X=X))
+    assert wider.updates() > model.updates()
+    assert changed(before, model) == []
+    np.testing.assert_array_equal(model.outputs(more.X), outputs)
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if "joint" not in name])
+def test_several_problems_that_continue_one(name):
+    """Each goes its own way, and none changes the old one."""
+    model, more = old_and_more(name)
+    model = model.streaming()
+    before, outputs = content_of(model), model.outputs(more.X)
+    three = model.grown(4, [0, 0, 0], np.arange(2))
+    assert three.problems() == 3
+    np.testing.assert_allclose(three.outputs(more.X), np.repeat(outputs, 3, axis=1), rtol=1e-12)
+    codes = np.random.default_rng(0).integers(3, size=30).astype(np.int32)
+    present(three, Data(more.X, codes, 3))
+    each = three.outputs(more.X).T
+    assert not np.allclose(each[0], each[1])
+    assert not np.allclose(each[1], each[2])
+    assert changed(before, model) == []
+
+
+@pytest.mark.parametrize("on_full", ON_FULL)
+def test_growth_before_the_first_row(on_full):
+    spec, given = SPECS[f"budget, {on_full}"], data(n=90)
+    model = begun(spec, given)
+    before = content_of(model)
+    wider = model.grown(7, [0], np.arange(2))
+    present(wider, given._replace(X=np.pad(given.X, ((0, 0), (0, 3)))))
+    assert wider.updates() > 0
+    assert changed(before, model) == []
+
+
+@every_kind
+def test_streaming_leaves_the_old_model_whole(name):
+    """It is the same model where nothing has to change; its rows are then numbered anew."""
+    model, more = old_and_more(name)
+    before, outputs, bounds = content_of(model), model.outputs(more.X), model.bounds()
+    stream = model.streaming()
+    np.testing.assert_array_equal(stream.outputs(more.X), outputs)
+    assert (stream.bounds() >= bounds * (1.0 - 1e-6)).all()
+    assert stream.private_coordinates() == 0
+    assert (stream is model) == (model.private_coordinates() == 0)
+    if stream is model:
+        assert set(changed(before, model)) <= {".pair.numbers"}
+        return
+    assert changed(before, model) == []
+    present(stream, more)
+    assert stream.updates() > model.updates()
+    assert changed(before, model) == []
+    np.testing.assert_array_equal(model.outputs(more.X), outputs)
+
+
+@every_kind
+def test_continuing_leaves_the_old_model_whole(name):
+    everything = data(classes_for(name), n=60)
+    model, _ = fitted(SPECS[name], everything, max_iter=1)
+    before, outputs = content_of(model), model.outputs(everything.X)
+    after = model.continued()
+    np.testing.assert_array_equal(after.outputs(everything.X), outputs)
+    rows = after.fit_rows(everything.X)
+    after.begin_fit(rows)
+    other = everything._replace(codes=np.roll(everything.codes, 1))  # there is more to learn
+    for _ in range(2):
+        order = np.arange(60, dtype=np.int32)
+        after.present(rows, other.targets(), order, rule_for(after.spec))
+    after.end_fit()
+    assert after.updates() > model.updates()
+    assert changed(before, model) == []
+    np.testing.assert_array_equal(model.outputs(everything.X), outputs)
+
+
+def test_products_are_those_that_were_given():
+    mine = Products()
+    assert begun(SPECS["kernel"], data(), products=mine).products is mine
+    assert begun(SPECS["budget, oldest"], data(), products=mine).products is mine
