@@ -24,8 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src") / "maxmargin"
 LEFT_OUT = (".git", ".venv", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache")
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not serial")
-PYTEST += ("-n", "2", "--dist", "loadgroup")
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not serial", "-n", "2")
 MOST_SECONDS = 1800
 
 
