@@ -13,7 +13,7 @@ demo: $(READY)
 	$(BIN)/maxmargin demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not serial"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not serial"
 	$(BIN)/python -m pytest -m serial
 
 # Every learner where one of each kind would do, and examples that nobody has seen.

@@ -1,11 +1,14 @@
 """What holds for all tests: no chance, no deadlines, and compiled code that is shared safely."""
 
+from pathlib import PurePath
+
 import numpy as np
 import pytest
 from extent import EVERYTHING
 from hypothesis import settings
 from numba.core.caching import IndexDataCacheFile
 from randomness import no_unseeded_randomness
+from xdist.scheduler import LoadScopeScheduling
 
 try:
     import fcntl
@@ -35,27 +38,29 @@ def pytest_runtest_protocol(item):
 # Two processes share the work. A loop over new kinds of rows and spaces takes seconds to compile,
 # one more rule in it far less: so tests that compile similar loops go to the same process. All
 # other files go where there is time.
-WEIGHTS = {"test_certificates", "test_certify", "test_chunking", "test_golden", "test_growing"}
-WEIGHTS |= {"test_layouts", "test_loop", "test_soft_margin", "test_structure"}
+WEIGHTS = {"algorithms", "common", "golden", "test_certificates", "test_certify", "test_chunking"}
+WEIGHTS |= {"test_growing", "test_loop", "test_onerow", "test_soft_margin", "test_structure"}
 KERNELS = {"test_budgets", "test_evaluate", "test_kernel_learners", "test_kernels"}
 KERNELS |= {"test_multiclass", "test_robustness"}
+KERNEL_LEARNERS = ("Kernel", "rbf", "Forgetron", "RandomBudgetPerceptron", "Projectron")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks at the groups in the same hook
-def pytest_collection_modifyitems(items):
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+class ByLoops(LoadScopeScheduling):
+    """Sends the tests of a group to the same process, the largest groups first."""
+
+    def _split_scope(self, nodeid):
+        path, _, test = nodeid.partition("::")
+        places = set(PurePath(path).with_suffix("").parts)
+        if places & KERNELS:
+            return "kernels"
+        if not places & WEIGHTS:
+            return path
+        return "kernels" if any(name in test for name in KERNEL_LEARNERS) else "weights"
 
 
-def _group_of(item):
-    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    kernels = [each.kernel for each in values if hasattr(each, "kernel")]
-    name = item.path.stem
-    if name in KERNELS or (name not in WEIGHTS and any(each != "linear" for each in kernels)):
-        return "kernels"
-    if kernels or name in WEIGHTS or item.path.parent.name == "algorithms":
-        return "weights"
-    return item.path.stem
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return ByLoops(config, log)
 
 
 def _one_at_a_time(save):
