@@ -15,9 +15,13 @@ import pytest
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
+from maxmargin.estimator.passes import Plan
+
 GLOBAL = np.random.mtrand._rand
 # Hypothesis seeds the global state before each example, and puts it back.
 ALLOWED = {"seed", "get_state", "set_state"}
+# Who may ask for a seed: learners, and the plans of their passes.
+ASKING = (ClassifierMixin, Plan)
 # Copies would be as random as the original.
 REFUSED = {name for name in dir(GLOBAL) if not name.startswith("_")} - ALLOWED
 REFUSED |= {"__deepcopy__", "__copy__", "__reduce_ex__", "__reduce__"}
@@ -39,7 +43,7 @@ def is_not_needed(name: str) -> bool:
     """
     frame, asking = sys._getframe(2), []
     for _ in range(3):
-        asking += [one for one in frame.f_locals.values() if isinstance(one, ClassifierMixin)]
+        asking += [one for one in frame.f_locals.values() if isinstance(one, ASKING)]
         frame = frame.f_back
     if name == "randint" and any(isinstance(one, SVC) or not shuffles(one) for one in asking):
         return True
