@@ -114,7 +114,7 @@ if __name__ == "__main__":
     for name, make in LEARNERS.items():
         maxmargin.save(make()[0], HERE / f"{name}.mm")
     opened, folder = source(sys.argv[1]), Path(sys.argv[1])
-    opened.blocks = Stopping(source(folder), 6).blocks
+    opened.blocks = Stopping(source(folder), 8).blocks
     with contextlib.suppress(OSError):
         RUN.fit_stream(opened, checkpoint=folder / "run", every=1, passes=PASSES)
     (HERE / "run.checkpoint").write_bytes((folder / "run").read_bytes())
