@@ -10,10 +10,10 @@ import zipfile
 import numpy as np
 import pytest
 from fuzzing.modelfiles import put_together, summed, taken_apart
-from persistence.states import X, fitted, made, streamed
+from persistence.states import X, fitted, made, streamed, three
 
 import maxmargin
-from maxmargin import Forgetron, Perceptron
+from maxmargin import AMIRA, PUMMA, Forgetron, Perceptron
 from maxmargin.persistence import (
     ModelFileError,
     container,
@@ -56,6 +56,40 @@ def test_the_format_is_as_described(clf, path):
     assert header["arrays"][number] == {"dtype": "<f8", "shape": [1, 4]}
     found = np.frombuffer(chunks[number], "<f8") * clf._state.model.linear.scalars.table.scale
     np.testing.assert_array_equal(found[:3], clf.coef_[0])
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        streamed(made(Perceptron), labels=three),
+        streamed(made(PUMMA)),
+        streamed(made(AMIRA, multiclass="k-best"), labels=three),
+        Perceptron().partial_fit(X, three, grow=True),
+    ],
+    ids=repr,
+)
+def test_predicting_as_the_page_says(learner, path):
+    save(learner, path)
+    header, chunks = taken_apart(path.read_bytes())
+    learnt = header["content"]["model"]["attributes"]
+    leaves, width = dict(learnt["model"]["dict"]), learnt["width"]
+
+    def array(leaf):
+        entry = header["arrays"][leaf["array"]]
+        dtype = entry["dtype"]
+        dtype = [tuple(each) for each in dtype] if isinstance(dtype, list) else dtype
+        return np.frombuffer(chunks[leaf["array"]], dtype).reshape(entry["shape"])
+
+    weights = array(leaves["linear.weights"])
+    scale = array(leaves["linear.scalars.table"])["scale"][:, None]
+    scale = scale[:1] if dict(learnt["structure"]["dict"]).get("multiclass") == "k-best" else scale
+    w = scale * weights[:, :width]
+    b = (scale * weights[:, width:] * leaves["tail.offset"])[:, 0]
+    b = array(leaves["pair.bias"]) if "pair.bias" in leaves else b
+    scores = X @ w.T + b
+    scores = scores[:, :-1] if learnt["spare"] else scores
+    scores = scores.ravel() if scores.shape[1] == 1 else scores
+    np.testing.assert_allclose(scores, learner.decision_function(X), atol=1e-12)
 
 
 def test_a_file_describes_itself(clf, path):

@@ -107,7 +107,8 @@ def _check_size(
 ) -> None:
     """Refuse lengths that are not those of the weights, before memory is allocated for them."""
     if spec.kernel == "linear" and spec.on_full is None:
-        found, wanted = np.shape(leaves.get("linear.weights")), (problems, width + 1 + private)
+        weights, wanted = leaves.get("linear.weights"), (problems, width + 1 + private)
+        found = getattr(weights, "shape", None)
         if found != wanted:
             raise Misfit(f"linear.weights has the shape {found}, not {wanted}")
     elif private:

@@ -1,7 +1,8 @@
 """The state of a learner as pickle, joblib and skops pass it on: plain arrays, and our own parts.
 
 skops asks its users to trust every class that it does not know itself. Record arrays and SciPy's
-matrices are such, so they travel as plain arrays, and become what they were on arrival.
+matrices are such, so they travel as plain arrays, and become what they were on arrival; data types
+travel as the types of their numbers.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ def _packed_leaf(value: Any) -> Any:
     if sparse.issparse(value) and value.format == "csr":
         matrix = sparse.isspmatrix(value)
         return Sparse(value.data, value.indices, value.indptr, value.shape, matrix)
+    if isinstance(value, np.dtype) and value.names is None:
+        return value.type  # which is as good, for data types of kernel values
     return value
 
 
@@ -64,8 +67,8 @@ def _changed(value: Any, leaf: Callable[[Any], Any], done: dict[int, Any]) -> An
         return new
     if isinstance(value, dict):
         return {name: _mapped(each, leaf, done) for name, each in value.items()}
-    if type(value) is list:
-        return [_mapped(each, leaf, done) for each in value]
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(each, leaf, done) for each in value)
     if not type(value).__module__.startswith("maxmargin."):
         return value
     if isinstance(value, tuple):
