@@ -39,8 +39,8 @@ def pytest_runtest_protocol(item):
 # one more rule in it far less: so tests that compile similar loops go to the same process. All
 # other files go where there is time.
 WEIGHTS = {"algorithms", "common", "golden", "test_certificates", "test_certify", "test_chunking"}
-WEIGHTS |= {"test_growing", "test_loop", "test_onerow", "test_soft_margin", "test_structure"}
-KERNELS = {"test_budgets", "test_evaluate", "test_kernel_learners", "test_kernels"}
+WEIGHTS |= {"test_growing", "test_loop", "estimator", "models", "certificates", "test_soft_margin"}
+KERNELS = {"test_budgets", "test_evaluate", "test_kernel_learners", "kernels"}
 KERNELS |= {"test_multiclass", "test_robustness"}
 KERNEL_LEARNERS = ("Kernel", "rbf", "Forgetron", "RandomBudgetPerceptron", "Projectron")
 

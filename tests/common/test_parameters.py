@@ -133,7 +133,7 @@ def test_values_of_several_kinds_are_legal(value):
 
 def test_largest_norm_as_intercept_scaling_needs_all_rows():
     learner = PassiveAggressive(intercept_scaling="max")
-    with pytest.raises(ValueError, match="intercept_scaling='max' needs all rows"):
+    with pytest.raises(ValueError, match='intercept_scaling="max" needs all rows'):
         learner.partial_fit(X, y, classes=[-1, 1])
     scaled = clone(learner).set_params(intercept_scaling=np.linalg.norm(X, axis=1).max())
     learner.set_params(random_state=0).fit(X, y)

@@ -87,10 +87,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
 def certified(
     model: Model, margins: np.ndarray, ceiling: float, shown: slice, features: int = 0
 ) -> Certificate:
-    """The certificate of a model that has reached these margins.
-
-    With the evidence behind it, if the number of ``features`` is given.
-    """
+    """The certificate of a model with these margins, with evidence if ``features`` is given."""
     bounds = model.bounds()
     bounds = np.where(bounds < np.inf, bounds, ceiling)
     sums = model.evidence(features)[shown] if features else []

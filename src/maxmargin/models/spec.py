@@ -16,18 +16,11 @@ class ModelSpec:
     Models with equal specifications have the same structure, so that one can go on where the other
     stopped. The parameters mean what they mean for learners; of those that only some learners have:
 
-    Parameters
-    ----------
-    intercept : {"coordinate", "pair"}
-        Is the intercept the weight of one more coordinate, or learnt from pairs of examples?
-    on_full : {"oldest", "random", "project"} or None
-        What happens to a row that is one too many for the `budget`; None where all rows are kept.
-    threshold, careful : float, bool
-        Which rows are projected, see `spaces.project.Project`.
-    lengths : bool
-        Must the length of w be known after a row was evicted?
-    smallest : float
-        Supports of a kernel model whose coefficients are all smaller are dropped.
+    intercept : "coordinate" (the weight of one more) or "pair" (learnt from pairs of examples)
+    on_full : what happens to a row that is one too many for the `budget`; None if all are kept
+    threshold, careful : which rows are projected, see `spaces.project.Project`
+    lengths : must the length of w be known after a row was evicted?
+    smallest : supports of a kernel model whose coefficients are all smaller are dropped
     """
 
     fit_intercept: bool = True
