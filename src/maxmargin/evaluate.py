@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -205,7 +206,7 @@ class Reporter:
     classes : array or None
     """
 
-    def __init__(self, clf: Any, step: int, delay: int, classes: Any) -> None:
+    def __init__(self, clf: BaseEstimator, step: int, delay: int, classes: Any) -> None:
         self.clf, self.step, self.delay, self.classes = clf, step, max(1, delay), classes
         self.wrong: list[np.ndarray] = []
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
@@ -374,7 +375,7 @@ def _single(y: Any) -> Any:
     return y[0] if isinstance(y, np.ndarray) else y
 
 
-def _is_fitted(clf: Any) -> bool:
+def _is_fitted(clf: BaseEstimator) -> bool:
     try:
         check_is_fitted(clf)
     except NotFittedError:
@@ -383,7 +384,7 @@ def _is_fitted(clf: Any) -> bool:
 
 
 def certify(
-    clf: Any, X: Any, y: Any, *, tol: float = 0.01, max_iter: int = 1000, verbose: int = 0
+    clf: BaseEstimator, X: Any, y: Any, *, tol: float = 0.01, max_iter: int = 1000, verbose: int = 0
 ) -> Certificate:
     """Measure the margin of ``clf`` on ``X``, ``y`` and prove how far it can be from the best one.
 

@@ -822,10 +822,11 @@ def test_snapshots_lift_the_certificate(kernel):
     lifted = model.bounds()[0]
     if kernel == "linear":
         model.linear.witness.mark[:] = 0.0
-        model.linear.scalars.mark_positive = 0.0
+        model.linear.scalars.table.mark_positive = 0.0
         plain = model.bounds()[0]
     else:
-        model.marks[:] = 0.0
-        plain = model._proved_bounds()[0]
+        model.supports.marks[:] = 0.0
+        model._bounds = None
+        plain = model.bounds()[0]
     assert lifted < 0.95 * plain
     assert lifted >= clf.certificate_.margin

@@ -125,9 +125,9 @@ def test_sums_do_not_drift(p, name):
     powers = np.sign(space.weights) * sizes ** (p - 1)
     np.testing.assert_allclose(space.geometry.powers, powers, rtol=1e-10)
     w = np.append(clf.coef_, clf.intercept_)
-    close(w, reference.link(space.scalars.scale[0] * space.weights[0], p), 1e-10)
-    size = reference.norm(space.scalars.scale[0] * space.weights[0], p)
-    assert space.scalars.norm2[0] == pytest.approx(size**2, rel=1e-10)
+    close(w, reference.link(space.scalars.table.scale[0] * space.weights[0], p), 1e-10)
+    size = reference.norm(space.scalars.table.scale[0] * space.weights[0], p)
+    assert space.scalars.table.norm2[0] == pytest.approx(size**2, rel=1e-10)
 
 
 @given(

@@ -152,6 +152,7 @@ OTHERS = {
     "on_full": "oldest",
     "threshold": 0.5,
     "careful": True,
+    "plus": True,
 }
 SETTINGS = {"lengths": False, "smallest": 0.1, "cache_size": 1.0}
 
@@ -284,15 +285,15 @@ def test_growth_before_the_first_row(on_full):
 
 @every_kind
 def test_streaming_leaves_the_old_model_whole(name):
-    """It is the same model where nothing has to change; its rows are then numbered anew."""
+    """It may be the same model where nothing has to change; its rows are then numbered anew."""
     model, more = old_and_more(name)
     before, outputs, bounds = content_of(model), model.outputs(more.X), model.bounds()
     stream = model.streaming()
     np.testing.assert_array_equal(stream.outputs(more.X), outputs)
     assert (stream.bounds() >= bounds * (1.0 - 1e-6)).all()
     assert stream.private_coordinates() == 0
-    assert (stream is model) == (model.private_coordinates() == 0)
     if stream is model:
+        assert model.private_coordinates() == 0
         assert set(changed(before, model)) <= {".pair.numbers"}
         return
     assert changed(before, model) == []

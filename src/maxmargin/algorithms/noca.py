@@ -213,7 +213,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self.check_parameters()
+        self._validate_params()
         X, features = inputs.check_X(self, X)
         y = inputs.check_y(y, X.shape[0])
         inputs.check_labels(y)
@@ -253,7 +253,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self.check_parameters()
+        self._validate_params()
         self._state, _ = self._learnt(self._known(), X, y, classes)
         return self
 

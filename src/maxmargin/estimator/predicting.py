@@ -25,6 +25,7 @@ class Predicting:
         return self._scores(state, check_new_X(self, X, state.features))
 
     def _scores(self, state: State, X: Any) -> np.ndarray:
+        check_columns(X)
         scores = state.model.outputs(X)[:, shown(state)]
         return scores.ravel() if scores.shape[1] == 1 else scores
 
@@ -84,9 +85,7 @@ class Predicting:
 
 def check_new_X(clf: Any, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
-    X = validated(Header(clf, features), without_names(X, features), reset=False)
-    check_columns(X)
-    return X
+    return validated(Header(clf, features), without_names(X, features), reset=False)
 
 
 def check_columns(X: Any) -> None:

@@ -186,7 +186,7 @@ class BudgetModel(Model):
         return bounds.ceiling(float(np.sqrt(self.largest_square + self.ridge)))
 
     def twin(self) -> BudgetModel:
-        return copy.deepcopy(self)
+        return copy.deepcopy(self, {id(self.spec): self.spec})  # a kernel in it is the user's own
 
     def continued(self) -> BudgetModel:
         model = self.twin()
@@ -217,7 +217,7 @@ class BudgetModel(Model):
         if not self.in_fit:
             rows = self._exact_enough(rows)
         if self.kernel.may_fail and order.size > BLOCK:
-            before = copy.deepcopy(vars(self))
+            before = vars(self.twin())
             try:
                 self._present_all(rows, targets, order, rule, trace)
             except Exception:

@@ -247,7 +247,7 @@ class KernelModel(Model):
         """A copy that learns by itself, of a model in the middle of a fit too."""
         training, self.training = self.training, None
         try:
-            twin = copy.deepcopy(self)
+            twin = copy.deepcopy(self, {id(self.spec): self.spec})  # its kernel is the user's
         finally:
             self.training = training
         if training is not None:

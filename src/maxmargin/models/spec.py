@@ -19,6 +19,7 @@ class ModelSpec:
     intercept : "coordinate" (the weight of one more) or "pair" (learnt from pairs of examples)
     on_full : what happens to a row that is one too many for the `budget`; None if all are kept
     threshold, careful : which rows are projected, see `spaces.project.Project`
+    plus : which rows a `Projectron` learns from
     lengths : must the length of w be known after a row was evicted?
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
     """
@@ -40,6 +41,7 @@ class ModelSpec:
     on_full: str | None = None
     threshold: float = 0.0
     careful: bool = False
+    plus: bool = False
     lengths: bool = field(default=True, compare=False)
     smallest: float = field(default=0.0, compare=False)
     cache_size: float = field(default=200.0, compare=False)

@@ -52,8 +52,6 @@ FIELDS = {
     **dict.fromkeys(("keeper.oldest", "keeper.lengths", "keeper.threshold", "keeper.careful"), ""),
     "keeper.rounding": "",
 }
-# Of the parameters that models were made for: such as make no difference to them.
-OF_THE_RULE = {"plus"}
 COLUMNS = {"slop": "norm_error", "lawful": "certifiable", "rr": "largest_xx"}
 DTYPES = {"f4": "float32", "f8": "float64"}
 
@@ -97,7 +95,7 @@ def _structure(clf: Any, settings: dict[str, Any]) -> dict[str, Any]:
     for name in settings.keys() - given:
         if settings[name] != getattr(type(clf), name, None):
             raise Misfit(f"the model is not one for the parameters: {name}")
-    return {k: v for k, v in settings.items() if k in given and k not in OF_THE_RULE}
+    return {k: v for k, v in settings.items() if k in given}
 
 
 def _moved(path: str) -> str:
