@@ -82,7 +82,17 @@ def learnt_arrays(clf: Any) -> list[Any]:
 
 
 # Room for intermediate results, and what can be computed from the rest.
-SCRATCH = {"_one_row", "_together", "cross", "coords", "shadows", "fresh", "turned", "_bounds"}
+SCRATCH = {
+    "_one_row",
+    "_checked_spec",
+    "_together",
+    "cross",
+    "coords",
+    "shadows",
+    "fresh",
+    "turned",
+    "_bounds",
+}
 SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
 SCRATCH |= {"refilled", "sources", "room", "distance", "limit", "joins", "classes"}
 SCRATCH |= {"names", "schema", "margins"}

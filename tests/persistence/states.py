@@ -131,7 +131,15 @@ def _go_on(rows: Any, labels: Any) -> Callable[[Any], Any]:
 
 # ------------------------------------------------------------------------- all that can be known
 # What is only needed in the middle of a call, or can be computed from the rest.
-FLEETING = {"_one_row", "_checked_parameters", "_together", "training", "cross", "products"}
+FLEETING = {
+    "_one_row",
+    "_checked_parameters",
+    "_checked_spec",
+    "_together",
+    "training",
+    "cross",
+    "products",
+}
 FLEETING |= {"coords", "shadows", "turned", "fresh", "refilled", "sources", "rivals", "row", "logs"}
 FLEETING |= {"distances", "outputs", "stamps", "serial", "z", "t"}
 

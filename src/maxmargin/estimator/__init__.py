@@ -162,17 +162,22 @@ class OnlineClassifier(
 
     def _check_structure(self, state: State) -> None:
         """Refuse to go on with a model that was built for other parameters."""
-        if found := state.model.spec.difference(self._spec()):
+        spec = state.model.spec
+        if self.__dict__.get("_checked_spec") is spec:
+            return  # nothing has changed since
+        if found := spec.difference(self._spec()):
             name, before, now = found
             raise ValueError(
                 f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted model: "
                 f"it was {before!r}, got {now!r}. Fit anew without warm_start."
             )
+        self._checked_spec = spec
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in self._parameter_constraints:
-            self.__dict__.pop("_one_row", None)  # it was made for other parameters
+            for made_for_others in ("_one_row", "_checked_spec"):
+                self.__dict__.pop(made_for_others, None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,7 @@ from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
 
 # What is made anew when it is needed.
-FLEETING = {"_one_row", "_checked_parameters"}
+FLEETING = {"_one_row", "_checked_parameters", "_checked_spec"}
 
 
 class Stateful:
