@@ -2,7 +2,7 @@
 
 A kernel says what it needs to know of rows (`points`), what becomes of their inner products
 (`from_products`), and how exact its values are. The products themselves are made by
-`maxmargin.kernels.products`.
+`maxmargin.kernels.products`, which hands them to `values`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ MOST_DENSE_VALUES = 2**22
 LARGEST_ROUNDING = 1e-4
 # Functions are applied to pieces of a matrix that stay in the cache.
 VALUES_PER_PIECE = 2**17
+
+# ``product(some, others, dtype, out)`` gives ``some @ others.T``.
+InnerProducts = Callable[[Any, Any, Any, "np.ndarray | None"], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +52,6 @@ class Kernel(ABC):
     adapts: bool = False
 
     name: ClassVar[str]
-    # Must values be asked for, because they are not made of inner products?
-    is_given: ClassVar[bool] = False
     # Are values known only as long as a fit lasts?
     only_in_fit: ClassVar[bool] = False
     # Can asking for values raise, because the code is not ours?
@@ -101,17 +102,24 @@ class Kernel(ABC):
         """What products are made of."""
         return X if sparse.issparse(X) else as_type(X, self.dtype)
 
-    @abstractmethod
-    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
+    def values(
+        self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The matrix of kernel values, one line for each of ``some``; in ``out`` if possible."""
+        left = self.factors(some.X) if some.factors is None else some.factors
+        right = self.factors(others.X) if others.factors is None else others.factors
+        values = product(left, right, self.dtype, out)
+        self.from_products(values, some, others)
+        return values
+
+    def from_products(  # noqa: B027 (inner products may be kernel values already)
+        self, values: np.ndarray, some: Points, others: Points
+    ) -> None:
         """Turn inner products of these rows into kernel values, in place."""
 
     @abstractmethod
     def diagonal(self, points: Points) -> np.ndarray:
         """``K(x, x)`` for each row, in float64."""
-
-    def given(self, some: Points, others: Points) -> np.ndarray:
-        """The values of a kernel that is not made of inner products."""
-        raise NotImplementedError
 
     def rounding(self, points: Points) -> float:
         """How exact kernel values between these rows are, relative to the largest."""
@@ -140,9 +148,6 @@ class LinearKernel(Kernel):
 
     name = "linear"
     is_linear = True
-
-    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
-        pass
 
     def diagonal(self, points: Points) -> np.ndarray:
         return squared_norms(points.X)
@@ -223,7 +228,6 @@ class UserKernel(Kernel):
     function: Callable[..., Any] | None = None
 
     name = "callable"
-    is_given = True
     may_fail = True
 
     def with_function(self, function: Any) -> Kernel:
@@ -232,13 +236,12 @@ class UserKernel(Kernel):
     def kept(self, points: Points, most_bytes: float) -> Points:
         return points
 
-    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
-        raise NotImplementedError
-
     def value_type(self) -> Any:
         return np.float64
 
-    def given(self, some: Points, others: Points) -> np.ndarray:
+    def values(
+        self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
+    ) -> np.ndarray:
         if some.size() == 0 or others.size() == 0:
             return np.zeros((some.size(), others.size()))  # nobody's code expects no rows
         return self._called(some.X, others.X)
@@ -271,7 +274,6 @@ class PrecomputedKernel(Kernel):
     matrix: np.ndarray | None = None
 
     name = "precomputed"
-    is_given = True
     only_in_fit = True
 
     def points(self, X: Any) -> Points:
@@ -285,9 +287,6 @@ class PrecomputedKernel(Kernel):
     def kept(self, points: Points, most_bytes: float) -> Points:
         return points
 
-    def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
-        raise NotImplementedError
-
     def value_type(self) -> Any:
         assert self.matrix is not None
         return self.matrix.dtype
@@ -299,7 +298,9 @@ class PrecomputedKernel(Kernel):
         assert self.matrix is not None
         return self.matrix.shape[0]  # it is there already
 
-    def given(self, some: Points, others: Points) -> np.ndarray:
+    def values(
+        self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
+    ) -> np.ndarray:
         if others.X.ndim == 2:  # new rows: their kernel values with all training rows
             return np.ascontiguousarray(others.X[:, some.X].T)
         assert self.matrix is not None

@@ -22,13 +22,7 @@ class Products:
         self, kernel: Kernel, some: Points, others: Points, out: np.ndarray | None = None
     ) -> np.ndarray:
         """The matrix of kernel values, one line for each of ``some``; in ``out`` if possible."""
-        if kernel.is_given:
-            return kernel.given(some, others)
-        left = kernel.factors(some.X) if some.factors is None else some.factors
-        right = kernel.factors(others.X) if others.factors is None else others.factors
-        values = inner_products(left, right, kernel.dtype, out)
-        kernel.from_products(values, some, others)
-        return values
+        return kernel.values(some, others, inner_products, out)
 
     def weighted_sums(
         self, kernel: Kernel, weights: np.ndarray, supports: Points, points: Points, shift: float

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from maxmargin.persistence.walk import Leaves, Misfit, renamed
 
@@ -56,7 +57,9 @@ COLUMNS = {"slop": "norm_error", "lawful": "certifiable", "rr": "largest_xx"}
 DTYPES = {"f4": "float32", "f8": "float64"}
 
 
-def learnt(clf: Any, attributes: dict[str, Any], load: Callable[[Any], Any]) -> dict[str, Any]:
+def learnt(
+    clf: BaseEstimator, attributes: dict[str, Any], load: Callable[[Any], Any]
+) -> dict[str, Any]:
     """What learning has given a learner, from its attributes in a file of version 1."""
     found: dict[str, Any] = {}
     for name, tree in attributes.items():
@@ -89,7 +92,7 @@ def learnt(clf: Any, attributes: dict[str, Any], load: Callable[[Any], Any]) -> 
     return found
 
 
-def _structure(clf: Any, settings: dict[str, Any]) -> dict[str, Any]:
+def _structure(clf: BaseEstimator, settings: dict[str, Any]) -> dict[str, Any]:
     """The parameters that a model was made for, without what its class alone decides."""
     given = clf.get_params(deep=False).keys()
     for name in settings.keys() - given:
