@@ -106,7 +106,7 @@ class Progress:
 
 
 def progressive(
-    clf: Any,
+    clf: BaseEstimator | Sequence[BaseEstimator],
     stream: Any,
     y: Any = None,
     *,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maxmargin.cli.errors import in_words, misuse
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 class Kind(str, Enum):
@@ -86,7 +89,7 @@ def open_source(
 
 
 def open_alike(
-    data: str, learner: Any, *, format: Kind | None, skip_errors: bool, labelled: bool
+    data: str, learner: BaseEstimator, *, format: Kind | None, skip_errors: bool, labelled: bool
 ) -> Any:
     """Rows as ``learner`` knows them, from another file."""
     from maxmargin import streams

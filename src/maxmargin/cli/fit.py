@@ -6,7 +6,7 @@ import errno
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,9 @@ from maxmargin.cli.output import (
     size,
 )
 from maxmargin.cli.predict import score
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Algorithm = Annotated[
     str,
@@ -109,7 +112,7 @@ def fit(
         (print_json if as_json else show)(report)
 
 
-def summary(learner: Any, source: Any, seconds: float) -> dict[str, Any]:
+def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:
     """What was learnt, and from what."""
     report: dict[str, Any] = {
         "algorithm": type(learner).__name__,

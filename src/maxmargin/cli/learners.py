@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import maxmargin
 from maxmargin.cli.data import numbers_or_words
 from maxmargin.cli.errors import misuse, nearest
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 WORDS = {"true": True, "false": False, "none": None}
 
@@ -74,7 +77,7 @@ def _parsed(setting: str, chosen: list[str]) -> tuple[str, str, Any]:
     return owner, parameter, value_of(text.strip())
 
 
-def _validated(learner: Any) -> Any:
+def _validated(learner: BaseEstimator) -> Any:
     if not hasattr(learner, "fit_stream"):
         misuse(f"{type(learner).__name__} needs all rows at once: it cannot learn from a stream.")
     try:

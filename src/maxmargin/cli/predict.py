@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from maxmargin.cli import data as reading
 from maxmargin.cli.errors import complain, one_line_errors
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by maxmargin.")]
 
@@ -46,7 +49,7 @@ def predict(
             complain(f"{source.skipped:,} rows could not be read and have no line.")
 
 
-def predicted(learner: Any, X: Any, name: str) -> Any:
+def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
     """The classes of rows; an error says which row, and which column."""
     try:
         return learner.predict(X)
@@ -77,7 +80,7 @@ def text_of(labels: list[Any], outputs: list[list[float]] | None, as_json: bool)
     )
 
 
-def known_columns(X: Any, learner: Any, name: str) -> Any:
+def known_columns(X: Any, learner: BaseEstimator, name: str) -> Any:
     """``X`` with as many columns as the learner knows, where that makes no difference.
 
     Sparse rows may lack the last columns, and a linear learner's weights of those that it has never
@@ -93,7 +96,7 @@ def known_columns(X: Any, learner: Any, name: str) -> Any:
     return X
 
 
-def score(learner: Any, source: Any) -> dict[str, Any]:
+def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
     """Rows, mistakes and accuracy on labelled rows."""
     rows = mistakes = 0
     for block in reading.with_bar(source, "test"):

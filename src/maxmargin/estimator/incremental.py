@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from maxmargin.core.loop import NO_TRACE
 from maxmargin.estimator import inputs
@@ -139,7 +140,9 @@ class Incremental:
         raise OptionError(option, " needs all rows at once, as fit has them: pass a number.")
 
 
-def check_wider_X(clf: Any, X: Any, features: inputs.Features) -> tuple[Any, inputs.Features]:
+def check_wider_X(
+    clf: BaseEstimator, X: Any, features: inputs.Features
+) -> tuple[Any, inputs.Features]:
     """`check_X` for rows that may have more columns than those before."""
     columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
     if columns <= features.count:

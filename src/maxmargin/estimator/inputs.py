@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -50,7 +51,7 @@ class Features(NamedTuple):
 class Header:
     """A stand-in for an estimator, which scikit-learn's validation may write on."""
 
-    def __init__(self, clf: Any, features: Features | None) -> None:
+    def __init__(self, clf: BaseEstimator, features: Features | None) -> None:
         self._clf = clf
         if features is not None:
             self.n_features_in_ = features.count
@@ -68,7 +69,7 @@ class Header:
         return Features(self.n_features_in_, vars(self).get("feature_names_in_"))
 
 
-def check_X(clf: Any, X: Any, features: Features | None = None) -> tuple[Any, Features]:
+def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tuple[Any, Features]:
     """``X`` as a float array or CSR matrix, in the user's own memory if possible, and its columns.
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.

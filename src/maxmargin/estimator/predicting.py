@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from maxmargin.certificates import Certificate
 from maxmargin.estimator.inputs import Features, Header, validated, without_names
@@ -83,7 +84,7 @@ class Predicting:
         return self._fitted().converged
 
 
-def check_new_X(clf: Any, X: Any, features: Features) -> Any:
+def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
     return validated(Header(clf, features), without_names(X, features), reset=False)
 

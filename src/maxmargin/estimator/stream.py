@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from maxmargin import streams
 from maxmargin._terminal import bar
@@ -446,7 +446,7 @@ class Checkpoint(NamedTuple):
     """How far a run has come, and with which learner."""
 
     reached: RunState
-    learner: Any
+    learner: BaseEstimator
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> Checkpoint:
@@ -472,7 +472,9 @@ class Checkpoint(NamedTuple):
     def place(self) -> str:
         return self.reached.place()
 
-    def check_same(self, wanted: Any, source: streams.Source, classes: Any, passes: int) -> None:
+    def check_same(
+        self, wanted: BaseEstimator, source: streams.Source, classes: Any, passes: int
+    ) -> None:
         """Refuse to go on with another learner, or another source, or farther on than asked for."""
         reached, learner, instead = self.reached, self.learner, "use another file, or delete it."
         if type(learner) is not type(wanted):
