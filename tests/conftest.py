@@ -10,6 +10,8 @@ from numba.core.caching import IndexDataCacheFile
 from randomness import no_unseeded_randomness
 from xdist.scheduler import LoadScopeScheduling
 
+from maxmargin.core.bridge import Compiled
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover
@@ -19,6 +21,18 @@ except ImportError:  # pragma: no cover
 settings.register_profile("same examples", deadline=None, derandomize=True)
 settings.register_profile("new examples", deadline=None, print_blob=True)
 settings.load_profile("new examples" if EVERYTHING else "same examples")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Nothing learns while tests are collected, which each process does on its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compiled, "__call__", refuse_to_run)
+        return (yield)
+
+
+def refuse_to_run(loop, *args):
+    raise RuntimeError("A test module learns when it is imported: do it in a test or a fixture.")
 
 
 @pytest.hookimpl(wrapper=True)

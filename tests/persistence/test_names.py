@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +20,17 @@ from maxmargin.persistence import container, load, save, walk
 KINDS = {name: (_learners(VARIANTS[name][0])[0], *VARIANTS[name]) for name in VARIANTS}
 
 
-def learners():
-    yield "fitted", fitted(made(Perceptron))
-    yield "mixture", streamed(made(NOCA, max_components=6))
-    for name, (Estimator, parameters, rows, labels) in KINDS.items():
-        yield name, streamed(made(Estimator, **parameters), rows, labels)
+@cache
+def learner(name):
+    if name == "fitted":
+        return fitted(made(Perceptron))
+    if name == "mixture":
+        return streamed(made(NOCA, max_components=6))
+    Estimator, parameters, rows, labels = KINDS[name]
+    return streamed(made(Estimator, **parameters), rows, labels)
 
 
-ALL = dict(learners())
-every_kind = pytest.mark.parametrize("name", ALL)
+every_kind = pytest.mark.parametrize("name", ["fitted", "mixture", *KINDS])
 
 
 def saved(clf, folder):
@@ -63,7 +66,7 @@ def renamed(kinds):
 
 @every_kind
 def test_classes_of_other_names_give_the_same_bytes(name, tmp_path):
-    clf = ALL[name]
+    clf = learner(name)
     before, known = saved(clf, tmp_path), known_to(clf)
     internal = parts_of(clf._state)
     assert len(internal) >= 4
@@ -76,14 +79,14 @@ def test_classes_of_other_names_give_the_same_bytes(name, tmp_path):
 
 @every_kind
 def test_no_class_of_the_inside_is_named(name, tmp_path):
-    header, _ = taken_apart(saved(ALL[name], tmp_path))
+    header, _ = taken_apart(saved(learner(name), tmp_path))
     words = set(re.findall(r"\w+", json.dumps(header["content"])))
-    assert not words & {kind.__name__ for kind in parts_of(ALL[name]._state)}
+    assert not words & {kind.__name__ for kind in parts_of(learner(name)._state)}
 
 
 @every_kind
 def test_all_names_of_leaves_are_listed(name, tmp_path):
-    header, _ = taken_apart(saved(ALL[name], tmp_path))
+    header, _ = taken_apart(saved(learner(name), tmp_path))
     listed = set(walk.NAMES.values())
     for path, _ in header["content"]["model"]["attributes"]["model"]["dict"]:
         assert all(part in listed or part.isdigit() for part in path.split(".")), path

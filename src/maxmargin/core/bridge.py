@@ -26,7 +26,9 @@ from maxmargin.core import cache
 # references to each array of a tuple whenever a method is called, which costs more than the method.
 # `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
 # for reference counting in the machine code, and numba's version range is pinned).
-OPTIONS = {"error_model": "numpy", "_nrt": False}
+#
+# Nothing is called from C, so there are no wrappers for it: they are an eighth of compiling.
+OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
 # What reading a damaged file of the cache raises; compiled loops raise nothing.
 DAMAGED = (pickle.UnpicklingError, EOFError)
