@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from extent import EVERYTHING, everything_or
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from problems import (
@@ -17,6 +18,8 @@ from problems import (
 )
 from scipy import sparse
 from sklearn.base import clone
+
+from maxmargin import ROMMA
 
 ROWS = 40
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -59,10 +62,17 @@ def assert_same(clf, expected):
         np.testing.assert_array_equal(mine[name], other[name], err_msg=name)
 
 
-@every_learner
+WAYS = [
+    (learner, dtype)
+    for learner in kinds_of_learners()
+    for dtype in (np.float64, np.float32)
+    if EVERYTHING or dtype is np.float64 or type(learner) is ROMMA
+]
+
+
+@pytest.mark.parametrize(("learner", "dtype"), WAYS, ids=label)
 @every_form
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_one_pass_is_any_chunking(learner, form, classes, dtype):
     X, y = stream(classes, form, dtype)
     expected = clone(learner).set_params(shuffle=False, max_iter=1).fit(X, y)
@@ -114,7 +124,9 @@ def test_chunks_of_other_index_types(learner):
     assert_same(clf, expected)
 
 
-@every_learner
+@pytest.mark.parametrize(
+    "learner", everything_or([ROMMA(delta=0.1)], kinds_of_learners()), ids=label
+)
 def test_memory_layout_does_not_matter(learner):
     X, y = stream(2, "dense", np.float64)
     expected = feed(learner, X, y, [ROWS])

@@ -102,7 +102,12 @@ class Interrupting:
 @pytest.mark.parametrize("at", [2, 5, 9])
 @pytest.mark.parametrize(
     "learner",
-    [PUMMA(soft_margin=0.1), AMIRA(), NORMA(), BisectionPerceptron(soft_margin=0.1)],
+    [
+        PUMMA(soft_margin=0.1),
+        AMIRA(),
+        NORMA(),
+        BisectionPerceptron(soft_margin=0.1, max_checks=2000),
+    ],
     ids=lambda each: type(each).__name__,
 )
 def test_ctrl_c_leaves_a_model_that_works(learner, at):

@@ -35,8 +35,13 @@ every_estimator = over(SHELLS)
 every_linear_estimator = over([each for each in SHELLS if each.kernel == "linear"])
 # Others keep each row that a stream brings, also if it was there before.
 KEEPING_ALL = [KINDS[name] for name in ("kernel", "kernel in pairs", "kernel joint")]
-every_bounded_estimator = over([each for each in SHELLS if each not in KEEPING_ALL])
+BOUNDED = [each for each in SHELLS if each not in KEEPING_ALL]
+every_bounded_estimator = over(BOUNDED)
 every_settling_estimator = over([each for each in SHELLS if each.settles])
+# How rows are stored is not the learner's business, and each way is compiled anew: one learner of
+# weights, one of coefficients and one on a budget stand for all.
+STORING = [KINDS[name] for name in ("linear", "kernel", "budget, the oldest goes")]
+every_storing_estimator = over(everything_or(STORING, SHELLS))
 every_public_estimator = over(ESTIMATORS)
 
 

@@ -45,6 +45,13 @@ class KernelAMIRA(AMIRA):
     gamma: Any = 0.5
 
 
+@kind
+class QuickBisection(BisectionPerceptron):
+    """It gives up early where there is nothing to find."""
+
+    max_checks: Any = 2000
+
+
 KINDS = {
     "linear": ROMMA,
     "linear p-norm": PNormALMA,
@@ -57,5 +64,5 @@ KINDS = {
     "budget, any goes": RandomBudgetPerceptron,
     "budget, projecting": Projectron,
     "clusters": NOCA,
-    "bisection": BisectionPerceptron,
+    "bisection": QuickBisection,
 }

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 from common.estimators import (
+    BOUNDED,
     assert_same_model,
-    every_bounded_estimator,
     every_estimator,
+    every_storing_estimator,
     weights_of,
 )
+from extent import everything_or
 from problems import overlapping, sparse_separable, three_classes
 from scipy import sparse
 
-from maxmargin import ROMMA, Perceptron
+from maxmargin import ROMMA, Forgetron, Perceptron
 
 # Values that float32 can hold.
 X, y = three_classes(n=40, d=11)
@@ -40,8 +42,8 @@ def every_second(X):
     return wide[::2, ::2]
 
 
-@every_estimator
-@pytest.mark.parametrize("view", [np.asfortranarray, every_second, read_only])
+@every_storing_estimator
+@pytest.mark.parametrize("view", [np.asfortranarray, every_second])
 def test_memory_layouts(Estimator, view):
     other = view(X)
     assert_same_model(fitted(Estimator, other), fitted(Estimator, X))
@@ -49,11 +51,16 @@ def test_memory_layouts(Estimator, view):
 
 
 @every_estimator
+def test_memory_that_cannot_be_written(Estimator):
+    assert_same_model(fitted(Estimator, read_only(X)), fitted(Estimator, X))
+
+
+@every_estimator
 def test_memory_maps(Estimator, tmp_path):
     assert_same_model(fitted(Estimator, from_file(X, tmp_path)), fitted(Estimator, X))
 
 
-@every_bounded_estimator
+@pytest.mark.parametrize("Estimator", everything_or([ROMMA, Forgetron], BOUNDED))
 def test_float32(Estimator):
     assert_same_model(fitted(Estimator, X.astype(np.float32)), fitted(Estimator, X))
 

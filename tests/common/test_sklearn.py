@@ -1,6 +1,5 @@
 import pytest
-from common.estimators import KINDS_TO_CHECK
-from common.kinds import KINDS
+from common.estimators import KINDS_TO_CHECK, STORING
 from extent import EVERYTHING
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -9,16 +8,13 @@ from maxmargin import PUMMA
 # Without a soft margin PUMMA says by a tag that it may predict badly where classes overlap.
 CHECKED = [Estimator(random_state=0) for Estimator in KINDS_TO_CHECK]
 CHECKED += [PUMMA(soft_margin=0.1, random_state=0)]
-# How rows are stored is not the learner's business, and each way is compiled anew: one learner of
-# weights, one of coefficients and one on a budget stand for all.
 STORAGE = {"check_f_contiguous_array_estimator", "check_estimators_dtypes"}
 STORAGE |= {f"check_estimator_sparse_{form}" for form in ("array", "matrix", "tag")}
-STORING = tuple(KINDS[name] for name in ("linear", "kernel", "budget, the oldest goes"))
 
 
 def is_tried(estimator, check):
     about_storage = check.func.__name__ in STORAGE or "X_dtype" in check.keywords
-    return EVERYTHING or not about_storage or isinstance(estimator, STORING)
+    return EVERYTHING or not about_storage or isinstance(estimator, tuple(STORING))
 
 
 every_check = parametrize_with_checks(CHECKED).mark

@@ -25,9 +25,8 @@ from maxmargin.core import cache
 # No loop allocates: arrays come in, live in tuples, and outlive the call. Numba would still count
 # references to each array of a tuple whenever a method is called, which costs more than the method.
 # `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
-# for reference counting in the machine code, and numba's version range is pinned).
-#
-# Nothing is called from C, so there are no wrappers for it: they are an eighth of compiling.
+# for reference counting in the machine code, and numba's version range is pinned). And nothing is
+# called from C: wrappers for that would take a fifth of the time to compile.
 OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
 # What reading a damaged file of the cache raises; compiled loops raise nothing.

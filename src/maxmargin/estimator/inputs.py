@@ -75,7 +75,7 @@ def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tup
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
     """
     if features is not None:
-        if _is_plain(X, features):
+        if is_plain(X, features):
             return X, features  # what `validate_data` would say, without its overhead
         X = without_names(X, features)
     header = Header(clf, features)
@@ -103,7 +103,7 @@ def without_names(X: Any, features: Features) -> Any:
     return X.to_numpy()
 
 
-def _is_plain(X: Any, features: Features) -> bool:
+def is_plain(X: Any, features: Features) -> bool:
     return (
         type(X) is np.ndarray
         and X.ndim == 2

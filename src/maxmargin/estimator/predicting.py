@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite
 
 from maxmargin.certificates import Certificate
-from maxmargin.estimator.inputs import Features, Header, validated, without_names
+from maxmargin.estimator.inputs import Features, Header, is_plain, validated, without_names
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.state import State, shown
 
@@ -86,6 +87,9 @@ class Predicting:
 
 def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
+    if is_plain(X, features):
+        assert_all_finite(X, input_name="X")
+        return X
     return validated(Header(clf, features), without_names(X, features), reset=False)
 
 
