@@ -50,7 +50,9 @@ ROWS = {
     "complex": (X * 1j, "Complex data not supported"),
     "column beyond the last": (corrupt(99), r"not a valid CSR matrix: row 3 .* outside 0\.\.3"),
     "column before the first": (corrupt(-1), r"not a valid CSR matrix: row 3 .* outside 0\.\.3"),
-    "arrays cut short": (cut_short(), "index pointer should be less than the size of index"),
+    "arrays cut short": (cut_short(), "not a valid CSR matrix: row 3 lies outside its arrays"),
+    "masked": (np.ma.masked_array(X, X > 0.0), "masked array"),
+    "times": (np.full(X.shape, "2026-01-01", dtype="M8[s]"), "contains times"),
 }
 LABELS = {
     "too few": (y[:-1], r"inconsistent numbers of samples: \[12, 11\]"),

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from maxmargin import Perceptron
 from maxmargin.core.bridge import OPTIONS
-from maxmargin.core.looks import first_unusable
-from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.core.looks import first_malformed
+from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.estimator.inputs import check_X
 from maxmargin.models.linear import as_rows
 
@@ -29,11 +29,6 @@ def compiled_square(rows, i):
 @njit(**OPTIONS)
 def compiled_add(rows, i, weights, c, amount):
     rows.add(i, weights, c, amount)
-
-
-@njit(**OPTIONS)
-def compiled_is_well_formed(rows, i):
-    return rows.is_well_formed(i)
 
 
 def read_only(*arrays):
@@ -68,24 +63,25 @@ def test_dot_square_and_add(form, offset):
         np.testing.assert_allclose(plain[1], weights[1] + 0.3 * long[i], rtol=1e-15)
 
 
-def broken_csr(**changes):
-    """Rows [(0: 1.0), (2: 2.0)] and [(1: 3.0)], but for what is changed."""
-    parts = {
-        "values": np.array([1.0, 2.0, 3.0]),
-        "columns": np.array([0, 2, 1], dtype=np.int32),
-        "starts": np.array([0, 2, 3], dtype=np.int32),
-    }
+COLUMNS, STARTS, WIDTH = [0, 2, 1], [0, 2, 3], 3
+
+
+def malformed(changes):
+    """Of rows with columns 0, 2 and with column 1, but for what is changed."""
+    parts = {"columns": np.array(COLUMNS, np.int32), "starts": np.array(STARTS, np.int32)}
     for name, (place, value) in changes.items():
         parts[name][place] = value
-    return SparseRows(*read_only(*parts.values()), width=3, tail=Tail(0.0, 0.0))
+    arrays = read_only(*parts.values())
+    assert first_malformed(*arrays, WIDTH) == first_malformed.plain(*arrays, WIDTH)
+    return first_malformed(*arrays, WIDTH)
 
 
-def test_well_formed_rows():
-    rows = broken_csr()
-    for i in range(2):
-        assert rows.is_well_formed(i)
-        assert compiled_is_well_formed(rows, i)
-    assert first_unusable(rows) == (-1, 9.0)
+@pytest.mark.parametrize(
+    ("changes", "canonical"),
+    [({}, True), ({"columns": (0, 2)}, False), ({"columns": (1, 0)}, False)],
+)
+def test_well_formed_rows(changes, canonical):
+    assert malformed(changes) == (-1, canonical)
 
 
 @pytest.mark.parametrize(
@@ -103,17 +99,7 @@ def test_well_formed_rows():
     ],
 )
 def test_rows_that_point_outside_their_arrays(changes, bad):
-    rows = broken_csr(**changes)
-    assert not rows.is_well_formed(bad)
-    assert not compiled_is_well_formed(rows, bad)
-    assert first_unusable(rows)[0] == bad
-
-
-@pytest.mark.parametrize("short", ["values", "columns"])
-def test_rows_longer_than_one_of_their_arrays(short):
-    whole = broken_csr()
-    rows = whole._replace(**{short: getattr(whole, short)[:2]})
-    assert first_unusable(rows)[0] == 1
+    assert malformed(changes) == (bad, False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

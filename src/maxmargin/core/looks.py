@@ -43,16 +43,37 @@ def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
 
 
 @Compiled
+def first_malformed(columns, starts, width):  # type: ignore[no-untyped-def]
+    """Index of the first CSR row that points outside its arrays or its columns, or -1.
+
+    And: are the columns of each row in order, and all different?
+    """
+    canonical = True
+    for i in range(starts.size - 1):
+        start, stop = starts[i], starts[i + 1]
+        if start < 0 or stop < start or stop > columns.size:
+            return i, False
+        outside, disorder, before = 0, 0, -1
+        for at in range(start, stop):  # no early exit, so that the loop becomes vector instructions
+            column = columns[at]
+            outside += column < 0 or column >= width
+            disorder += column <= before
+            before = column
+        if outside:
+            return i, False
+        canonical = canonical and disorder == 0
+    return -1, canonical
+
+
+@Compiled
 def first_unusable(rows):  # type: ignore[no-untyped-def]
     """Index of the first row that no learner can take, or -1; and the largest ``x.x``.
 
-    Unusable are rows with NaN or infinity, with a squared norm outside the range in which nothing
-    over- or underflows (an exact zero is fine), and sparse rows that point outside their arrays.
+    Unusable are rows with NaN or infinity, or with a squared norm outside the range in which
+    nothing over- or underflows (an exact zero is fine).
     """
     largest = 0.0
     for i in range(rows.size()):
-        if not rows.is_well_formed(i):
-            return i, largest
         xx = rows.square(i)
         if not SMALLEST_XX <= xx <= LARGEST_XX:
             for k in range(rows.own_entries(i)):

@@ -13,14 +13,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.core.looks import first_unusable
-from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, OneVsRest
+from maxmargin.estimator.refusals import unknown_label, unusable_row
+from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
 
 Targets = Binary | OneVsRest
 
 NO_TAIL = Tail(0.0, 0.0)
+# Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
+TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
 
 
 # ------------------------------------------------------------------------------------------ columns
@@ -74,19 +77,25 @@ def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tup
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
     """
+    X, canonical = sound(X) if sparse.issparse(X) else (X, True)
     if features is not None:
-        if is_plain(X, features):
+        if is_plain(X, features) and canonical:
             return X, features  # what `validate_data` would say, without its overhead
         X = without_names(X, features)
     header = Header(clf, features)
     X = validated(header, X, reset=features is None, ensure_all_finite=False)
-    if sparse.issparse(X) and not X.has_canonical_format:
+    if not canonical and not sound(X)[1]:
         X = X.copy()  # repeated entries must be added up before they are squared
         X.sum_duplicates()
     return X, features or header.features()
 
 
 def validated(header: Header, X: Any, **options: Any) -> Any:
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError("Input X is a masked array: fill what is masked, or leave those rows out.")
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table, or of an array
+    if any(str(kind).startswith(TIMES) for kind in kinds):
+        raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
     dtypes = [np.float64, np.float32]
     return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
 
@@ -104,8 +113,9 @@ def without_names(X: Any, features: Features) -> Any:
 
 
 def is_plain(X: Any, features: Features) -> bool:
+    """Is there nothing to convert?"""
     return (
-        type(X) is np.ndarray
+        type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array)
         and X.ndim == 2
         and X.shape[0] > 0
         and X.shape[1] == features.count
@@ -119,33 +129,8 @@ def check_values(X: Any) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
-        raise ValueError(_what_is_wrong(X, bad))
+        raise ValueError(unusable_row(X, bad))
     return float(np.sqrt(largest))
-
-
-def _what_is_wrong(X: Any, i: int) -> str:
-    if sparse.issparse(X):
-        start, stop = int(X.indptr[i]), int(X.indptr[i + 1])
-        values, columns = X.data[start:stop], X.indices[start:stop]
-        if not 0 <= start <= stop <= X.data.size or columns.size != stop - start:
-            return f"Input X is not a valid CSR matrix: row {i} lies outside its arrays."
-        if columns.size and not 0 <= columns.min() <= columns.max() < X.shape[1]:
-            return (
-                f"Input X is not a valid CSR matrix: row {i} has a column outside "
-                f"0..{X.shape[1] - 1}."
-            )
-    else:
-        values, columns = X[i], np.arange(X.shape[1])
-    for is_bad, name in ((np.isnan, "NaN"), (np.isinf, "infinity")):
-        if (where := np.flatnonzero(is_bad(values))).size:
-            return f"Input X contains {name} (row {i}, column {columns[where[0]]})."
-    size = np.abs(values).max()
-    extreme = "large" if size > 1.0 else "small"
-    return (
-        f"Input X contains a row that is too {extreme} to compute with (row {i}, largest value "
-        f"{size:.3g}): norms must be 0 or between {SMALLEST_XX**0.5:.0e} and "
-        f"{LARGEST_XX**0.5:.0e}. Rescale the features."
-    )
 
 
 # ------------------------------------------------------------------------------------------- labels
@@ -185,16 +170,11 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:
-        raise ValueError(
-            f"y contains a label that is not among the classes {classes.tolist()}."
-        ) from None
+        raise ValueError(f"{unknown_label(classes)}.") from None
     known = classes[np.minimum(codes, classes.size - 1)] == y
     if not np.all(known):
         i = int(np.flatnonzero(~np.asarray(known))[0])
-        raise ValueError(
-            f"y contains a label that is not among the classes {classes.tolist()}: "
-            f"{y[i : i + 1].tolist()[0]!r} (row {i})."
-        )
+        raise ValueError(f"{unknown_label(classes)}: {y[i : i + 1].tolist()[0]!r} (row {i}).")
     return codes.astype(np.int32)
 
 

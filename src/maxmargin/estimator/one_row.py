@@ -16,12 +16,15 @@ from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows
 from maxmargin.estimator.inputs import Features, as_targets, check_values
+from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, grown, shown
 from maxmargin.models.linear import LinearModel, read_only
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.
 MOST_LAYOUTS = 1000
+# As many as indices of 32 bits can tell apart.
+MOST_COLUMNS = 2**31 - 1
 
 # Values and columns of a sparse row, and where it begins and ends.
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -109,8 +112,8 @@ def checked_pair(x: Any, width: int | None) -> tuple[np.ndarray, np.ndarray]:
         columns, numbers = columns[order], numbers[order]
         if (columns[1:] == columns[:-1]).any():
             raise ValueError("A sparse row has an index twice.")
-    if columns.size and not 0 <= columns[0] <= columns[-1] < (width or np.inf):
-        raise ValueError(f"A sparse row has an index outside 0..{(width or 0) - 1}.")
+    if columns.size and not 0 <= columns[0] <= columns[-1] < (width or MOST_COLUMNS):
+        raise ValueError(f"A sparse row has an index outside 0..{(width or MOST_COLUMNS) - 1}.")
     return np.ascontiguousarray(columns, dtype=np.int32), numbers
 
 
@@ -182,7 +185,8 @@ class OneRow:
         try:
             targets = self.targets[y]
         except (KeyError, TypeError):
-            raise ValueError(f"y is {y!r}, which is not among the classes {self.labels}.") from None
+            known = listed(self.state.classes)
+            raise ValueError(f"y is {y!r}, which is not among the classes {known}.") from None
         rows = self._rows(x, layout)
         if not self._usable(rows.values):
             raise ValueError(_what_is_wrong(rows))

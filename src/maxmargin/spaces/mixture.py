@@ -225,15 +225,9 @@ def learn_mixture(rows, labels, order, rule, mixture):  # type: ignore[no-untype
 
 @Compiled
 def class_logs(rows, by_size, mixture, logs):  # type: ignore[no-untyped-def]
-    """Put the log-density of each row and each class into ``logs``.
-
-    Returns the first row that points outside its arrays, where this ends, or -1.
-    """
+    """Put the log-density of each row and each class into ``logs``."""
     for i in range(rows.size()):
-        if not rows.is_well_formed(i):
-            return i
         mixture.read(rows, i)
         mixture.weigh(by_size)
         for c in range(mixture.outputs.size):
             logs[i, c] = mixture.outputs[c]
-    return -1

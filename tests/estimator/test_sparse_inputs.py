@@ -1,0 +1,130 @@
+"""Sparse matrices of any make give the model of a plain one, or are refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from maxmargin import NOCA, PUMMA, Forgetron, Perceptron
+from maxmargin.estimator.sparse_inputs import sound
+
+random = np.random.default_rng(0)
+X = sparse.random(30, 200, density=0.1, format="csr", random_state=0)
+y = random.integers(0, 2, size=30)
+
+
+def with_arrays(data=X.data, indices=X.indices, indptr=X.indptr, form=sparse.csr_matrix):
+    """A matrix with these arrays, whatever SciPy would have made of them."""
+    made = form(X.shape)
+    made.data, made.indices, made.indptr = data, indices, indptr
+    return made
+
+
+def every_second(array):
+    return np.repeat(array, 2)[::2]
+
+
+ODD = {
+    "strided": with_arrays(*map(every_second, (X.data, X.indices, X.indptr))),
+    "backwards": with_arrays(indices=X.indices[::-1].copy()[::-1]),
+    "real parts": (X + 1j * X).tocsr().real,
+    "an array": with_arrays(form=sparse.csr_array, indices=every_second(X.indices)),
+    **{
+        np.dtype(kind).name: with_arrays(
+            indices=X.indices.astype(kind), indptr=X.indptr.astype(np.result_type(kind, np.uint16))
+        )
+        for kind in (np.uint8, np.int16, np.uint16, np.uint32, np.uint64, np.int64, ">i4")
+    },
+}
+
+
+def assert_same(clf, other):
+    np.testing.assert_array_equal(clf.coef_, other.coef_)
+    assert repr(clf.certificate_) == repr(other.certificate_)
+    np.testing.assert_array_equal(clf.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
+def test_arrays_of_any_make(odd):
+    plain, given = (PUMMA(max_iter=5, random_state=0).fit(rows, y) for rows in (X, odd))
+    assert_same(given, plain)
+    np.testing.assert_array_equal(plain.predict(odd), plain.predict(X))
+    assert_same(given.partial_fit(odd, y), plain.partial_fit(X, y))
+
+
+def test_sound_matrices_are_not_copied():
+    for rows in (X, sparse.csr_array(X), X.tocsc()):
+        assert sound(rows)[0] is rows
+    given = ODD["uint32"]
+    assert np.shares_memory(sound(given)[0].data, given.data)
+
+
+DAMAGES = {
+    "a row far outside": with_arrays(indptr=np.where(np.arange(31) == 10, 5_000_000, X.indptr)),
+    "the first row": with_arrays(indptr=np.where(np.arange(31) == 1, 2**30, X.indptr)),
+    "too few starts": with_arrays(indptr=X.indptr[:-3]),
+    "too few indices": with_arrays(indices=X.indices[:-1]),
+    "columns that are no integers": with_arrays(indices=X.indices.astype(float)),
+    "beyond all integers": with_arrays(
+        indices=np.where(np.arange(X.nnz) == 7, 2**63 + 5, X.indices.astype(np.uint64))
+    ),
+    "CSC": X.tocsc(),
+    "COO": X.tocoo(),
+}
+DAMAGES["CSC"].indptr[1] = 2**30
+DAMAGES["COO"].coords[0][3] = 2**30
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Perceptron(random_state=0),
+        Forgetron(gamma=0.5, random_state=0),
+        NOCA(random_state=0),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_damaged_matrices_are_refused(learner, damage):
+    clf = learner.fit(X, y)
+    for use in (
+        lambda: clf.fit(damage, y),
+        lambda: clf.partial_fit(damage, y),
+        lambda: clf.predict(damage),
+    ):
+        with pytest.raises(ValueError, match=r"Input X is not a valid CS[RC] matrix|a valid COO"):
+            use()
+
+
+@settings(max_examples=300)
+@given(
+    changes=st.lists(
+        st.tuples(
+            st.sampled_from(["indices", "indptr"]),
+            st.integers(0, 2**16),
+            st.integers(-3, 3) | st.integers(-(2**31), 2**31 - 1),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_what_is_accepted_is_what_scipy_would_accept(changes):
+    parts = {"indices": X.indices.copy(), "indptr": X.indptr.copy()}
+    for name, place, value in changes:
+        array = parts[name]
+        array[place % array.size] = value if abs(value) > 3 else array[place % array.size] + value
+    damaged = with_arrays(**parts)
+    try:
+        sparse.csr_matrix((X.data, *parts.values()), shape=X.shape).check_format(full_check=True)
+        accepted = parts["indptr"][0] == 0
+    except ValueError:
+        accepted = False
+    try:
+        _, canonical = sound(damaged)
+    except ValueError:
+        assert not accepted
+    else:
+        # Rows need not begin at the first entry; SciPy wants that.
+        assert accepted or parts["indptr"][0] > 0
+        assert not accepted or canonical == bool(damaged.has_canonical_format)
