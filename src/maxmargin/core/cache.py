@@ -63,7 +63,7 @@ def source_hash() -> str:
 def folder() -> Path | None:
     """The folder for this version of the sources; ``None`` where there is no safe one.
 
-    Perhaps it can only be read: compiled code that others have left there is used all the same.
+    Perhaps it can only be read: the code that it holds is used all the same.
     """
     try:
         parent = _user_folder()
@@ -110,7 +110,6 @@ def _make_safely(path: Path) -> bool:
 
     From the root downwards, each is checked before anything is made in it.
     """
-    made = False
     for place in (*reversed(path.parents), path):
         made = False
         if not place.is_dir():
