@@ -1,4 +1,4 @@
-"""What holds for all tests: no chance, no deadlines, and compiled code that is shared safely."""
+"""What holds for all tests: no chance and no deadlines."""
 
 from pathlib import PurePath
 
@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from extent import EVERYTHING
 from hypothesis import settings
-from numba.core.caching import IndexDataCacheFile
 from randomness import no_unseeded_randomness
 from xdist.scheduler import LoadScopeScheduling
 
 from maxmargin.core.bridge import Compiled
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover
-    fcntl = None
 
 # The machine may be busy, so there are no deadlines.
 settings.register_profile("same examples", deadline=None, derandomize=True)
@@ -75,21 +69,3 @@ class ByLoops(LoadScopeScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     return ByLoops(config, log)
-
-
-def _one_at_a_time(save):
-    """Numba reads the index of its cache, adds an entry and writes it again.
-
-    Two processes that do so at once lose an entry, or give two functions the same file.
-    """
-
-    def locked(self, *args):
-        with open(f"{self._index_path}.lock", "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            save(self, *args)
-
-    return locked
-
-
-if fcntl is not None:
-    IndexDataCacheFile.save = _one_at_a_time(IndexDataCacheFile.save)

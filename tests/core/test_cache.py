@@ -1,8 +1,9 @@
-"""The cache: the next process compiles nothing, and never runs code that was edited since."""
+"""The cache: the next process compiles nothing, and runs no code that was edited or is not ours."""
 
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -41,7 +42,8 @@ import numpy as np
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import DenseRows, Tail
 
-found, largest = first_unusable(DenseRows(np.array([[3.0, 4.0], [0.0, np.inf]]), Tail(1.0, 0.0)))
+rows = DenseRows(np.array([[3.0, 4.0], [0.0, np.inf]]), Tail(1.0, 0.0))
+found, largest = first_unusable(rows)
 stats = first_unusable.cached.stats
 print(json.dumps({
     "found": found,
@@ -51,20 +53,35 @@ print(json.dumps({
 }))
 """
 SEEN = {"found": 1, "largest": 26.0}
+ENTER = LOOK.replace("first_unusable(rows)", "first_unusable.entry(rows)(rows)")
+SINGLE = LOOK.replace("np.inf]]", "np.inf]], dtype=np.float32")
+BOTH = LOOK + SINGLE
+
+on_posix = pytest.mark.skipif(sys.platform == "win32", reason="other rights than on POSIX")
+
+
+def start(script, cache_folder, package=None, options=()):
+    env = os.environ | {"MAXMARGIN_CACHE_DIR": str(cache_folder)}
+    if package is not None:
+        env["PYTHONPATH"] = str(package)
+    command = [sys.executable, *options, "-c", script]
+    return subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def end(process):
+    """What it prints last, and its complaints."""
+    printed, complaints = process.communicate()
+    assert process.returncode == 0, complaints
+    return json.loads(printed.splitlines()[-1]), complaints
 
 
 def run(script, cache_folder, package=None):
     """What ``script`` prints last, in a process of its own; it must not print any warning."""
-    env = os.environ | {"MAXMARGIN_CACHE_DIR": str(cache_folder)}
-    env.pop("NUMBA_CACHE_DIR", None)
-    if package is not None:
-        env["PYTHONPATH"] = str(package)
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return json.loads(done.stdout.splitlines()[-1])
+    printed, complaints = end(start(script, cache_folder, package))
+    assert complaints == ""
+    return printed
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +137,13 @@ def folder(monkeypatch, tmp_path):
 
 def test_the_folder_is_named_by_the_sources(folder, tmp_path):
     assert folder() == tmp_path / cache.source_hash()
-    assert folder().is_dir()
-    assert list(folder().iterdir()) == []
+    assert [path.name for path in folder().iterdir()] == [cache.TAG_NAME]
+
+
+def test_without_sources_there_is_no_cache(monkeypatch, folder, tmp_path):
+    """Nobody could tell the code of one version from that of the next."""
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "core" / "cache.py"))
+    assert folder() is None
 
 
 def test_no_folder_where_nothing_can_be_written(monkeypatch, folder, tmp_path):
@@ -130,37 +152,224 @@ def test_no_folder_where_nothing_can_be_written(monkeypatch, folder, tmp_path):
     assert folder() is None
 
 
-def make_old(path):
-    path.mkdir()
-    (path / "content").touch()
-    long_ago = time.time() - 2 * cache.STALE_AFTER_SECONDS
-    os.utime(path, (long_ago, long_ago))
+def forbid(*args, **options):
+    raise PermissionError
+
+
+def test_a_folder_that_can_only_be_read_is_used(monkeypatch, folder):
+    made = folder()
+    for name in ("mkdir", "touch", "write_bytes", "unlink"):
+        monkeypatch.setattr(Path, name, forbid)
+    assert folder() == made
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="they have no XDG_CACHE_HOME")
+@pytest.mark.parametrize("base", ["", ".", "relative", "../relative"])
+def test_a_relative_base_is_ignored(monkeypatch, folder, tmp_path, base):
+    """So says the XDG specification: else whatever lies in the current folder would be run."""
+    monkeypatch.delenv("MAXMARGIN_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", base)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert folder() == tmp_path / "home" / ".cache" / "maxmargin" / cache.source_hash()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+@pytest.mark.parametrize("variable", ["MAXMARGIN_CACHE_DIR", "HOME"])
+def test_a_folder_that_depends_on_the_current_one_is_refused(
+    monkeypatch, folder, tmp_path, variable
+):
+    for name in ("MAXMARGIN_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "relative")
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(RuntimeWarning, match="'relative.* depends on the current folder"):
+        assert folder() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_is_found(monkeypatch, folder, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("MAXMARGIN_CACHE_DIR", "~/here")
+    assert folder() == tmp_path / "here" / cache.source_hash()
+
+
+@on_posix
+def test_folders_are_made_for_us_alone(monkeypatch, folder, tmp_path):
+    monkeypatch.setenv("MAXMARGIN_CACHE_DIR", str(tmp_path / "one" / "two"))
+    before = os.umask(0)
+    try:
+        made = folder()
+    finally:
+        os.umask(before)
+    for path in (made, *made.parents[:2]):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((made / cache.TAG_NAME).stat().st_mode) == 0o600
+
+
+@pytest.fixture
+def nested(monkeypatch, folder, tmp_path):
+    """The folder above, the folder that is named, and the one with code."""
+    above = tmp_path / "above"
+    monkeypatch.setenv("MAXMARGIN_CACHE_DIR", str(above / "named"))
+    return above, above / "named", folder()
+
+
+@on_posix
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o707, 0o720, 0o702])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_folder_that_others_can_write_to_is_refused(nested, folder, which, mode):
+    nested[which].chmod(mode)
+    with pytest.warns(RuntimeWarning, match=f"{nested[which]} can be written to by others"):
+        assert folder() is None
+
+
+@on_posix
+def test_nothing_is_made_in_a_folder_that_is_refused(monkeypatch, folder, tmp_path):
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("MAXMARGIN_CACHE_DIR", str(tmp_path / "named"))
+    with pytest.warns(RuntimeWarning, match="can be written to by others"):
+        assert folder() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@on_posix
+def test_in_a_sticky_folder_others_cannot_replace_ours(nested, folder):
+    """Such as /tmp; but they could add code to the last one."""
+    *above, last = nested
+    for place in above:
+        place.chmod(0o1777)
+    assert folder() == last
+    last.chmod(0o1777)
+    with pytest.warns(RuntimeWarning, match=f"{last} can be written to by others"):
+        assert folder() is None
+
+
+@on_posix
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_folder_of_another_user_is_refused(monkeypatch, nested, folder, which):
+    somebody = os.geteuid() + 1
+    if os.geteuid() == 0:
+        os.chown(nested[which], somebody, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: somebody)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert folder() is None
+
+
+@on_posix
+def test_a_link_is_followed_before_the_check(monkeypatch, nested, folder, tmp_path):
+    above, named, last = nested
+    link = tmp_path / "link"
+    link.symlink_to(named)
+    monkeypatch.setenv("MAXMARGIN_CACHE_DIR", str(link))
+    assert folder() == last  # and not below the link, which may be changed later
+    above.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=f"{above} can be written to by others"):
+        assert folder() is None
+
+
+@on_posix
+def test_a_link_in_place_of_the_folder_is_not_used(nested, folder, tmp_path):
+    last = nested[-1]
+    shutil.move(last, tmp_path / "elsewhere")
+    last.symlink_to(tmp_path / "elsewhere")
+    assert folder() is None
+
+
+@on_posix
+def test_a_process_says_once_that_nothing_is_kept(tmp_path):
+    tmp_path.chmod(0o777)
+    seen, complaints = end(start(BOTH, tmp_path, options=["-W", "always"]))
+    assert seen == SEEN | {"hits": 0, "misses": 2}
+    assert complaints.count("RuntimeWarning") == 1
+    assert str(tmp_path) in complaints
+    assert list(tmp_path.iterdir()) == []
+
+
+def make_old(path, tag=cache.TAG):
+    path.mkdir(mode=0o700)
+    (path / f"loop-0{cache.SUFFIX}").touch()
+    if tag is not None:
+        (path / cache.TAG_NAME).write_bytes(tag)
+    age(path)
     return path
 
 
+def age(path):
+    long_ago = time.time() - 2 * cache.STALE_AFTER_SECONDS
+    os.utime(path, (long_ago, long_ago))
+
+
+def names(path):
+    return sorted(file.name for file in path.iterdir())
+
+
 def test_folders_of_old_sources_are_dropped_and_recent_ones_kept(folder, tmp_path):
-    old, recent = make_old(tmp_path / ("0" * 16)), tmp_path / ("1" * 16)
-    recent.mkdir()
+    old, recent = make_old(tmp_path / ("0" * 16)), make_old(tmp_path / ("1" * 16))
+    os.utime(recent)
     folder()
     assert not old.exists()
-    assert recent.exists()
+    assert len(names(recent)) == 2
 
 
-def test_folders_that_are_not_ours_are_left_alone(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [
+        ("photos", cache.TAG),
+        ("0" * 16, None),
+        ("0" * 16, b""),
+        ("0" * 16, cache.TAG.splitlines()[0]),
+        ("0" * 16, b"\xff"),
+    ],
+)
+def test_folders_that_are_not_ours_are_left_alone(folder, tmp_path, name, tag):
     """MAXMARGIN_CACHE_DIR may name a folder that holds other things too."""
-    photos = make_old(tmp_path / "photos")
+    other = make_old(tmp_path / name, tag)
+    before = names(other)
     folder()
-    assert (photos / "content").exists()
+    assert names(other) == before
+
+
+def test_files_that_are_not_ours_are_left_alone(folder, tmp_path):
+    old = make_old(tmp_path / ("0" * 16))
+    (old / "notes").touch()
+    age(old)
+    folder()
+    assert names(old) == [cache.TAG_NAME, "notes"]
+
+
+@on_posix
+def test_what_links_lead_to_is_left_alone(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    other = make_old(tmp_path / "elsewhere" / ("0" * 16))
+    before = names(other)
+    (tmp_path / ("0" * 16)).symlink_to(other)
+    folder()
+    assert names(other) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can give away")
+def test_old_folders_of_others_are_left_alone(folder, tmp_path):
+    old = make_old(tmp_path / ("0" * 16))
+    os.chown(old, 1, -1)
+    folder()
+    assert len(names(old)) == 2
 
 
 def test_a_damaged_cache_heals(tmp_path):
-    """As after a full disk: compiled files that end too soon."""
-    assert run(LOOK, tmp_path) == SEEN | {"hits": 0, "misses": 1}
+    """As after a full disk: compiled files that end too soon. `test_store` has more damages."""
+    run(LOOK, tmp_path)
+    (compiled,) = tmp_path.rglob(f"*{cache.SUFFIX}")
+    for script in (LOOK, ENTER):
+        compiled.write_bytes(compiled.read_bytes()[:-1000])
+        assert run(script, tmp_path) == SEEN | {"hits": 0, "misses": 1}
     assert run(LOOK, tmp_path) == SEEN | {"hits": 1, "misses": 0}
-    compiled = list(tmp_path.rglob("*.nbc"))
-    assert compiled
-    for file in compiled:
-        file.write_bytes(file.read_bytes()[:1000])
-    for _ in range(2):
-        healed = run(LOOK, tmp_path)
-        assert {name: healed[name] for name in SEEN} == SEEN
+
+
+def test_processes_that_compile_at_once_lose_nothing(tmp_path):
+    processes = [start(script, tmp_path) for script in (LOOK, SINGLE)]
+    for process in processes:
+        assert end(process) == (SEEN | {"hits": 0, "misses": 1}, "")
+    assert run(BOTH, tmp_path) == SEEN | {"hits": 2, "misses": 0}

@@ -9,7 +9,6 @@ found again in the cache by the next process.
 from __future__ import annotations
 
 import inspect
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from numba import types
 from numba.extending import overload_method
 
 from maxmargin.core import cache
+from maxmargin.core.store import Store
 
 # No exception may leave a loop half-way, so a division by zero gives inf as in NumPy; the loop and
 # the rules guard against it.
@@ -28,10 +28,6 @@ from maxmargin.core import cache
 # for reference counting in the machine code, and numba's version range is pinned). And nothing is
 # called from C: wrappers for that would take a fifth of the time to compile.
 OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-
-# What reading a damaged file of the cache raises; compiled loops raise nothing.
-DAMAGED = (pickle.UnpicklingError, EOFError)
-
 
 # The names that are taken: no NamedTuple that compiled code sees may have a field called so.
 BRIDGED: set[str] = set()
@@ -75,10 +71,8 @@ class Compiled:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self._afresh = numba.njit(nogil=True, **OPTIONS)(function)
-        self.cached = self._afresh
-        if (path := cache.folder()) is not None:
-            with cache.caching_into(path):
-                self.cached = numba.njit(nogil=True, cache=True, **OPTIONS)(function)
+        self.cached = numba.njit(nogil=True, **OPTIONS)(function)
+        self.cached._cache = Store(function, cache.folder)
 
     def entry(self, *args: Any) -> Callable[..., Any]:
         """The machine code for arguments of the same types as these, to be called with such only.
@@ -86,21 +80,16 @@ class Compiled:
         For calls so short that finding it each time would take longer.
         """
         kinds = tuple(numba.typeof(arg) for arg in args)
-        function = self.cached if _are_ours(args) else self._afresh
+        function = self._dispatcher(args)
         if kinds not in function.overloads:
             function.compile(kinds)
         return function.overloads[kinds].entry_point
 
     def __call__(self, *args: Any) -> Any:
-        if not _are_ours(args):
-            return self._afresh(*args)
-        try:
-            return self.cached(*args)
-        except DAMAGED:
-            # A file of the cache is not what was written, after a full disk perhaps.
-            cache.discard()
-            self.cached = self._afresh
-            return self._afresh(*args)
+        return self._dispatcher(args)(*args)
+
+    def _dispatcher(self, args: tuple[Any, ...]) -> Any:
+        return self.cached if _are_ours(args) else self._afresh
 
 
 def _are_ours(args: tuple[Any, ...]) -> bool:

@@ -1,0 +1,278 @@
+"""The store of compiled code: it gives back what was saved, or nothing, whatever lies there."""
+
+import os
+import random
+import shutil
+import stat
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+
+from maxmargin.core import cache
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.store import HEAD, read_checked, write_checked
+
+VALUES = np.array([1.0, 2.0, 4.0])
+
+
+def total(values):
+    """Small, so that it compiles quickly."""
+    found = 0.0
+    for value in values:
+        found += value
+    return found
+
+
+def product(values):
+    found = 1.0
+    for value in values:
+        found *= value
+    return found
+
+
+def call(loop):
+    return loop(VALUES)
+
+
+def enter(loop):
+    return loop.entry(VALUES)(VALUES)
+
+
+WAYS = (call, enter)
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A folder of its own for everything that is made a `Compiled` in the test."""
+    place = tmp_path / "store"
+    place.mkdir(mode=0o700)
+    monkeypatch.setattr(cache, "folder", lambda: place)
+    return place
+
+
+def files(folder):
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def is_found(loop):
+    stats = loop.cached.stats
+    hits, misses = sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+    assert hits + misses == 1
+    return hits == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_saved_is_found(folder, way):
+    first, second = Compiled(total), Compiled(total)
+    assert way(first) == way(second) == 7.0
+    assert not is_found(first)
+    assert is_found(second)
+
+
+def test_each_function_and_each_type_has_a_file_that_nobody_else_writes(folder):
+    Compiled(total)(VALUES)
+    (one,) = files(folder)
+    before = one.read_bytes(), one.stat().st_mtime_ns
+    Compiled(product)(VALUES)
+    Compiled(total)(VALUES.astype(np.float32))
+    assert len(files(folder)) == 3
+    assert (one.read_bytes(), one.stat().st_mtime_ns) == before
+
+
+def test_types_of_the_same_name_are_told_apart(folder, monkeypatch):
+    monkeypatch.setattr("maxmargin.core.store.Store._file_name", lambda store, key: "the same")
+    assert Compiled(total)(VALUES) == 7.0
+    other = Compiled(total)
+    assert other(VALUES.astype(np.float32)) == 7.0
+    assert not is_found(other)
+
+
+def test_code_with_addresses_of_this_process_is_not_saved(folder):
+    large = np.ones(200_000)
+
+    def with_an_address(values):
+        return values[0] + large[0]
+
+    assert Compiled(with_an_address)(VALUES) == 2.0
+    assert files(folder) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other rights than on POSIX")
+def test_files_are_for_us_alone(folder):
+    before = os.umask(0)
+    try:
+        Compiled(total)(VALUES)
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files(folder)] == [0o600]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other rights than on POSIX")
+def test_a_file_that_others_can_write_to_is_not_run(folder):
+    Compiled(total)(VALUES)
+    (file,) = files(folder)
+    file.chmod(0o666)
+    loop = Compiled(total)
+    assert loop(VALUES) == 7.0
+    assert not is_found(loop)
+    assert is_safe(*files(folder))
+
+
+def is_safe(file):
+    return cache.why_unsafe(file.stat()) == ""
+
+
+def forbid(*args, **options):
+    raise PermissionError
+
+
+def test_a_store_that_can_only_be_read_is_read(folder, monkeypatch):
+    Compiled(total)(VALUES)
+    monkeypatch.setattr(tempfile, "mkstemp", forbid)
+    loop, new = Compiled(total), Compiled(product)
+    assert loop(VALUES) == 7.0
+    assert is_found(loop)
+    assert new(VALUES) == 8.0
+    assert len(files(folder)) == 1
+
+
+def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
+    monkeypatch.setattr(os, "replace", forbid)
+    assert Compiled(total)(VALUES) == 7.0
+    assert files(folder) == []
+
+
+def test_a_store_that_was_deleted_is_no_error(folder):
+    shutil.rmtree(folder)
+    assert Compiled(total)(VALUES) == 7.0
+    assert not folder.exists()
+
+
+def test_without_a_folder_everything_is_compiled(monkeypatch):
+    monkeypatch.setattr(cache, "folder", lambda: None)
+    loop = Compiled(total)
+    assert loop(VALUES) == 7.0
+    assert loop.cached.stats.cache_path is None
+    assert not is_found(loop)
+
+
+@pytest.mark.parametrize("error", [ImportError, KeyError, MemoryError, RuntimeError, TypeError])
+def test_whatever_loading_raises_the_function_is_compiled(folder, monkeypatch, error):
+    def fail(*args):
+        raise error
+
+    Compiled(total)(VALUES)
+    with monkeypatch.context() as patch:
+        patch.setattr("numba.core.compiler.CompileResult._rebuild", fail)
+        for way in WAYS:
+            assert way(Compiled(total)) == 7.0
+    healed = Compiled(total)
+    healed(VALUES)
+    assert is_found(healed)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0", b"some code"])
+def test_a_checked_file(tmp_path, content):
+    write_checked(tmp_path / "file", content)
+    assert read_checked(tmp_path / "file") == content
+    whole = (tmp_path / "file").read_bytes()
+    for place in range(len(whole)):
+        for damaged in (
+            whole[:place],
+            whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :],
+        ):
+            (tmp_path / "file").write_bytes(damaged)
+            with pytest.raises(ValueError, match="not what was written"):
+                read_checked(tmp_path / "file")
+
+
+# Each damages one file, of which there is a second beside it; `chance` has a seed.
+def truncate(file, other, chance):
+    file.write_bytes(file.read_bytes()[: chance.randrange(file.stat().st_size)])
+
+
+def flip(file, other, chance):
+    content = bytearray(file.read_bytes())
+    for _ in range(chance.choice([1, 1, 10, 1000])):
+        content[chance.randrange(len(content))] ^= chance.randrange(1, 256)
+    file.write_bytes(content)
+
+
+def flip_in_the_head(file, other, chance):
+    content = bytearray(file.read_bytes())
+    content[chance.randrange(HEAD)] ^= chance.randrange(1, 256)
+    file.write_bytes(content)
+
+
+def blank(file, other, chance):
+    """As a crash may leave it: a piece that was never written."""
+    content = file.read_bytes()
+    start = chance.randrange(len(content))
+    end = chance.randrange(start, len(content)) + 1
+    file.write_bytes(content[:start] + bytes(end - start) + content[end:])
+
+
+def append(file, other, chance):
+    file.write_bytes(file.read_bytes() + chance.randbytes(chance.randrange(1, 100)))
+
+
+def swap(file, other, chance):
+    one, two = file.read_bytes(), other.read_bytes()
+    file.write_bytes(two)
+    other.write_bytes(one)
+
+
+def empty(file, other, chance):
+    file.write_bytes(b"")
+
+
+def become_a_folder(file, other, chance):
+    file.unlink()
+    file.mkdir()
+    (file / "content").touch()
+
+
+def point_nowhere(file, other, chance):
+    file.unlink()
+    file.symlink_to(file.parent / "nowhere")
+
+
+def hide(file, other, chance):
+    file.chmod(0)
+
+
+def vanish(file, other, chance):
+    file.unlink()
+
+
+DAMAGES = {truncate: 25, flip: 25, flip_in_the_head: 15, blank: 10, append: 5, swap: 2}
+DAMAGES |= {empty: 2, become_a_folder: 2, point_nowhere: 2, hide: 2, vanish: 2}
+LASTING = {become_a_folder}  # it is not ours, so it stays
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_any_damage_heals(folder, damage):
+    """Without its checksum a damaged file raises anything, or ends the process."""
+    assert Compiled(total)(VALUES) == 7.0
+    assert Compiled(product)(VALUES) == 8.0
+    two, one = files(folder)
+    assert one.name.startswith("total")
+    whole = {path: path.read_bytes() for path in (one, two)}
+    chance = random.Random(damage.__name__)
+    for number in range(DAMAGES[damage]):
+        damage(one, two, chance)
+        shown = damage is hide and os.access(one, os.R_OK)  # as to root
+        loop = Compiled(total)
+        assert WAYS[number % 2](loop) == 7.0
+        assert is_found(loop) == shown
+        assert Compiled(product)(VALUES) == 8.0
+        healed = Compiled(total)
+        assert WAYS[number % 2](healed) == 7.0
+        assert is_found(healed) == (damage not in LASTING)
+        for path, content in whole.items():
+            if path.is_dir():
+                shutil.rmtree(path)
+            path.write_bytes(content)
+            path.chmod(0o600)
