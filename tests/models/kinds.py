@@ -113,12 +113,14 @@ def present(model: Model, given: Data) -> None:
     """Learn from each row once."""
     order = np.arange(given.codes.size, dtype=np.int32)
     model.present(model.rows(given.X), given.targets(), order, rule_for(model.spec))
+    model.settle()
 
 
 def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
     """All arrays behind a model, by where they are.
 
-    Without kernels, which never change, and without what is made anew when it is asked for.
+    Without kernels, which never change, without what is made anew when it is asked for, and without
+    room to work in.
     """
     if isinstance(value, np.ndarray):
         yield path, value
@@ -134,7 +136,7 @@ def arrays_of(value: Any, path: str = "") -> Iterator[tuple[str, np.ndarray]]:
         yield f"{path}.state", np.frombuffer(state.to_bytes(16, "big"), np.uint8)
     elif type(value).__module__.startswith("maxmargin") and not isinstance(value, Kernel):
         for name, each in vars(value).items():
-            if name not in ("_bounds", "_together"):
+            if name not in ("_bounds", "_together", "_last_block", "cross", "coords", "shadows"):
                 yield from arrays_of(each, f"{path}.{name}")
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from maxmargin import AMIRA, PUMMA, ROMMA, PassiveAggressive, Perceptron
 
 LAMBDA = 0.7
+MANY = 1000  # rows, which are presented in several blocks
 LINEAR = [name for name in SPECS if name.startswith("linear,") or name == "linear"]
 SOFT = [name for name in LINEAR if SPECS[name].soft_margin > 0.0]
 
@@ -35,7 +36,7 @@ def assert_nothing_is_shared(*models):
 def test_no_two_arrays_of_a_model_share_memory(name):
     everything = data(3 if "joint" in name else 2, n=90)
     model, _ = fitted(SPECS[name], everything.part(slice(0, 60)))
-    stream = model.streaming()
+    stream = model.streaming(MANY)
     assert_nothing_is_shared(stream)
     present(stream, everything.part(slice(60, 90)))
     assert_nothing_is_shared(stream)
@@ -46,7 +47,7 @@ def test_no_two_arrays_of_a_model_share_memory(name):
 @pytest.mark.parametrize("name", LINEAR)
 def test_a_grown_model_shares_nothing_with_the_old_one(name):
     everything = data(3 if "joint" in name else 2)
-    model = fitted(SPECS[name], everything)[0].streaming()
+    model = fitted(SPECS[name], everything)[0].streaming(2)
     codes = np.arange(everything.classes)
     for width in (4, 7):
         assert_nothing_is_shared(model, model.grown(width, range(model.problems()), codes))
@@ -56,7 +57,7 @@ def test_a_grown_model_shares_nothing_with_the_old_one(name):
 @pytest.mark.parametrize("name", [name for name in SOFT if "joint" not in name])
 def test_snapshots_stay_while_the_weights_go_on(name):
     everything = data(2, n=90)
-    model = fitted(SPECS[name], everything.part(slice(0, 60)))[0].streaming()
+    model = fitted(SPECS[name], everything.part(slice(0, 60)))[0].streaming(2)
     hull = model._hull()
     np.testing.assert_array_equal(hull.weights, hull.mark)
     np.testing.assert_array_equal(hull.share, hull.mark_share)

@@ -232,14 +232,14 @@ def test_a_twin_learns_by_itself(name):
     assert changed(before, twin) == []
     if twin.p != 2.0 and twin.tail.private > 0.0:
         return
-    present(twin.streaming(), more)
+    present(twin.streaming(2), more)
     assert changed(before, model) == []
 
 
 @every_kind
 def test_growth_leaves_the_old_model_whole(name):
     model, more = old_and_more(name)
-    model = model.streaming()
+    model = model.streaming(2)
     before, outputs = content_of(model), model.outputs(more.X)
     codes = np.arange(more.classes)
     wider = model.grown(7, range(model.problems()), codes)
@@ -259,7 +259,7 @@ def test_growth_leaves_the_old_model_whole(name):
 def test_several_problems_that_continue_one(name):
     """Each goes its own way, and none changes the old one."""
     model, more = old_and_more(name)
-    model = model.streaming()
+    model = model.streaming(2)
     before, outputs = content_of(model), model.outputs(more.X)
     three = model.grown(4, [0, 0, 0], np.arange(2))
     assert three.problems() == 3
@@ -288,7 +288,7 @@ def test_streaming_leaves_the_old_model_whole(name):
     """It may be the same model where nothing has to change; its rows are then numbered anew."""
     model, more = old_and_more(name)
     before, outputs, bounds = content_of(model), model.outputs(more.X), model.bounds()
-    stream = model.streaming()
+    stream = model.streaming(1000)
     np.testing.assert_array_equal(stream.outputs(more.X), outputs)
     assert (stream.bounds() >= bounds * (1.0 - 1e-6)).all()
     assert stream.private_coordinates() == 0

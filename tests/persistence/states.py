@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import maxmargin
+from maxmargin.estimator.state import State
 
 ESTIMATORS = [
     public
@@ -164,6 +165,8 @@ def known_to(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         scratch = {"room"} if type(value).__name__ == "PNorm" else set()
         fields = {name: each for name, each in value._asdict().items() if name not in scratch}
+        if isinstance(value, State):  # margins that are out of date say nothing
+            fields |= {"margins": value.known_margins(), "measured": 0}
         return type(value).__name__, known_to(fields)
     if isinstance(value, list | tuple):
         return [known_to(each) for each in value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -46,6 +47,8 @@ class MixtureModel:
     As other models, it can be asked for what streams want to know.
     """
 
+    unsettled = False
+
     def __init__(self, classes: int, width: int, components: int, rho: float) -> None:
         self.mixture: Mixture = new_mixture(classes, width, components, rho)
         self.errors = 0
@@ -58,6 +61,9 @@ class MixtureModel:
             self.errors += int(learn_mixture(rows, codes, part, rule, self.mixture))
             advance(part.size / order.size, note=f"{self.used()} components")
 
+    def settle(self) -> None:
+        """There is never anything left to do."""
+
     def used(self) -> int:
         return int(self.mixture.state.components[0])
 
@@ -66,6 +72,10 @@ class MixtureModel:
 
     def mistakes(self) -> int:
         return self.errors
+
+    def trials(self) -> int:
+        """Nobody asks: there are no margins."""
+        return 0
 
     def updates(self) -> int:
         return 0
@@ -257,8 +267,10 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         self._state, _ = self._learnt(self._known(), X, y, classes)
         return self
 
-    def _learnt(self, state: State | None, X: Any, y: Any, classes: Any) -> tuple[State, None]:
-        """The state after each row was learnt from once."""
+    def _learnt(
+        self, state: State | None, X: Any, y: Any, classes: Any, alone: bool = False
+    ) -> tuple[State, None]:
+        """The state after each row was learnt from once; the one before is changed if ``alone``."""
         X, features = inputs.check_X(self, X, None if state is None else state.features)
         y = inputs.check_y(y, X.shape[0])
         known = known_classes(classes, None if state is None else state.classes)
@@ -270,8 +282,9 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
-        state.model.learn(X, codes, np.arange(X.shape[0], dtype=np.int64), self._rule(), quiet)
-        return state, None
+        model = state.model if alone else copy.deepcopy(state.model)
+        model.learn(X, codes, np.arange(X.shape[0], dtype=np.int64), self._rule(), quiet)
+        return state._replace(model=model), None
 
     def _begun(self, classes: np.ndarray, features: inputs.Features) -> State:
         """A state without components."""

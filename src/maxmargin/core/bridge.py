@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache as cache_of_calls
 from typing import Any
 
 import numba
@@ -93,8 +94,10 @@ class Compiled:
 
 
 def _are_ours(args: tuple[Any, ...]) -> bool:
-    return all(type(arg).__module__.startswith("maxmargin.") for arg in args if _is_part(arg))
+    return all(map(_is_ours, map(type, args)))
 
 
-def _is_part(arg: object) -> bool:
-    return isinstance(arg, tuple)
+@cache_of_calls
+def _is_ours(kind: type) -> bool:
+    """Is it one of this package's classes, or none that code is made of?"""
+    return not issubclass(kind, tuple) or kind.__module__.startswith("maxmargin.")

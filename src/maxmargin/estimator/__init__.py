@@ -116,6 +116,7 @@ class OnlineClassifier(
             raise outcome.interrupted
         self._state = state._replace(
             margins=outcome.margins,
+            measured=model.trials(),
             ceiling=ceiling,
             n_iter=outcome.n_iter,
             converged=outcome.converged,
@@ -159,19 +160,6 @@ class OnlineClassifier(
             )
         model = grown(before, width, classes).model  # without room for more columns
         return model.continued()
-
-    def _check_structure(self, state: State) -> None:
-        """Refuse to go on with a model that was built for other parameters."""
-        spec = state.model.spec
-        if self.__dict__.get("_checked_spec") is spec:
-            return  # nothing has changed since
-        if found := spec.difference(self._spec()):
-            name, before, now = found
-            raise ValueError(
-                f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted model: "
-                f"it was {before!r}, got {now!r}. Fit anew without warm_start."
-            )
-        self._checked_spec = spec
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)

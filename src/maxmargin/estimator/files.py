@@ -37,7 +37,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "converged": bool(state.converged),
         "spare": bool(state.spare),
         "ceiling": float(state.ceiling),
-        "margins": state.margins,
+        "margins": state.known_margins(),
         "model": walk.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -63,6 +63,7 @@ def relearnt(
         classes,
         features,
         margins=_checked_margins(found.pop("margins", np.empty(0)), model),
+        measured=model.trials(),
         spare=_of_type(found.pop("spare", False), bool),
         ceiling=_not_negative(found.pop("ceiling", np.inf)),
         n_iter=_count(found.pop("n_iter")),
@@ -165,10 +166,11 @@ def summary(state: State) -> dict[str, Any]:
     words["updates"] = model.updates()
     if model.has_supports:
         words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
-    if not np.isfinite(state.margins[shown(state)]).all():
+    margins = state.known_margins()
+    if not np.isfinite(margins[shown(state)]).all():
         return words  # of a stream nobody knows the margin
     # What a model computes on being asked it keeps: saving must not change it.
-    best = certified(copy.copy(model), state.margins, state.ceiling, shown(state))
+    best = certified(copy.copy(model), margins, state.ceiling, shown(state))
     numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
     if all(np.isfinite(number) for number in numbers.values()):
         words["certificate"] = {name: float(number) for name, number in numbers.items()}

@@ -28,7 +28,6 @@ class Incremental:
     _known: Any
     _rule: Any
     _spec: Any
-    _check_structure: Any
     check_parameters: Any
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grow: bool = False) -> Any:
@@ -54,6 +53,7 @@ class Incremental:
         self
         """
         self._state, _ = self._learnt(self._known(), X, y, classes, grow=grow)
+        self._known()
         return self
 
     def foretell(
@@ -78,7 +78,7 @@ class Incremental:
         self._state, history = self._learnt(
             self._known(), X, y, classes, order=order, foretell=True
         )
-        return history[:, :-1][:, shown(self._state)], history[:, -1]
+        return history[:, :-1][:, shown(self._known())], history[:, -1]
 
     def _learnt(
         self,
@@ -90,8 +90,13 @@ class Incremental:
         grow: bool = False,
         order: np.ndarray | None = None,
         foretell: bool = False,
+        alone: bool = False,
     ) -> tuple[State, np.ndarray]:
-        """The state after each row was learnt from once, and the `Trace.history` of that."""
+        """The state after each row was learnt from once, and the `Trace.history` of that.
+
+        What is known stays as it is unless ``alone``, or until one assignment puts the new state in
+        place.
+        """
         self.check_parameters()
         features = None if state is None else state.features
         if features is None:
@@ -116,18 +121,30 @@ class Incremental:
                 spare=grow,
                 random_state=self.random_state,
             ).model
-            state = State(model, known, features, np.empty(0), spare=grow)
+            state = State(model, known, features, np.full(model.verdicts(), np.nan), spare=grow)
         else:
             state = grown(state, X.shape[1], known)._replace(features=features)
-        model = state.model.streaming()
+        model = state.model.streaming(y.size, alone)
         rows, targets = model.rows(X), inputs.as_targets(codes, known.size, state.spare)
         if order is None:
             order = np.arange(X.shape[0], dtype=np.int32)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
         trace = NO_TRACE._replace(history=history)
         model.present(rows, targets, order, self._rule(model.p), trace)
-        margins = np.full(model.verdicts(), np.nan)
-        return state._replace(model=model, margins=margins), history
+        return state._replace(model=model) if model is not state.model else state, history
+
+    def _check_structure(self, state: State) -> None:
+        """Refuse to go on with a model that was built for other parameters."""
+        spec = state.model.spec
+        if self.__dict__.get("_checked_spec") is spec:
+            return  # nothing has changed since
+        if found := spec.difference(self._spec()):
+            name, before, now = found
+            raise ValueError(
+                f"The '{name}' parameter of {type(self).__name__} cannot change on a fitted model: "
+                f"it was {before!r}, got {now!r}. Fit anew without warm_start."
+            )
+        self._checked_spec = spec
 
     def check_can_stream(self) -> None:
         """Raise if a parameter is one that only all rows together can tell."""

@@ -25,8 +25,11 @@ class Stateful:
     get_params: Any
 
     def _known(self) -> Any:
-        """The state, or None."""
-        return self.__dict__.get("_state")
+        """The state, or None; if the call before was interrupted, its end is made up for."""
+        state = self.__dict__.get("_state")
+        if state is not None and state.model.unsettled:
+            state.model.settle()
+        return state
 
     def _fitted(self) -> Any:
         """The state, which must be there."""
@@ -69,6 +72,7 @@ class Stateful:
         return self._known() is not None
 
     def __getstate__(self) -> Any:
+        self._known()
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return packed({name: value for name, value in state.items() if name not in FLEETING})
 

@@ -190,17 +190,21 @@ class OneRow:
         rows = self._rows(x, layout)
         if not self._usable(rows.values):
             raise ValueError(_what_is_wrong(rows))
-        self.model.begin_rows()
+        model = self.model
+        model.begin_rows()
         kind = type(rows)
         if kind not in self.learners:
             self.learners[kind] = self.model.loop.entry(  # type: ignore[attr-defined]
                 rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
             )
-        _, due = self.learners[kind](
-            rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
-        )
+        learn = self.learners[kind]
+        if model.unsettled:
+            model.settle()
+        model.unsettled = True
+        _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE)
         if due:
-            self.model.maintain(self.space)
+            model.maintain(self.space)
+        model.unsettled = False
         return True
 
     def predict(self, x: Any) -> Any:
@@ -381,10 +385,12 @@ class RowByRow:
         """The slow path: of a row that may be the first, or have new names or a new label."""
         self.check_parameters()
         state = self._known()
+        # What follows a row with new names must not be used if that row is refused.
+        prepared = self.__dict__.pop("_one_row", None)
         features = None if state is None else state.features
         if isinstance(x, dict):
             state, features = met(x, state)
-        one = self._one_row_for(state)
+        one = self._one_row_for(state, prepared)
         if one is None or (grow and y not in one.targets):
             row = as_matrix(x, features)
             # The row has no names of its own.
@@ -393,19 +399,26 @@ class RowByRow:
             if features is not None:
                 state = state._replace(features=features)
             self._state = state
+            self._known()
             return
         assert state is not None
         self._check_structure(state)
-        one.state = state._replace(margins=np.full(state.model.verdicts(), np.nan))
         one.rule = self._rule(state.model.p)
-        one.learn(x, y)
-        self._state, self._one_row = one.state, one
+        before, trials = self._state, state.model.trials()
+        try:
+            self._state = state  # names first: a weight must never belong to none
+            one.learn(x, y)
+        except BaseException:
+            if state.model.trials() == trials:
+                self._state = before
+            raise
+        self._one_row = one
 
     def predict_one(self, x: Any) -> Any:
         """The class of a single row, as `learn_one` takes it; names without columns count as 0."""
         one = self.__dict__.get("_one_row")
         if one is None or one.state is not self._state:
-            one = self._one_row_for(state := self._fitted())
+            one = self._one_row_for(state := self._fitted(), one)
             if one is None:
                 row = as_matrix(x, state.features)
                 check_values(row)
@@ -413,9 +426,8 @@ class RowByRow:
             self._one_row = one
         return one.predict(x)
 
-    def _one_row_for(self, state: State | None) -> OneRow | None:
-        """The fast path for this state, if there is one."""
-        one = self.__dict__.get("_one_row")
+    def _one_row_for(self, state: State | None, one: OneRow | None) -> OneRow | None:
+        """The fast path for this state, if there is one, made from that for an earlier one."""
         if state is None or not OneRow.is_possible(state):
             return None
         if one is not None and one.can_follow(state):

@@ -76,6 +76,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
             passes.run(advance)
     except KeyboardInterrupt as signal:
         interrupted = signal
+        model.settle()
     margins = model.margins(rows, targets)
     model.end_fit()
     certificate = certified(model, margins, plan.ceiling, plan.shown)

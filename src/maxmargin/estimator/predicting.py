@@ -78,7 +78,7 @@ class Predicting:
     def certificate_(self) -> Certificate:
         state = self._fitted()
         model, features = state.model, state.features.count
-        return certified(model, state.margins, state.ceiling, shown(state), features)
+        return certified(model, state.known_margins(), state.ceiling, shown(state), features)
 
     @property
     def converged_(self) -> bool:

@@ -21,6 +21,7 @@ class State(NamedTuple):
     classes : the labels, sorted
     features : the columns
     margins : those reached for each problem, NaN where they are not known
+    measured : the number of trials of the model when its margins were measured
     spare : is there a problem of a class that never occurs, for new classes to continue?
     ceiling : no margin is larger, whatever else is proved
     n_iter, converged : of the last fit
@@ -32,12 +33,19 @@ class State(NamedTuple):
     classes: np.ndarray
     features: Features
     margins: np.ndarray
+    measured: int = 0
     spare: bool = False
     ceiling: float = np.inf
     n_iter: int = 0
     converged: bool = False
     schema: dict[str, Any] | None = None
     more: dict[str, Any] = {}
+
+    def known_margins(self) -> np.ndarray:
+        """The margins, unless something was learnt since they were measured."""
+        if self.model.trials() == self.measured:
+            return self.margins
+        return np.full(self.model.verdicts(), np.nan)
 
 
 def problems_for(classes: np.ndarray, spare: bool = False) -> int:
@@ -72,4 +80,4 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
         which = [before.size] * (classes.size + 1)
         for old, code in enumerate(codes):
             which[code] = old
-    return state._replace(model=model.streaming().grown(width, which, codes), classes=classes)
+    return state._replace(model=model.streaming(1).grown(width, which, codes), classes=classes)

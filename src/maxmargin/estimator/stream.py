@@ -314,7 +314,8 @@ class Run:
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
         try:
             known = None if state is not None else classes
-            reached.state, _ = self.task.learn(state, X, block.y, known, **more)
+            reached.state, _ = self.task.learn(state, X, block.y, known, alone=True, **more)
+            reached.state.model.settle()
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 
@@ -397,11 +398,11 @@ def measured(state: State, source: streams.Source) -> State:
         targets = as_targets(codes, state.classes.size, state.spare)
         rows = state.model.rows(block.X)
         lowest = np.minimum(lowest, state.model.margins(rows, targets))
-    return state._replace(margins=lowest)
+    return state._replace(margins=lowest, measured=state.model.trials())
 
 
 def _ratio(state: State) -> float:
-    return certified(state.model, state.margins, state.ceiling, shown(state)).ratio
+    return certified(state.model, state.known_margins(), state.ceiling, shown(state)).ratio
 
 
 def _check_passes(task: Task, source: streams.Source, is_soft: bool, is_linear: bool) -> None:

@@ -18,9 +18,9 @@ from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 class Model(ABC):
     """Weights of one or more problems.
 
-    A fit calls `begin_fit`, `present` as often as it likes, and `end_fit`; a stream `streaming` and
-    `present`. Methods that change the structure (`grown`, `streaming`, `continued`) give a model
-    that knows the same, and leave this one whole; only `present` learns, in place.
+    A fit calls `begin_fit`, `present` as often as it likes, and `end_fit`; a stream `streaming`,
+    `present` and `settle`. Methods that change the structure (`grown`, `streaming`, `continued`)
+    give a model that knows the same, and leave this one whole; only `present` learns, in place.
 
     Attributes
     ----------
@@ -28,6 +28,7 @@ class Model(ABC):
     tail : the coordinates of each row behind its features
     tally : counts, see `core.loop.TALLY`
     p : the norm in which rows are measured
+    unsettled : is there something left to do by `settle`?
     """
 
     has_supports: ClassVar[bool] = False
@@ -36,6 +37,7 @@ class Model(ABC):
     tail: Tail
     tally: np.recarray
     p: float = 2.0
+    unsettled: bool
 
     # ------------------------------------------------------------------------------------ learning
     @abstractmethod
@@ -63,8 +65,16 @@ class Model(ABC):
         """A model to go on with in another fit, for which bounds from earlier rows mean nothing."""
 
     @abstractmethod
-    def streaming(self) -> Model:
-        """A model for rows that are all new, which may be this one."""
+    def streaming(self, rows: int, alone: bool = False) -> Model:
+        """A model to learn from so many rows, which are all new.
+
+        Whatever stops it leaves this one as it was, unless nobody else has it (``alone``). It may
+        be this one if learning from the rows is a single step.
+        """
+
+    def settle(self) -> None:
+        """Do what is left to do after `present`; it may be interrupted, and called again."""
+        self.unsettled = False
 
     @abstractmethod
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Model:

@@ -92,6 +92,17 @@ class Store:
                 self.labels[c, places] = labels[which]
                 self.slots.sources[c, places] = FROM_BEFORE
 
+    def beside(self) -> Store:
+        """One that knows the same; nothing changes this one before `take_in`."""
+        other = copy.copy(self)
+        other.slots = Slots(*(array.copy() for array in self.slots))
+        other.numbers, other.labels = self.numbers.copy(), self.labels.copy()
+        return other
+
+    def own_rows(self) -> None:
+        """Share the rows in the slots with nobody."""
+        self.points = copy.deepcopy(self.points)
+
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Store:
         """One for other problems, in which c continues ``which[c]``."""
         more = copy.copy(self)
@@ -148,9 +159,10 @@ class BudgetModel(Model):
         self.scalars.table.next_mark = NEVER
         self.shift, self.ridge = tail.offset**2, tail.private**2
         self.largest_square = 0.0
-        self.in_fit = False
+        self.in_fit = self.unsettled = False
         self._bounds: np.ndarray | None = None
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
+        self._last_block: Any = None
 
     def problems(self) -> int:
         return self.scalars.table.size
@@ -193,10 +205,32 @@ class BudgetModel(Model):
         model.scalars.table.bound = np.inf
         return model
 
-    def streaming(self) -> BudgetModel:
+    def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
         if self.kernel.only_in_fit:
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
-        return self
+        if alone:
+            return self
+        model = copy.copy(self)
+        if rows > BLOCK:  # a block needs the rows of the one before in their slots
+            model = model._beside()
+            model.store.own_rows()
+            model.eviction.own_products()
+        return model
+
+    def _beside(self) -> BudgetModel:
+        """One that knows the same; until it settles, this one stays as it is."""
+        model = copy.copy(self)
+        model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
+        model.store, model.eviction = self.store.beside(), self.eviction.beside()
+        return model
+
+    def settle(self) -> None:
+        """Let the rows of the last block take their slots."""
+        if self.unsettled:
+            space, new, ids, labels = self._last_block
+            self.eviction.renew(space)
+            self.store.take_in(new, ids, labels)
+            self.unsettled, self._last_block = False, None
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> BudgetModel:
         model = copy.copy(self)
@@ -216,16 +250,9 @@ class BudgetModel(Model):
     ) -> None:
         if not self.in_fit:
             rows = self._exact_enough(rows)
-        if self.kernel.may_fail and order.size > BLOCK:
-            before = vars(self.twin())
-            try:
-                self._present_all(rows, targets, order, rule, trace)
-            except Exception:
-                vars(self).update(before)
-                raise
-        else:
-            finite_diagonal(self.kernel, rows)  # else nothing can fail
-            self._present_all(rows, targets, order, rule, trace)
+        self._present_all(rows, targets, order, rule, trace)
+        if self.in_fit:
+            self.settle()
 
     def _exact_enough(self, rows: Points) -> Points:
         """The same rows; a stream may come to such for which float32 would not do."""
@@ -253,7 +280,10 @@ class BudgetModel(Model):
             here = Trace(touched, trace.stamp, trace.history[start : start + BLOCK])
             places = np.arange(part.size, dtype=np.int32)
             places = np.where(learning, places, -1 - places)
-            self._learn(rows.take(part), ids, targets._replace(labels=labels), places, rule, here)
+            self.settle()
+            after = self._beside()
+            after._learn(rows.take(part), ids, targets._replace(labels=labels), places, rule, here)
+            vars(self).update(vars(after))  # at once, so that no block is learnt by half
             trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
     def _learn(
@@ -265,7 +295,7 @@ class BudgetModel(Model):
         rule: Any,
         trace: Trace,
     ) -> None:
-        """Learn from the rows of a block."""
+        """Learn from the rows of a block, which take their slots when this is settled."""
         size, store = new.size(), self.store
         if store.points:
             new = new.laid_out_like(store.points[0])
@@ -287,7 +317,8 @@ class BudgetModel(Model):
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
         present(rows, targets, order, rule, space, self.tally, trace)
         self.eviction.leave(space)
-        store.take_in(new, ids, targets.labels)
+        self._last_block = space, new, ids, targets.labels
+        self.unsettled = True
 
     def make_room(self, points: list[Points], dtype: Any) -> None:
         """Let these be the rows in the slots, with coefficients 0."""

@@ -1,7 +1,8 @@
 """What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
 
 An eviction allocates them (`make_room`), gives the policy for a block of rows (`enter`, which is
-told those that will be learnt from), and brings everything up to date after it (`leave`). Its
+told those that will be learnt from), and brings everything up to date after it: `leave`, which
+changes nothing that one `beside` it has, and `renew`, which may. Its
 ``slack`` says for each problem how far projections have moved ``w`` in all, over the scale; None
 where there are none, and all coefficients have the signs of their rows. ``exact`` says that kernel
 values are needed in float64.
@@ -65,7 +66,24 @@ class Replacing:
             choice = AtRandom(draws)
         return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
 
+    def beside(self) -> Replacing:
+        """One that knows the same; nothing changes this one before `renew`."""
+        other = copy.copy(self)
+        other.random = copy.deepcopy(self.random)
+        for name in ("fresh", "refilled", "stored", "gained", "lost", "latest"):
+            if name in vars(self):  # there is room already
+                setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def own_products(self) -> None:
+        """Share kernel values with nobody."""
+        if "inner" in vars(self):
+            self.inner = self.inner.copy()
+
     def leave(self, space: SlotSpace) -> None:
+        pass
+
+    def renew(self, space: SlotSpace) -> None:
         if self.lengths:
             renew(
                 self.inner,
@@ -137,6 +155,21 @@ class Projecting:
             self.distance,
             self.limit,
         )
+
+    def beside(self) -> Projecting:
+        """One that knows the same; the factor only ever gains lines, behind those of this one."""
+        other = copy.copy(self)
+        for name in ("slack", "joins", "distance", "limit", "turned"):
+            if getattr(self, name, None) is not None:
+                setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def own_products(self) -> None:
+        """Share the factor with nobody."""
+        self.inverse = self.inverse.copy()
+
+    def renew(self, space: SlotSpace) -> None:
+        pass
 
     def leave(self, space: SlotSpace) -> None:
         for c, taken in enumerate(space.slots.taken):

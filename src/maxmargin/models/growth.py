@@ -1,8 +1,9 @@
-"""Weights for more features, more problems, or rows that are all new, which know the same."""
+"""Weights for more features, more problems, or all new rows, or none of it, which know the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -121,3 +122,16 @@ def without_private_blocks(space: LinearSpace) -> LinearSpace:
     weights, average = space.weights[:, kept].copy(), space.witness.average[:, kept].copy()
     witness = JointWitness(average, weights.copy())
     return space._replace(weights=weights, scalars=Scalars(table), witness=witness)
+
+
+# ------------------------------------------------------------------------------ the same once more
+def copied(part: Any, made: dict[int, Any]) -> Any:
+    """A part of a model with arrays of its own; what was one part is one afterwards."""
+    if id(part) not in made:
+        if isinstance(part, np.ndarray):
+            made[id(part)] = part.copy()
+        elif isinstance(part, tuple):
+            made[id(part)] = tuple.__new__(type(part), [copied(each, made) for each in part])
+        else:
+            return part
+    return made[id(part)]

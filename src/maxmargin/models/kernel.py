@@ -171,6 +171,7 @@ class KernelModel(Model):
         self.members = np.empty((0, 2), dtype=np.int64)
         self.next_mark = 1
         self.training: KernelFit | None = None
+        self.unsettled = False
         self._bounds: np.ndarray | None = None
         self.supports: Supports | None = None
 
@@ -259,11 +260,10 @@ class KernelModel(Model):
         model.scalars.table.bound = np.inf
         return model
 
-    def streaming(self) -> KernelModel:
+    def streaming(self, rows: int, alone: bool = False) -> KernelModel:
         if self.kernel.only_in_fit:
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
-        # A copy, so that a kernel that fails half-way leaves this model whole. Supports are
-        # replaced by learning, never changed.
+        # Supports are replaced by learning, never changed.
         model = copy.copy(self)
         model.tally, model.members = self.tally.copy(), self.members.copy()
         model.scalars = Scalars(self.scalars.table.copy())
@@ -564,8 +564,8 @@ class PairKernelModel(KernelModel):
         model.bias, model.members = self.bias[which], self.members[which]
         return model
 
-    def streaming(self) -> PairKernelModel:
-        model = super().streaming()
+    def streaming(self, rows: int, alone: bool = False) -> PairKernelModel:
+        model = super().streaming(rows, alone)
         assert isinstance(model, PairKernelModel)
         model.bias = self.bias.copy()
         return model

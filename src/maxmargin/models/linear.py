@@ -18,6 +18,7 @@ from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
 from maxmargin.models.growth import (
+    copied,
     grown_linear,
     grown_pair,
     without_private_coordinates,
@@ -36,6 +37,8 @@ Rows = DenseRows | SparseRows
 # Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
 # which needs none, serves instead.
 MOST_WITNESSED_WEIGHTS = 2**24
+# More are not copied for less than as many numbers to learn from.
+MOST_COPIED_WEIGHTS = 2**16
 
 
 def as_rows(X: Any, tail: Tail) -> Rows:
@@ -69,6 +72,7 @@ class LinearModel(Model):
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
+        self.unsettled = False
         size, split = width + 1 + private, tail.offset > 0.0
         witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
 
@@ -117,7 +121,10 @@ class LinearModel(Model):
         """Rows are numbered anew from here on."""
 
     def twin(self) -> LinearModel:
-        return copy.deepcopy(self)
+        model, made = copy.copy(self), {}  # type: ignore[var-annotated]
+        for name, value in vars(self).items():
+            setattr(model, name, copied(value, made))
+        return model
 
     def continued(self) -> LinearModel:
         model = self.twin()
@@ -135,14 +142,22 @@ class LinearModel(Model):
         scalars.bound = np.inf
         scalars.certifiable = np.minimum(scalars.certifiable, SINCE_SNAPSHOT)
 
-    def streaming(self) -> LinearModel:
+    def streaming(self, rows: int, alone: bool = False) -> LinearModel:
         if self.p != 2.0 and self.tail.private > 0.0:
             raise ValueError(
                 f"partial_fit cannot keep a soft margin with p={self.p}; use fit, or p=2."
             )
-        model = self._without_private_coordinates() if self.private_coordinates() else self
+        if self.private_coordinates():
+            model = self._without_private_coordinates()
+        else:
+            is_small = self.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * self.width())
+            model = self.twin() if rows > 1 and is_small and not alone else self
         model.begin_rows()
         return model
+
+    def settle(self) -> None:
+        self.maintain(self.space)
+        self.unsettled = False
 
     def _without_private_coordinates(self) -> LinearModel:
         return self._copied(without_private_coordinates(self.linear))
@@ -163,7 +178,9 @@ class LinearModel(Model):
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         space, tally = self.space, self.tally
+        self.unsettled = True
         present(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
+        self.unsettled = False
 
     def maintain(self, space: Any) -> None:
         """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
