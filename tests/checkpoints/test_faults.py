@@ -24,7 +24,7 @@ from maxmargin import (
     PUMMA,
 )
 from maxmargin.estimator.stream import Checkpoint
-from maxmargin.persistence import ModelFileError
+from maxmargin.persistence import ModelFileError, container
 from maxmargin.persistence.checkpoints import CheckpointFile
 
 
@@ -60,6 +60,24 @@ def test_two_torn_checkpoints_are_an_error(data, tmp_path):
     with pytest.raises(ModelFileError, match=r"c: .*c.previous: .*No checkpoint is whole"):
         resumed(AMIRA(), opened(data), checkpoint)
     checkpoint.unlink()
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
+
+
+def test_lack_of_memory_is_not_damage(data, tmp_path, monkeypatch):
+    """Both checkpoints are sound: nobody should begin anew."""
+    checkpoint = tmp_path / "c"
+    stopped(AMIRA(), opened(data), 6, checkpoint)
+    before = checkpoint.read_bytes()
+
+    def out_of_memory(*_):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container, "_read_array", out_of_memory)
+        with pytest.raises(MemoryError, match="no room"):
+            resumed(AMIRA(), opened(data), checkpoint)
+    assert checkpoint.read_bytes() == before
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
     assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from maxmargin import AMIRA, Perceptron, save
 from maxmargin.persistence import describe
 
@@ -45,3 +47,11 @@ def test_checkpoint(command, folder, tmp_path):
     path = tmp_path / "c"
     command("fit", folder / "rows.svm", "-a", "perceptron", "--checkpoint", path)
     assert command("info", path)[1].startswith("Perceptron, a checkpoint\n")
+
+
+def test_lack_of_memory_is_not_damage(command, model, monkeypatch):
+    def out_of_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(json, "loads", out_of_memory)
+    assert command("info", model) == (1, "", "maxmargin: there is not enough memory\n")

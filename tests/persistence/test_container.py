@@ -1,6 +1,7 @@
 """Files are written all or nothing, and refused with a clear error unless they are whole."""
 
 import errno
+import json
 import os
 import pickle
 import resource
@@ -319,6 +320,21 @@ def test_nothing_larger_than_the_file_is_allocated(clf, path, monkeypatch):
     monkeypatch.setattr(container, "_read_array", None)  # it must not come to that
     with pytest.raises(ModelFileError, match="do not fill it"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    "place", [(container, "_read_array"), (json, "loads")], ids=["arrays", "header"]
+)
+def test_lack_of_memory_is_not_damage(place, clf, path, monkeypatch):
+    save(clf, path)
+    monkeypatch.setattr(*place, out_of_memory)
+    for read in (load, lambda path: read_file(path, "model")):
+        with pytest.raises(MemoryError, match="no room"):
+            read(path)
+
+
+def out_of_memory(*_, **__):
+    raise MemoryError("no room")
 
 
 def test_deep_nesting_is_refused(clf, path):

@@ -430,3 +430,28 @@ def test_every_value_survives_csv(rows, block_size):
 def test_damaged_csv_is_refused_or_read_right(tmp_path):
     outcome = fuzz_csv(300, seed=0, folder=tmp_path)
     assert min(outcome) > 50
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_lack_of_memory_is_not_a_bad_line(on_error, monkeypatch):
+    pyarrow, csv = pytest.importorskip("pyarrow"), importlib.import_module("pyarrow.csv")
+
+    def out_of_memory(*_, **__):
+        raise pyarrow.lib.ArrowMemoryError("no room")
+
+    source = CsvSource(io.BytesIO(b"a,y\n1,2\n3,4\n"), on_error=on_error)
+    monkeypatch.setattr(csv, "read_csv", out_of_memory)
+    with pytest.raises(MemoryError, match="no room"):
+        list(source.blocks())
+
+
+def test_lack_of_memory_is_not_a_damaged_file(tmp_path, monkeypatch):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), importlib.import_module("pyarrow.parquet")
+
+    def out_of_memory(*_, **__):
+        raise pyarrow.lib.ArrowMemoryError("no room")
+
+    parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "y": [0, 1]}), tmp_path / "t.parquet")
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", out_of_memory)
+    with pytest.raises(MemoryError, match="no room"):
+        list(ParquetSource(tmp_path / "t.parquet").blocks())

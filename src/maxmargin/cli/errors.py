@@ -78,6 +78,8 @@ def in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
+    if isinstance(error, MemoryError):
+        return ": ".join(filter(None, ("there is not enough memory", str(error))))
     from maxmargin.streams import OptionError
 
     text = error.spelled(_spelled) if isinstance(error, OptionError) else str(error)

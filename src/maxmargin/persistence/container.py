@@ -176,10 +176,13 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
 
 @contextlib.contextmanager
 def explained(path: Any) -> Iterator[None]:
-    """Whatever goes wrong with what is in a file is the file's fault."""
+    """Whatever goes wrong with what is in a file is the file's fault.
+
+    Not so a disk that fails, or memory that runs out: the file may well be sound.
+    """
     try:
         yield
-    except OSError:
+    except (OSError, MemoryError):
         raise
     except (Exception, RecursionError) as problem:
         what = str(problem) or type(problem).__name__

@@ -69,6 +69,8 @@ class ArraySource(Source):
                 return np.load(path, mmap_mode="r", allow_pickle=False), None
             with Archive(path) as archive:
                 return archive.rows(), archive.labels()
+        except MemoryError:
+            raise
         except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
             raise StreamError(f"{path}: {error}") from error
 

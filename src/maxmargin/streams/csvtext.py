@@ -226,6 +226,8 @@ class CsvReader:
                 ),
             )
         except pa.ArrowException as error:
+            if isinstance(error, MemoryError):
+                raise  # nothing is wrong with the text
             return None, str(error)
         if table.num_rows != rows:
             return None, "the lines are not one row each"
