@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from maxmargin.cli.output import printable
+
 if TYPE_CHECKING:
     from maxmargin.streams import Option
 
@@ -96,11 +98,11 @@ def _spelled(option: Option) -> str:
 
 
 def complain(message: str) -> None:
-    typer.echo(f"maxmargin: {message}", err=True)
+    typer.echo(f"maxmargin: {printable(message)}", err=True)
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(code)
 
 

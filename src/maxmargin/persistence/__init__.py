@@ -15,8 +15,10 @@ from maxmargin.persistence.container import (
     read_header,
     write_container,
 )
-from maxmargin.persistence.learners import is_learner, summary_of
+from maxmargin.persistence.learners import checked_summary, is_learner, summary_of
 from maxmargin.persistence.trees import TreeReader, TreeWriter
+
+KINDS = ("model", "checkpoint")
 
 __all__ = ["ModelFileError", "describe", "load", "read_file", "save", "write_file"]
 
@@ -87,8 +89,10 @@ def describe(path: Any) -> dict[str, Any]:
     """
     header, size = read_header(path)
     with explained(path):
-        words = {"format": header["format"], "library": header["library"], "kind": header["kind"]}
-        return {**words, "bytes": size, **header["summary"]}
+        words = {name: header[name] for name in ("format", "library", "kind")}
+        if not (isinstance(words["library"], str) and words["kind"] in KINDS):
+            raise ValueError("it does not say what it is")
+        return {**words, "bytes": size, **checked_summary(header["summary"])}
 
 
 def write_file(path: Any, kind: str, content: dict[str, Any]) -> None:

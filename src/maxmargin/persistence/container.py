@@ -30,6 +30,8 @@ DIGEST = 32
 CHUNK = 2**20
 
 MOST_COLUMNS = 64
+# An array without items takes no room in a file, but one line of it may take much in memory.
+LARGEST_EMPTY_LINE = 2**26
 PLAIN_KINDS = "biufS"
 FOREIGN = {
     b"PK\x03\x04": "a zip archive, as skops and NumPy write them",
@@ -160,7 +162,10 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
         with explained(path):
             layout = [_array_of(entry) for entry in header.pop("arrays")]
             at, places = stop, []
+            most = max(LARGEST_EMPTY_LINE, os.fstat(file.fileno()).st_size)
             for dtype, shape, _ in layout:
+                if 0 in shape and dtype.itemsize * math.prod(filter(None, shape)) > most:
+                    raise ValueError(f"an array of shape {tuple(shape)} has too long lines")
                 at += -at % ALIGNMENT
                 places.append(at)
                 at += dtype.itemsize * math.prod(shape)
