@@ -150,14 +150,14 @@ def _sync_folder(folder: str) -> None:
 # ------------------------------------------------------------------------------------------ reading
 def read_header(path: Any) -> tuple[dict[str, Any], int]:
     """The header of a sound file, with its ``format``, and the number of its bytes."""
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         header, _ = _checked_header(file, path)
         return header, os.fstat(file.fileno()).st_size
 
 
 def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The header and the arrays of a sound file; anything else raises `ModelFileError`."""
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         header, stop = _checked_header(file, path)
         with explained(path):
             layout = [_array_of(entry) for entry in header.pop("arrays")]
@@ -177,6 +177,14 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
                 file.seek(place)
                 arrays.append(_read_array(file, dtype, shape, axes))
     return header, arrays
+
+
+def _opened(path: Any) -> IO[bytes]:
+    """A file to read; pipes, which may never say anything, and devices are refused unopened."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # folders have an error of their own
+        raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
+    return open(path, "rb")
 
 
 @contextlib.contextmanager
