@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -27,6 +28,20 @@ def json_text(value: Any) -> str:
     """``value`` as JSON, with control characters as ``\\u001b``."""
     text = json.dumps(value, ensure_ascii=False)
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def write_completely() -> None:
+    """Let each write to standard output be complete, or raise an error.
+
+    With PYTHONUNBUFFERED a text would be handed to the system once, which may take a part of it,
+    and nobody would ask how much.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        buffered = io.BufferedWriter(raw)  # type: ignore[arg-type]
+        sys.stdout = io.TextIOWrapper(
+            buffered, sys.stdout.encoding, sys.stdout.errors, line_buffering=True
+        )
 
 
 def print_json(report: Mapping[str, Any]) -> None:
