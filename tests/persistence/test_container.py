@@ -244,9 +244,25 @@ def test_permissions_are_those_of_an_ordinary_file(clf, path):
     plain.write_bytes(b"")
     save(clf, path)
     assert path.stat().st_mode == plain.stat().st_mode
-    path.chmod(0o640)
+    for mode in (0o640, 0o600, 0o444):
+        path.chmod(mode)
+        save(clf, path)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_nobody_else_can_open_a_private_file_while_it_is_written(clf, path, monkeypatch):
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    modes = []
+
+    def look(*_):
+        modes.extend(
+            stat.S_IMODE(os.stat(path.parent / each).st_mode) for each in os.listdir(path.parent)
+        )
+
+    monkeypatch.setattr(os, "chmod", look)
     save(clf, path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert set(modes) == {0o600}
 
 
 def test_only_plain_files_are_replaced(clf, tmp_path):

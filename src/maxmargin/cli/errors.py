@@ -139,15 +139,16 @@ def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
     for other in unlike:
         if other is not None and any(_same(path, each) for each in (other, f"{other}.previous")):
             misuse(f"{path} is read or written as something else: it would be overwritten.")
-    existed = path.exists()
-    if existed and not path.is_file():
+    target = Path(os.path.realpath(path))  # a link stays, also one to a file that is not there yet
+    existed = target.exists()
+    if existed and not target.is_file():
         fail(f"maxmargin: cannot write {path}: it is not a file")
     try:
-        path.open("ab").close()
+        target.open("ab").close()
     except OSError as error:
         fail(f"maxmargin: cannot write {path}: {error.strerror}")
     if not existed:
-        path.unlink()
+        target.unlink()
 
 
 def _same(path: Any, other: Any) -> bool:

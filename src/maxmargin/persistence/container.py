@@ -49,13 +49,15 @@ class ModelFileError(ValueError):
 
 
 # ------------------------------------------------------------------------------------------ writing
-def write_container(path: Any, header: dict[str, Any], arrays: list[np.ndarray]) -> None:
-    """Write ``header`` and ``arrays`` to ``path``, all or nothing."""
+def write_container(
+    path: Any, header: dict[str, Any], arrays: list[np.ndarray], like: Any = None
+) -> None:
+    """Write ``header`` and ``arrays`` to ``path``, all or nothing; ``like`` as of `replacing`."""
     entries = [_entry(array) for array in arrays]
     text = json.dumps(
         {**header, "arrays": entries}, sort_keys=True, separators=(",", ":"), allow_nan=False
     ).encode("ascii")
-    with replacing(path) as file:
+    with replacing(path, like) as file:
         sum_of_all, written = hashlib.sha256(), 0
 
         def put(data: Any) -> None:
@@ -102,14 +104,23 @@ def _bytes_of(array: np.ndarray) -> Any:
 
 
 @contextlib.contextmanager
-def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of ``path`` when the block ends without error."""
+def replacing(path: Any, like: Any = None) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of ``path`` when the block ends without error.
+
+    A link stays, and what it points at is replaced or made. Permissions are those of the file that
+    is there, or of ``like``, if it is.
+    """
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
-    mode = _mode_of(target)
+    mode = _mode_of(target if like is None else os.fspath(like))
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+
+    def opener(path: str, flags: int) -> int:
+        # Whoever opens it in the first moment can read all that comes later.
+        return os.open(path, flags, 0o666 if mode is None else 0o600)
+
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=opener) as file:
             if mode is not None:
                 os.chmod(temporary, mode)
             yield file
@@ -185,6 +196,14 @@ def _opened(path: Any) -> IO[bytes]:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # folders have an error of their own
         raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
     return open(path, "rb")
+
+
+def begins_like_ours(path: Any) -> bool:
+    """Is it a plain file, and no link, with the first bytes of ours, as many as there are?"""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return False
+    with open(path, "rb") as file:
+        return MAGIC.startswith(file.read(len(MAGIC)))
 
 
 @contextlib.contextmanager
