@@ -31,6 +31,8 @@ FEW_LINES = 16
 MARK = b"\xef\xbb\xbf"  # at the beginning of some UTF-8 files
 DELIMITERS = ",\t;|"
 NEWLINE, QUOTE = b"\n", b'"'
+RETURNS = re.compile(rb"\r+\n")
+BLANKS = " \t"
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 NUMBER = re.compile(
@@ -193,6 +195,8 @@ class CsvReader:
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
         """The columns of ``kinds`` as a table."""
         text = chunk.text.replace(b"\r\n", NEWLINE)
+        if b"\r" in text:  # line ends that were translated twice
+            text = RETURNS.sub(NEWLINE, text)
         tables, skipped = self._tables(text, kinds, chunk.first_line)
 
         def place(row: int) -> str:
@@ -269,8 +273,20 @@ class CsvReader:
             if trouble:
                 skipped += 1
             else:
-                sound.append(line)
+                sound.append(self._bare(line, kinds) if line else line)
         return NEWLINE.join(sound), skipped
+
+    def _bare(self, line: bytes, kinds: Mapping[str, str]) -> bytes:
+        """A sound line without blanks around truth values, and in place of what is missing.
+
+        Of these pyarrow takes nothing else; around numbers it does.
+        """
+        fields = self._split(line)
+        for name, kind in kinds.items():
+            if kind != "text":
+                fields[self._places[name]] = fields[self._places[name]].strip(BLANKS)
+        bare = self._delimiter.join(_quoted(field, self._delimiter) for field in fields)
+        return bare.encode() or b'""'  # nothing at all would be no row
 
     def _trouble(self, line: bytes, kinds: Mapping[str, str]) -> str | None:
         if broken := self._broken(line):
@@ -279,7 +295,7 @@ class CsvReader:
             return f": {count} fields, expected {len(self._places)}"
         fields = self._split(line)
         for name, kind in kinds.items():
-            value = fields[self._places[name]].strip(" \t")
+            value = fields[self._places[name]].strip(BLANKS)
             if not _fits(value, kind):
                 return (
                     f", column {name!r}: expected a {kind}, found {value[:40]!r} "
@@ -289,22 +305,22 @@ class CsvReader:
 
     def _broken(self, line: bytes) -> str | None:
         """Why a line cannot be split into fields."""
-        if b"\r" in line.removesuffix(b"\r"):
+        if b"\r" in line.rstrip(b"\r"):
             return "there is a carriage return in the line"
         if b"\0" in line:
             return "there is a zero byte in the line"
         try:
-            text = line.removesuffix(b"\r").decode()
+            text = line.rstrip(b"\r").decode()
         except UnicodeDecodeError:
             return "the line is not UTF-8"
-        if not quotes_are_sound(line.removesuffix(b"\r"), self._delimiter):
+        if not quotes_are_sound(line.rstrip(b"\r"), self._delimiter):
             if text.count('"') % 2:
                 return "a quote is open at the end of the line"
             return "there is a quote that is not around a value"
         return None
 
     def _split(self, line: bytes) -> list[str]:
-        line = line.removesuffix(b"\r")
+        line = line.rstrip(b"\r")
         if QUOTE not in line:
             return line.decode().split(self._delimiter)
         ends = [*self._between(line).tolist(), len(line)]
@@ -331,6 +347,11 @@ class CsvReader:
             return identity_of_file(io.BytesIO(first), len(first))
         with open(self._file, "rb") as file:
             return identity_of_file(file, os.stat(self._file).st_size)
+
+
+def _quoted(field: str, delimiter: str) -> str:
+    doubled = field.replace('"', '""')
+    return f'"{doubled}"' if '"' in field or delimiter in field else field
 
 
 def _unquoted(field: str) -> str:
