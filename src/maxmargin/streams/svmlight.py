@@ -28,6 +28,7 @@ from maxmargin.streams.source import (
     StreamError,
     Surprise,
     Survey,
+    check_block_size,
     identity_of_file,
     sorted_labels,
 )
@@ -80,8 +81,7 @@ class SvmlightSource(Source):
             raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}.")
         if on_error not in ("raise", "skip"):
             raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
-        if block_size < 1:
-            raise ValueError(f"block_size must be at least 1, got {block_size!r}.")
+        check_block_size(block_size)
         self._file = file
         self._on_error = on_error
         self._block_size = block_size
@@ -195,9 +195,11 @@ class SvmlightSource(Source):
         with self._opened() as file:
             text = Bytes(file, self.name)
             text.skip(start.offset)
+            is_first = start.offset == 0
             for chunk in whole_lines(text, self._block_size, start.offset, LONGEST_LINE):
-                if chunk.text.startswith(BYTE_ORDER_MARK):
+                if is_first and chunk.text.startswith(BYTE_ORDER_MARK):
                     chunk = chunk._replace(text=b"   " + chunk.text[len(BYTE_ORDER_MARK) :])
+                is_first = False
                 yield chunk
 
     def _parse(self, chunk: Chunk, shift: int) -> Lines:
