@@ -67,7 +67,14 @@ def arguments_of(run, data, folder):
 
 
 def started(arguments):
-    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    """A process that hears Ctrl-C, even if these tests run in the background."""
+    return subprocess.Popen(
+        arguments,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def look_at(path):

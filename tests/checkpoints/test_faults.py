@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ from maxmargin import (
     PUMMA,
 )
 from maxmargin.estimator.stream import Checkpoint
-from maxmargin.persistence import ModelFileError
+from maxmargin.persistence import ModelFileError, container
 from maxmargin.persistence.checkpoints import CheckpointFile
 
 
@@ -60,6 +61,24 @@ def test_two_torn_checkpoints_are_an_error(data, tmp_path):
     with pytest.raises(ModelFileError, match=r"c: .*c.previous: .*No checkpoint is whole"):
         resumed(AMIRA(), opened(data), checkpoint)
     checkpoint.unlink()
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
+
+
+def test_lack_of_memory_is_not_damage(data, tmp_path, monkeypatch):
+    """Both checkpoints are sound: nobody should begin anew."""
+    checkpoint = tmp_path / "c"
+    stopped(AMIRA(), opened(data), 6, checkpoint)
+    before = checkpoint.read_bytes()
+
+    def out_of_memory(*_):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container, "_read_array", out_of_memory)
+        with pytest.raises(MemoryError, match="no room"):
+            resumed(AMIRA(), opened(data), checkpoint)
+    assert checkpoint.read_bytes() == before
     expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
     assert saved_bytes(resumed(AMIRA(), opened(data), checkpoint), tmp_path) == expected
 
@@ -103,10 +122,19 @@ def test_killed_while_writing(at, data, tmp_path, monkeypatch):
 
 
 def test_what_killed_processes_left_is_deleted_later(data, tmp_path, monkeypatch):
-    left = [tmp_path / "c.123.new", tmp_path / ".c.123.new.0f0f.tmp"]
-    others = [tmp_path / "c.new", tmp_path / "ac.1.new", tmp_path / ".c.tmp"]
+    new, tmp = ".c.0123456789abcdef.new", "..c.0123456789abcdef.new.fedcba9876543210.tmp"
+    left = [tmp_path / new, tmp_path / tmp]
+    others = [tmp_path / name for name in ("c.new", "c.important.new", "c.123.new", f".a{new}")]
+    others += [tmp_path / name for name in (".c.tmp", new.replace("0", "g"), f"{new}.old")]
+    foreign = tmp_path / new.replace("0", "1")
     for path in (*left, *others):
-        path.write_bytes(b"half")
+        path.write_bytes(container.MAGIC + b"half")
+    left.append(tmp_path / new.replace("0", "2"))
+    left[-1].write_bytes(b"")  # the process was killed before the first byte
+    foreign.write_bytes(b"not a file of ours, whatever its name")
+    link = tmp_path / new.replace("0", "3")
+    link.symlink_to(foreign)
+    others += [foreign]
     resumed(AMIRA(), opened(data), tmp_path / "c")
     assert all(path.exists() for path in left), "they may be those of a process at work"
     for path in (*left, *others):
@@ -114,6 +142,80 @@ def test_what_killed_processes_left_is_deleted_later(data, tmp_path, monkeypatch
     resumed(AMIRA(), opened(data), tmp_path / "c")
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in others)
+    assert link.is_symlink()
+
+
+def test_an_important_file_stays(data, tmp_path):
+    important = tmp_path / "rows.important.new"
+    important.write_bytes(b"of somebody else")
+    os.utime(important, (0, 0))
+    resumed(AMIRA(), opened(data), tmp_path / "rows")
+    assert important.read_bytes() == b"of somebody else"
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_what_is_not_a_checkpoint_is_not_replaced_by_one(kind, is_begun, data, tmp_path):
+    other, mine = tmp_path / "c.previous", tmp_path / "mine"
+    mine.write_bytes(b"of somebody else")
+    if is_begun:
+        stopped(AMIRA(), opened(data), 6, tmp_path / "c")
+        other.unlink()
+    if kind == "file":
+        other.write_bytes(b"of somebody else")
+    elif kind == "link":
+        other.symlink_to(mine)
+    else:
+        other.mkdir()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(FileExistsError, match=r"would be replaced by one.*c\.previous"):
+        resumed(AMIRA(), opened(data), tmp_path / "c")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert kind == "folder" or other.read_bytes() == b"of somebody else"
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_to_a_checkpoint_stays_a_link(is_dangling, data, tmp_path):
+    (tmp_path / "disk").mkdir()
+    link, target = tmp_path / "link", tmp_path / "disk" / "c"
+    link.symlink_to(target)
+    expected = saved_bytes(AMIRA().fit_stream(opened(data), passes=PASSES), tmp_path)
+    stopped(AMIRA(), opened(data), 3, target if not is_dangling else link)
+    assert saved_bytes(resumed(AMIRA(), opened(data), link), tmp_path) == expected
+    assert link.is_symlink()
+    assert sorted(path.name for path in (tmp_path / "disk").iterdir()) == ["c", "c.previous"]
+    assert not (tmp_path / "link.previous").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are those of POSIX")
+def test_checkpoints_keep_their_permissions(data, tmp_path):
+    checkpoint = tmp_path / "c"
+    stopped(AMIRA(), opened(data), 6, checkpoint)
+    checkpoint.chmod(0o600)
+    resumed(AMIRA(), opened(data), checkpoint)
+    for path in (checkpoint, tmp_path / "c.previous"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_whole_checkpoint_stays_until_there_is_another(data, tmp_path, monkeypatch):
+    """After a damaged one, the one before it is the only whole one."""
+    checkpoint, previous = tmp_path / "c", tmp_path / "c.previous"
+    stopped(AMIRA(), opened(data), 6, checkpoint)
+    checkpoint.write_bytes(b"damaged")
+    whole = previous.read_bytes()
+    monkeypatch.setattr(CheckpointFile, "write", written_once(CheckpointFile.write))
+    with pytest.raises(Killed), pytest.warns(RuntimeWarning, match="before it is whole"):
+        resumed(AMIRA(), opened(data), checkpoint)
+    assert previous.read_bytes() == whole
+    CheckpointFile(checkpoint).read(Checkpoint.of)
+
+
+def written_once(write):
+    def killed_afterwards(self, content, place):
+        write(self, content, place)
+        raise Killed
+
+    return killed_afterwards
 
 
 def test_a_full_disk_does_not_stop_learning(data, tmp_path, monkeypatch):

@@ -66,8 +66,32 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
         assert saved_bytes(clf, tmp_path) == expected, after
 
 
+@pytest.fixture
+def sigint():
+    """Lets a test say what is done on Ctrl-C, which the tests themselves may have been told."""
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda handler: signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.serial
-def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch):
+def test_ignored_ctrl_c_stays_ignored(data, tmp_path, monkeypatch, sigint):
+    """As behind `nohup`, and of a shell's background jobs."""
+    expected, learn = saved_bytes(AMIRA().fit_stream(opened(data)), tmp_path), AMIRA._learnt
+
+    def interrupted(self, *args, **kwargs):
+        signal.raise_signal(signal.SIGINT)
+        return learn(self, *args, **kwargs)
+
+    sigint(signal.SIG_IGN)
+    monkeypatch.setattr(AMIRA, "_learnt", interrupted)
+    assert saved_bytes(AMIRA().fit_stream(opened(data)), tmp_path) == expected
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+@pytest.mark.serial
+def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint):
+    sigint(signal.default_int_handler)
     handler, learn = signal.getsignal(signal.SIGINT), AMIRA._learnt
 
     def interrupted(self, *args, **kwargs):

@@ -195,3 +195,23 @@ def test_old_model_survives_an_error(command, folder, tmp_path):
     assert command("fit", folder / "bad.svm", "-a", "perceptron", "--model", path)[0] == 1
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["m.mm"]
+
+
+def test_links_stay_links(command, folder, tmp_path):
+    """Also those to files that are not there yet."""
+    (tmp_path / "disk").mkdir()
+    links = [tmp_path / name for name in ("m.mm", "c")]
+    for link in links:
+        link.symlink_to(tmp_path / "disk" / link.name)
+    for _ in range(2):
+        code, _, errors = command(
+            *("fit", folder / "rows.svm", "-a", "perceptron"),
+            *("--model", links[0], "--checkpoint", links[1]),
+        )
+        assert (code, errors) == (0, "")
+        assert all(link.is_symlink() for link in links)
+        there = sorted(path.name for path in (tmp_path / "disk").iterdir())
+        assert there == ["c", "c.previous", "m.mm"]
+    code, _, errors = command("fit", folder / "bad.svm", "-a", "perceptron", "--model", links[0])
+    assert code == 1
+    assert links[0].is_symlink()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
+import pytest
+from fuzzing.modelfiles import EVIL, _places, put_together, taken_apart
+
 from maxmargin import AMIRA, Perceptron, save
-from maxmargin.persistence import describe
+from maxmargin.persistence import describe, write_file
 
 
 def test_for_people(command, model):
@@ -45,3 +51,90 @@ def test_checkpoint(command, folder, tmp_path):
     path = tmp_path / "c"
     command("fit", folder / "rows.svm", "-a", "perceptron", "--checkpoint", path)
     assert command("info", path)[1].startswith("Perceptron, a checkpoint\n")
+
+
+def test_lack_of_memory_is_not_damage(command, model, monkeypatch):
+    def out_of_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(json, "loads", out_of_memory)
+    assert command("info", model) == (1, "", "maxmargin: there is not enough memory\n")
+
+
+# ---------------------------------------------------------------------------- files from strangers
+def retold(model, path, change):
+    """A copy of the model whose header ``change`` has changed, with the right checksum."""
+    header, chunks = taken_apart(model.read_bytes())
+    change(header)
+    path.write_bytes(put_together(header, chunks))
+    return path
+
+
+@pytest.mark.parametrize("name", ["save", "streams", "__doc__", "no such learner", "datasets"])
+def test_nothing_is_called_by_a_name_from_a_file(name, command, model, tmp_path):
+    def change(header):
+        header["summary"]["estimator"] = name
+
+    code, printed, errors = command("info", retold(model, tmp_path / "m.mm", change))
+    assert (code, errors) == (0, "")
+    assert printed.startswith(f"{name}, a model\n")
+    assert "max_iter=1000" in printed  # nobody knows what is usual
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_control_characters_are_not_obeyed(flags, command, model, tmp_path):
+    evil = "\x1b]0;owned\x07\r\n\x9b2J\u202e\u2028\x7f"
+
+    def change(header):
+        summary = header["summary"]
+        summary["classes"] = [evil, "plain"]
+        summary["estimator"] = header["library"] = evil
+        summary["parameters"][evil] = evil
+
+    code, printed, errors = command("info", retold(model, tmp_path / "m.mm", change), *flags)
+    assert (code, errors) == (0, "")
+    assert printed.replace("\n", "").isprintable()
+    assert "owned" in printed
+    if flags:
+        assert json.loads(printed)["classes"] == [evil, "plain"]
+    else:
+        assert "classes     \\x1b]0;owned\\x07\\r\\n\\x9b2J" in printed
+
+
+def test_control_characters_in_complaints(command, tmp_path):
+    code, printed, errors = command("info", tmp_path / "no\x1b[2Jne\n.mm")
+    assert (code, printed) == (1, "")
+    assert errors.endswith("no\\x1b[2Jne\\n.mm: No such file or directory\n")
+
+
+def test_checkpoint_without_a_learner(command, tmp_path):
+    write_file(tmp_path / "c", "checkpoint", {"row": 3})
+    code, printed, errors = command("info", tmp_path / "c")
+    assert (code, errors) == (0, "")
+    assert printed.startswith(f"no learner, a checkpoint\n  file  {tmp_path / 'c'}, ")
+
+
+def test_changed_headers_never_show_a_traceback(command, model, tmp_path):
+    """Whatever a header says, it is shown, or the file is refused on one line."""
+    random, codes = np.random.default_rng(3), []
+
+    def change(header):
+        header.pop("arrays")  # nobody asks for them
+        for _ in range(random.integers(1, 4)):
+            places = list(_places(header))
+            near = [each for each in places if each[0] is not header["content"]]
+            holder, key = near[random.integers(len(near))]
+            holder[key] = [*EVIL, "\x1b[2J", 1e999, float("nan")][random.integers(len(EVIL) + 3)]
+        header["content"], header["arrays"] = {}, []
+
+    for _ in range(150):
+        path = retold(model, tmp_path / "m.mm", change)
+        for flags in ((), ("--json",)):
+            code, printed, errors = command("info", path, *flags)
+            codes.append(code)
+            assert (printed + errors).replace("\n", "").isprintable()
+            if code:
+                assert printed == ""
+                assert errors.startswith(f"maxmargin: {path}: ")
+                assert errors.count("\n") == 1
+    assert set(codes) == {0, 1}

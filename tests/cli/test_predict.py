@@ -50,6 +50,25 @@ def test_text_of_several_classes():
     ]
 
 
+def test_a_row_is_a_line_whatever_its_label():
+    labels = ["two\nlines", "a\ttab", "\x1b[2J", "back\\slash", "no\u00a0break", "\ud800", "\u2028"]
+    plain = text_of(labels, None, as_json=False)
+    assert plain.splitlines() == [
+        *(
+            "two\\nlines",
+            "a\\ttab",
+            "\\x1b[2J",
+            "back\\slash",
+            "no\u00a0break",
+            "\\ud800",
+            "\\u2028",
+        )
+    ]
+    text = text_of(labels, [[0.5]] * len(labels), as_json=True)
+    assert [json.loads(line)["label"] for line in text.splitlines()] == labels
+    text.encode()
+
+
 def test_standard_input(command, folder, model, from_stdin):
     from_stdin(folder / "rows.svm")
     assert command("predict", model, "-") == command("predict", model, folder / "rows.svm")

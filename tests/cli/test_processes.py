@@ -90,17 +90,94 @@ def test_reader_that_has_seen_enough(folder, model, tmp_path):
     assert process.returncode == 1
 
 
+buffered_or_not = pytest.mark.parametrize("unbuffered", ["", "1"])
+
+
 @posix_only
+@buffered_or_not
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-def test_full_disk_behind_standard_output(folder, model):
+@pytest.mark.parametrize("arguments", [("predict", "MODEL", "ROWS"), ("info", "MODEL")])
+def test_full_disk_behind_standard_output(arguments, unbuffered, folder, model):
+    names = {"MODEL": str(model), "ROWS": str(folder / "rows.svm")}
     with open("/dev/full", "w") as full:
         process = subprocess.run(
-            [*COMMAND, "predict", str(model), str(folder / "rows.svm")],
+            [*COMMAND, *(names.get(each, each) for each in arguments)],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert (process.returncode, process.stderr) == (1, "maxmargin: No space left on device\n")
+
+
+ON_A_SMALL_DISK = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, -1))
+import maxmargin.cli
+maxmargin.cli.main()
+"""
+
+
+@pytest.mark.serial
+@posix_only
+@buffered_or_not
+def test_disk_that_gets_full(unbuffered, folder, model, tmp_path):
+    """The system takes the first bytes of a write, and refuses only the next one."""
+    out = tmp_path / "out"
+    # Whatever is compiled is then in the cache, which could not grow on such a disk.
+    subprocess.run([*COMMAND, "predict", model, folder / "rows.svm"], capture_output=True)
+    with out.open("w") as file:
+        process = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                ON_A_SMALL_DISK,
+                "predict",
+                model,
+                folder / "rows.svm",
+                "--json",
+            ],
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    assert out.stat().st_size == 1000
+    assert (process.returncode, process.stderr) == (1, "maxmargin: File too large\n")
+
+
+@pytest.mark.serial
+@posix_only
+@buffered_or_not
+def test_reader_that_leaves_before_the_last_line(unbuffered, folder, model, tmp_path):
+    """A pipe takes what it has room for; nobody ever reads the rest."""
+    many = tmp_path / "many.svm"
+    many.write_bytes((folder / "rows.svm").read_bytes() * 100)
+    with subprocess.Popen(
+        [*COMMAND, "predict", str(model), str(many), "--scores"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        os.read(process.stdout.fileno(), 10)  # the only block has begun
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+@posix_only
+def test_unbuffered_output_is_whole(folder, model, tmp_path):
+    many = tmp_path / "many.svm"
+    many.write_bytes((folder / "rows.svm").read_bytes() * 100)
+    command = [*COMMAND, "predict", str(model), str(many), "--scores"]
+    plain, unbuffered = (
+        subprocess.run(
+            command, capture_output=True, env={**os.environ, "PYTHONUNBUFFERED": each}, check=True
+        ).stdout
+        for each in ("", "1")
+    )
+    assert plain == unbuffered
+    assert plain.count(b"\n") == 30_000
 
 
 @pytest.mark.serial

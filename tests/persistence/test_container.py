@@ -1,6 +1,7 @@
 """Files are written all or nothing, and refused with a clear error unless they are whole."""
 
 import errno
+import json
 import os
 import pickle
 import resource
@@ -243,9 +244,25 @@ def test_permissions_are_those_of_an_ordinary_file(clf, path):
     plain.write_bytes(b"")
     save(clf, path)
     assert path.stat().st_mode == plain.stat().st_mode
-    path.chmod(0o640)
+    for mode in (0o640, 0o600, 0o444):
+        path.chmod(mode)
+        save(clf, path)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_nobody_else_can_open_a_private_file_while_it_is_written(clf, path, monkeypatch):
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    modes = []
+
+    def look(*_):
+        modes.extend(
+            stat.S_IMODE(os.stat(path.parent / each).st_mode) for each in os.listdir(path.parent)
+        )
+
+    monkeypatch.setattr(os, "chmod", look)
     save(clf, path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert set(modes) == {0o600}
 
 
 def test_only_plain_files_are_replaced(clf, tmp_path):
@@ -319,6 +336,21 @@ def test_nothing_larger_than_the_file_is_allocated(clf, path, monkeypatch):
     monkeypatch.setattr(container, "_read_array", None)  # it must not come to that
     with pytest.raises(ModelFileError, match="do not fill it"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    "place", [(container, "_read_array"), (json, "loads")], ids=["arrays", "header"]
+)
+def test_lack_of_memory_is_not_damage(place, clf, path, monkeypatch):
+    save(clf, path)
+    monkeypatch.setattr(*place, out_of_memory)
+    for read in (load, lambda path: read_file(path, "model")):
+        with pytest.raises(MemoryError, match="no room"):
+            read(path)
+
+
+def out_of_memory(*_, **__):
+    raise MemoryError("no room")
 
 
 def test_deep_nesting_is_refused(clf, path):

@@ -190,3 +190,13 @@ def test_identity_tells_arrays_apart(tmp_path):
     assert ArraySource(X, y=-y).identity() != known
     np.save(tmp_path / "X.npy", X)
     assert ArraySource(tmp_path / "X.npy").identity() == ArraySource(tmp_path / "X.npy").identity()
+
+
+def test_lack_of_memory_is_not_damage(tmp_path, monkeypatch):
+    def out_of_memory(*_, **__):
+        raise MemoryError("no room")
+
+    np.save(tmp_path / "X.npy", np.ones((2, 2)))
+    monkeypatch.setattr(np, "load", out_of_memory)
+    with pytest.raises(MemoryError, match="no room"):
+        ArraySource(tmp_path / "X.npy")

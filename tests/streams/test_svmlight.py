@@ -137,10 +137,10 @@ def test_lines_longer_than_a_block():
 
 
 def test_a_line_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr("maxmargin.streams.lines.LONGEST_LINE", 10_000)
+    monkeypatch.setattr("maxmargin.streams.svmlight.LONGEST_LINE", 10_000)
     assert read(b"1" * 9_000, block_size=100, on_error="skip")[1].size == 0
-    with pytest.raises(streams.StreamError, match="<pipe>: a line is longer"):
-        read(b"1" * 20_000, block_size=100, on_error="skip")
+    with pytest.raises(streams.StreamError, match="<pipe>, line 3: longer than 10,000 b"):
+        read(b"1 1:1\n\n" + b"1" * 20_000, block_size=100, on_error="skip")
 
 
 # Lines that cannot be read, the column that the message names, and what it says.
@@ -304,7 +304,30 @@ def test_options_that_make_no_sense(option, value):
         streams.open(io.BytesIO(b""), label=0)
 
 
-def test_a_byte_order_mark_is_passed_over():
-    X, y = read(b"\xef\xbb\xbf1 1:2\n-1 2:3\n")
+@pytest.mark.parametrize("block_size", [1, 2, 3, 4, 5, 9, 10, 11, 2**22])
+def test_a_byte_order_mark_is_passed_over(block_size):
+    """At the beginning, and nowhere else: there it belongs to a label."""
+    mark = b"\xef\xbb\xbf"
+    X, y = read(mark + b"1 1:2\n-1 2:3\n", block_size=block_size)
     assert y.tolist() == [1.0, -1.0]
     assert X.toarray().tolist() == [[2.0, 0.0], [0.0, 3.0]]
+    X, y = read(mark + b"\n" + b"1 1:2\n-1 2:3", block_size=block_size)
+    assert y.tolist() == [1.0, -1.0]
+    with pytest.raises(streams.StreamError, match="line 2, column 1: expected a label"):
+        read(b"1 1:2\n" + mark + b"-1 2:3\n", block_size=block_size)
+
+
+@pytest.mark.parametrize("block_size", [0, -1, 2**31, 2**40, 1e6, "1"])
+@pytest.mark.parametrize("source", ["svmlight", "csv", "array", "iterator"])
+def test_sizes_of_blocks(source, block_size):
+    made = {
+        "svmlight": (io.BytesIO(b"1 1:1\n"), {}),
+        "csv": (io.BytesIO(b"a,y\n1,2\n"), {"format": "csv"}),
+        "array": (np.ones((2, 2)), {"y": np.arange(2)}),
+        "iterator": ([(np.ones((2, 2)), np.arange(2))], {}),
+    }
+    rows, options = made[source]
+    if source == "csv":
+        pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match="block_size must be a whole number from 1 to 1,073,741,8"):
+        streams.open(rows, block_size=block_size, **options)

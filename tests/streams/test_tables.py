@@ -208,6 +208,56 @@ def test_marks_returns_and_empty_lines():
     assert last.end == (len(text), 2, 5)
 
 
+@pytest.mark.parametrize("block_size", [1, 3, 4, 5, 8, 9, 2**22])
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_marks_with_blocks_of_any_size(block_size, header, is_file, tmp_path):
+    text = b"\xef\xbb\xbf" + (b"u,y\n" if header else b"") + b"1,-1\n2,1\n"
+    file = tmp_path / "t.csv" if is_file else io.BytesIO(text)
+    if is_file:
+        file.write_bytes(text)
+    X, y = rows_of(CsvSource(file, header=header, label=1, block_size=block_size))
+    assert (X.ravel().tolist(), y.tolist()) == ([1, 2], [-1, 1])
+
+
+@pytest.mark.parametrize("block_size", [1, 10, 2**22])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_line_ends_that_were_translated_twice(block_size, on_error):
+    text = b'u,city,y\r\r\n1,"a,b",-1\r\r\n\r\r\n2,c,1\r\r\n3,d,1\r\n4,"e",-1\r\r'
+    source = CsvSource(io.BytesIO(text), on_error=on_error, block_size=block_size, columns=["u"])
+    X, y = rows_of(source)
+    assert (X.ravel().tolist(), y.tolist()) == ([1, 2, 3, 4], [-1, 1, 1, -1])
+    assert source.skipped == 0
+
+
+# Fields that have only blanks in them, or blanks around what means that nothing is there.
+BLANK = [" ", "\t", '" "', " NA", "nan ", '"  "', " null\t"]
+
+
+@pytest.mark.parametrize("blank", BLANK)
+@pytest.mark.parametrize("column", ["u", "flag", "y"])
+def test_blank_fields_are_missing_values(blank, column):
+    """The row is left out, and no other; or the error says where it is."""
+    row = {"u": "3", "flag": "true", "city": '"a ""b"", c"', "y": "1", column: blank}
+    lines = ["u,flag,city,y", "1,true,x,-1", ",".join(row.values()), "2, false ,z,1", ""]
+    text = "\n".join(lines).encode()
+    options = {"kinds": {"u": "number", "flag": "boolean", "y": "number"}, "columns": ["u", "flag"]}
+    source = CsvSource(io.BytesIO(text), on_error="skip", **options)
+    X, y = rows_of(source)
+    assert (X.tolist(), y.tolist()) == ([[1, 1], [2, 0]], [-1, 1])
+    assert source.skipped == 1
+    with pytest.raises(
+        StreamError, match=f"<pipe>, line 3, column '{column}': .*(missing|no label)"
+    ):
+        rows_of(CsvSource(io.BytesIO(text), **options))
+
+
+def test_a_blank_field_alone_is_a_row():
+    source = CsvSource(io.BytesIO(b"u\n1\n \n\n2\n"), on_error="skip", needs_label=False)
+    assert [x for block in source.blocks() for x in block.X.ravel().tolist()] == [1, 2]
+    assert source.skipped == 1
+
+
 TROUBLES = [
     (b"1,2", "line 4: 2 fields, expected 3"),
     (b"1,2,3,4", "line 4: 4 fields, expected 3"),
@@ -430,3 +480,28 @@ def test_every_value_survives_csv(rows, block_size):
 def test_damaged_csv_is_refused_or_read_right(tmp_path):
     outcome = fuzz_csv(300, seed=0, folder=tmp_path)
     assert min(outcome) > 50
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_lack_of_memory_is_not_a_bad_line(on_error, monkeypatch):
+    pyarrow, csv = pytest.importorskip("pyarrow"), importlib.import_module("pyarrow.csv")
+
+    def out_of_memory(*_, **__):
+        raise pyarrow.lib.ArrowMemoryError("no room")
+
+    source = CsvSource(io.BytesIO(b"a,y\n1,2\n3,4\n"), on_error=on_error)
+    monkeypatch.setattr(csv, "read_csv", out_of_memory)
+    with pytest.raises(MemoryError, match="no room"):
+        list(source.blocks())
+
+
+def test_lack_of_memory_is_not_a_damaged_file(tmp_path, monkeypatch):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), importlib.import_module("pyarrow.parquet")
+
+    def out_of_memory(*_, **__):
+        raise pyarrow.lib.ArrowMemoryError("no room")
+
+    parquet.write_table(pyarrow.table({"a": [1.0, 2.0], "y": [0, 1]}), tmp_path / "t.parquet")
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", out_of_memory)
+    with pytest.raises(MemoryError, match="no room"):
+        list(ParquetSource(tmp_path / "t.parquet").blocks())

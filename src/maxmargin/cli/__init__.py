@@ -21,6 +21,7 @@ from maxmargin.cli.errors import check_writable, one_line_errors, require
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.fit import fit
 from maxmargin.cli.info import info
+from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.reproduce import reproduce
 
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Entry point of the command."""
+    write_completely()
     app()
 
 

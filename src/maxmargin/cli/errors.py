@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from maxmargin.cli.output import printable
+
 if TYPE_CHECKING:
     from maxmargin.streams import Option
 
@@ -78,6 +80,8 @@ def in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
+    if isinstance(error, MemoryError):
+        return ": ".join(filter(None, ("there is not enough memory", str(error))))
     from maxmargin.streams import OptionError
 
     text = error.spelled(_spelled) if isinstance(error, OptionError) else str(error)
@@ -94,11 +98,11 @@ def _spelled(option: Option) -> str:
 
 
 def complain(message: str) -> None:
-    typer.echo(f"maxmargin: {message}", err=True)
+    typer.echo(f"maxmargin: {printable(message)}", err=True)
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
-    typer.echo(message, err=True)
+    typer.echo(printable(message), err=True)
     raise typer.Exit(code)
 
 
@@ -135,15 +139,16 @@ def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
     for other in unlike:
         if other is not None and any(_same(path, each) for each in (other, f"{other}.previous")):
             misuse(f"{path} is read or written as something else: it would be overwritten.")
-    existed = path.exists()
-    if existed and not path.is_file():
+    target = Path(os.path.realpath(path))  # a link stays, also one to a file that is not there yet
+    existed = target.exists()
+    if existed and not target.is_file():
         fail(f"maxmargin: cannot write {path}: it is not a file")
     try:
-        path.open("ab").close()
+        target.open("ab").close()
     except OSError as error:
         fail(f"maxmargin: cannot write {path}: {error.strerror}")
     if not existed:
-        path.unlink()
+        target.unlink()
 
 
 def _same(path: Any, other: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import maxmargin
 from maxmargin.cli.errors import one_line_errors
 from maxmargin.cli.fit import Json
 from maxmargin.cli.output import count, listed, margin_text, print_json, print_report, size
@@ -21,8 +20,9 @@ def info(model: Model, as_json: Json = False) -> None:
 
 def show(words: dict[str, Any]) -> None:
     """The description for people."""
-    title = f"{words['estimator']}, a {words['kind']}"
-    if "classes" not in words:
+    learner, parameters = words.get("estimator"), words.get("parameters", {})
+    title = f"{learner or 'no learner'}, a {words['kind']}"
+    if learner and "classes" not in words:
         title += " that has not learnt yet"
     lines = {
         "features": count(words.get("n_features")),
@@ -31,7 +31,7 @@ def show(words: dict[str, Any]) -> None:
         "updates": count(words.get("updates")),
         "components": count(words.get("components")),
         "rows kept": count(words.get("supports")),
-        "parameters": unusual(words["estimator"], words["parameters"]) or "all as by default",
+        "parameters": learner and (unusual(learner, parameters) or "all as by default"),
         "file": f"{words['file']}, {size(words['bytes'])}, by maxmargin {words['library']}",
     }
     if certificate := words.get("certificate"):
@@ -40,10 +40,13 @@ def show(words: dict[str, Any]) -> None:
 
 
 def unusual(name: str, parameters: dict[str, Any]) -> str:
-    """The parameters that are not as by default."""
-    usual = getattr(maxmargin, name)().get_params()
+    """The parameters that are not as by default; all, of a learner that is not known here."""
+    from maxmargin.persistence.learners import public_learners
+
+    known = public_learners()
+    usual = known[name]().get_params() if name in known else {}
     return ", ".join(
         f"{each}={str(value).lower() if value is None or isinstance(value, bool) else value}"
         for each, value in parameters.items()
-        if value != usual[each]
+        if each not in usual or value != usual[each]
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,29 +14,57 @@ from typing import Any
 import typer
 
 MOST_CLASSES = 10  # in a line
+# What a terminal obeys instead of showing it, and what ends a line: C0 and C1 controls, separators,
+# marks that turn the direction of writing, and halves of characters.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, with control characters as Python writes them: ``\\n``, ``\\x1b``."""
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def json_text(value: Any) -> str:
+    """``value`` as JSON, with control characters as ``\\u001b``."""
+    text = json.dumps(value, ensure_ascii=False)
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def write_completely() -> None:
+    """Let each write to standard output be complete, or raise an error.
+
+    With PYTHONUNBUFFERED a text would be handed to the system once, which may take a part of it,
+    and nobody would ask how much.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        buffered = io.BufferedWriter(raw)  # type: ignore[arg-type]
+        sys.stdout = io.TextIOWrapper(
+            buffered, sys.stdout.encoding, sys.stdout.errors, line_buffering=True
+        )
 
 
 def print_json(report: Mapping[str, Any]) -> None:
     """One object on one line."""
-    typer.echo(json.dumps(_finite(report), ensure_ascii=False))
+    typer.echo(json_text(_finite(report)))
 
 
 def print_report(title: str, lines: Mapping[str, str | None], hint: str = "") -> None:
     """A title and lines with a name each; what is None is left out, and a pipe gets no hint."""
-    shown = {name: text for name, text in lines.items() if text}
+    shown = {name: printable(text) for name, text in lines.items() if text}
     width = max(map(len, shown), default=0)
-    typer.echo(_styled(title, bold=True))
+    typer.echo(_styled(printable(title), bold=True))
     for name, text in shown.items():
         typer.echo(f"  {_styled(name.ljust(width), dim=True)}  {text}")
     if hint and sys.stdout.isatty():
-        typer.echo(_styled(hint, dim=True))
+        typer.echo(_styled(printable(hint), dim=True))
 
 
 def print_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """A title and columns, the first to the left and the others to the right."""
-    cells = [tuple(heads), *map(tuple, rows)]
+    cells = [tuple(map(printable, row)) for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    typer.echo(_styled(title, bold=True))
+    typer.echo(_styled(printable(title), bold=True))
     for number, row in enumerate(cells):
         first, *others = (
             cell.rjust(width) if place else cell.ljust(width)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from maxmargin.cli import data as reading
 from maxmargin.cli.errors import complain, one_line_errors
+from maxmargin.cli.output import json_text, printable
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -61,11 +61,11 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
 
 
 def text_of(labels: list[Any], outputs: list[list[float]] | None, as_json: bool) -> str:
-    """The lines for a block of rows; what is the same in many lines is formatted once."""
-    words = {
-        label: json.dumps(label, ensure_ascii=False) if as_json else str(label)
-        for label in set(labels)
-    }
+    """The lines for a block of rows; what is the same in many lines is formatted once.
+
+    A row is one line, whatever its label: control characters are escaped.
+    """
+    words = {label: json_text(label) if as_json else printable(str(label)) for label in set(labels)}
     pattern = '{{"label": {}, "scores": [{}]}}\n' if as_json else "{}\t{}\n"
     if outputs is None:
         lines = {

@@ -16,6 +16,7 @@ from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
 from maxmargin.models.build import build
+from maxmargin.models.eviction import Projecting
 from maxmargin.models.kernel import KernelModel
 from maxmargin.models.linear import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -85,8 +86,9 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
     # What "log" meant for the first columns, it means for ever.
     is_known = spec.p == "log" and isinstance(known, float) and 2.0 <= known < np.inf
     number = known if is_known else spec.p
+    # The width of a kernel is in the file: computed from rows, it would take memory per column.
     blank = build(
-        replace(spec, p=number),
+        replace(spec, p=number, gamma=1.0),
         problems,
         sparse.csr_matrix((max(private, 1), width)),
         radius=1.0 if private else None,
@@ -108,12 +110,15 @@ def _check_size(
 ) -> None:
     """Refuse lengths that are not those of the weights, before memory is allocated for them."""
     if spec.kernel == "linear" and spec.on_full is None:
-        weights, wanted = leaves.get("linear.weights"), (problems, width + 1 + private)
-        found = getattr(weights, "shape", None)
-        if found != wanted:
-            raise Misfit(f"linear.weights has the shape {found}, not {wanted}")
+        _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
     elif private:
         raise Misfit("there are private coordinates without linear.weights")
+
+
+def _check_shape(leaves: dict[str, Any], path: str, wanted: tuple[int, ...]) -> None:
+    found = getattr(leaves.get(path), "shape", None)
+    if found != wanted:
+        raise Misfit(f"{path} has the shape {found}, not {wanted}")
 
 
 def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
@@ -128,10 +133,18 @@ def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
         if kernel.center is not None and kernel.center.shape != (width,):
             raise Misfit("kernel.center is not a row")
         if isinstance(blank, KernelModel):
-            blank.make_room(walk.points_from(leaves, "supports.points", width, kernel))
+            supports = walk.points_from(leaves, "supports.points", width, kernel)
+            _check_shape(leaves, "supports.coefs", (problems, supports.size()))
+            blank.make_room(supports)
         else:
             paths = [f"store.points.{c}" for c in range(problems)]
             points = [walk.points_from(leaves, path, width, kernel) for path in paths]
+            room = points[0].size()
+            _check_shape(leaves, "store.slots.coefs", (problems, room))
+            if isinstance(blank.eviction, Projecting):
+                _check_shape(leaves, "eviction.inverse", (problems * room, room))
+            elif blank.eviction.lengths:
+                _check_shape(leaves, "eviction.inner", (problems * room, room))
             blank.make_room(points, walk.dtype_named(leaves.get("store.dtype"), "store.dtype"))
     model = walk.filled(blank, leaves, known=getattr(blank, "kernel", None))
     if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:

@@ -25,6 +25,7 @@ from maxmargin.persistence.checkpoints import CheckpointFile
 # Without a number of rows, checkpoints are written so often.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
 MEGABYTE = 1e6
+MOST_LABELS = 10  # in a message
 
 
 class Streamable:
@@ -300,8 +301,8 @@ class Run:
         where = f"{self.source.name}, in rows {reached.position.row:,} to {block.end.row - 1:,}"
         if (strange := np.setdiff1d(block.y, classes)).size:
             raise (streams.Surprise if self.guessed else streams.StreamError)(
-                f"{where}: the labels {strange.tolist()} are not among the classes "
-                f"{classes.tolist()}; say all of them by ",
+                f"{where}: the labels {_listed(strange)} are not among the classes "
+                f"{_listed(classes)}; say all of them by ",
                 streams.Option("classes", ""),
                 ".",
             )
@@ -497,7 +498,7 @@ class Checkpoint(NamedTuple):
             )
         if classes is not None and not np.array_equal(np.unique(classes), reached.classes):
             raise ValueError(
-                f"The checkpoint was made for the classes {reached.classes.tolist()}; {instead}"
+                f"The checkpoint was made for the classes {_listed(reached.classes)}; {instead}"
             )
         if (reached.passes, reached.position.row) > (passes, 0):
             raise streams.OptionError(
@@ -505,6 +506,12 @@ class Checkpoint(NamedTuple):
                 streams.Option("passes", passes),
                 f": {reached.passes} passes and {reached.position.row:,} rows; {instead}",
             )
+
+
+def _listed(labels: np.ndarray) -> str:
+    """The first of the labels, as a list."""
+    shown = ", ".join(map(repr, labels[:MOST_LABELS].tolist()))
+    return f"[{shown}, ...] ({labels.size:,} in all)" if labels.size > MOST_LABELS else f"[{shown}]"
 
 
 def _comparable(value: Any) -> str:
@@ -523,7 +530,9 @@ class Interrupts:
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
+        # Where Ctrl-C is ignored, as by `nohup` or behind `&`, it stays so.
+        is_heard = signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
+        if is_heard and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 

@@ -15,8 +15,10 @@ from maxmargin.persistence.container import (
     read_header,
     write_container,
 )
-from maxmargin.persistence.learners import is_learner, summary_of
+from maxmargin.persistence.learners import checked_summary, is_learner, summary_of
 from maxmargin.persistence.trees import TreeReader, TreeWriter
+
+KINDS = ("model", "checkpoint")
 
 __all__ = ["ModelFileError", "describe", "load", "read_file", "save", "write_file"]
 
@@ -24,8 +26,9 @@ __all__ = ["ModelFileError", "describe", "load", "read_file", "save", "write_fil
 def save(clf: BaseEstimator, path: Any) -> None:
     """Write a learner to a file, so that `load` gives it back as it is, to the bit.
 
-    The file takes its place when it is complete: on any error the old one stays as it was. Saving
-    the same learner twice gives the same bytes.
+    The file takes its place when it is complete: on any error the old one stays as it was, and
+    otherwise it hands on its permissions. A link stays a link: what it points at is replaced, or
+    made if it is not there. Saving the same learner twice gives the same bytes.
 
     Parameters
     ----------
@@ -87,23 +90,28 @@ def describe(path: Any) -> dict[str, Any]:
     """
     header, size = read_header(path)
     with explained(path):
-        words = {"format": header["format"], "library": header["library"], "kind": header["kind"]}
-        return {**words, "bytes": size, **header["summary"]}
+        words = {name: header[name] for name in ("format", "library", "kind")}
+        if not (isinstance(words["library"], str) and words["kind"] in KINDS):
+            raise ValueError("it does not say what it is")
+        return {**words, "bytes": size, **checked_summary(header["summary"])}
 
 
-def write_file(path: Any, kind: str, content: dict[str, Any]) -> None:
+def write_file(path: Any, kind: str, content: dict[str, Any], like: Any = None) -> None:
     """Write ``content`` to a file, all or nothing.
 
     Parameters
     ----------
     path : str or path-like
-        Links are followed. On any error what is there stays as it was, and nothing else is left.
+        Links stay: what they point at is replaced, or made. A file that is there hands on its
+        permissions. On any error what is there stays as it was, and nothing else is left.
     kind : str
         What `read_file` must be asked for.
     content : dict
         Names, with values made of None, bool, int, float, str, lists, tuples, dicts, arrays of
         numbers or texts, CSR matrices, generators of random numbers, and learners. What occurs
         twice is one object again after reading.
+    like : str or path-like, default=None
+        Another file to take the permissions of, if it is there.
     """
     tree = TreeWriter()
     trees = {}
@@ -117,7 +125,7 @@ def write_file(path: Any, kind: str, content: dict[str, Any]) -> None:
         "summary": summary_of(learners[0]) if learners else {},
         "content": trees,
     }
-    write_container(path, header, tree.arrays)
+    write_container(path, header, tree.arrays, like)
 
 
 def read_file(path: Any, kind: str) -> dict[str, Any]:

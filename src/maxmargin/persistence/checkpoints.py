@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
+import re
+import secrets
 import time
 import warnings
 from collections.abc import Callable
@@ -13,25 +14,31 @@ from pathlib import Path
 from typing import Any
 
 from maxmargin.persistence import read_file, write_file
-from maxmargin.persistence.container import ModelFileError, explained
+from maxmargin.persistence.container import ModelFileError, begins_like_ours, explained
 
 KIND = "checkpoint"
 # A file that is half written and has not been touched for so long is one of a killed process.
 SECONDS_FOR_A_WRITE = 60.0
+# The names of a file that has not got its place yet, and of one that is being written as such.
+NEW = r"\.{name}\.[0-9a-f]{{16}}\.new"
+HALF_WRITTEN = r"\.\.{name}\.[0-9a-f]{{16}}\.new\.[0-9a-f]{{16}}\.tmp"
 
 
 class CheckpointFile:
     """A file with the last checkpoint.
 
-    The one before it is kept beside it, in case the last one turns out to be damaged.
+    The one before it is kept beside it, in case the last one turns out to be damaged. A link stays
+    a link: the checkpoint is what it points at, and the one before is kept there.
     """
 
     def __init__(self, path: Any) -> None:
-        self.path = Path(path)
+        self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
-        # Another process may write to the same place: until a file is whole, it has its own name.
-        self._fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
+        # Another process may write to the same place: until a file has its place, it has a name
+        # that nobody else would think of.
+        self._fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         self._last_good = ""
+        self._last_is_damaged = False
 
     def write(self, content: dict[str, Any], place: str) -> None:
         """Replace the last checkpoint, or leave it as it is, with a warning, if the disk is full.
@@ -40,10 +47,12 @@ class CheckpointFile:
         what it is a checkpoint of.
         """
         try:
-            write_file(self._fresh, KIND, content)
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(self.path, self.previous)
+            write_file(self._fresh, KIND, content, like=self.path)
+            if not self._last_is_damaged:
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(self.path, self.previous)
             os.replace(self._fresh, self.path)
+            self._last_is_damaged = False
         except OSError as error:
             if not self._last_good:
                 raise  # nothing can be written there at all
@@ -65,6 +74,12 @@ class CheckpointFile:
             raise FileNotFoundError(
                 errno.ENOENT, "There is no such folder for a checkpoint", str(self.path.parent)
             )
+        if os.path.lexists(self.previous) and not begins_like_ours(self.previous):
+            raise FileExistsError(
+                errno.EEXIST,
+                "It is not a checkpoint, and would be replaced by one: use another name",
+                str(self.previous),
+            )
         self._tidy_up()
         found, trouble = None, ""
         for path in (self.path, self.previous) if self.path.exists() else ():
@@ -81,7 +96,7 @@ class CheckpointFile:
                     f"{trouble}No checkpoint is whole: use another file to begin anew."
                 )
             return None
-        self._last_good = found.place()
+        self._last_good, self._last_is_damaged = found.place(), bool(trouble)
         if trouble:
             warnings.warn(
                 f"{trouble}The checkpoint before it is whole: going on from {self._last_good}.",
@@ -92,15 +107,24 @@ class CheckpointFile:
 
     def _tidy_up(self) -> None:
         """Undo what a killed process has left half done."""
-        folder, name = self.path.parent, glob.escape(self.path.name)
-        fresh = list(folder.glob(f"{name}.*.new"))
+        fresh = self._left_over(NEW)
         # Without a fresh one somebody has deleted the checkpoint, to begin anew.
         if fresh and not self.path.exists() and self.previous.exists():
             os.replace(self.previous, self.path)
-        for left in [*fresh, *folder.glob(f".{name}.*.new.*.tmp")]:
+        for left in [*fresh, *self._left_over(HALF_WRITTEN)]:
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - left.stat().st_mtime > SECONDS_FOR_A_WRITE:
                     left.unlink()
+
+    def _left_over(self, pattern: str) -> list[Path]:
+        """Files beside the checkpoint that have our names, and nothing but our content."""
+        ours = re.compile(pattern.format(name=re.escape(self.path.name)))
+        found = []
+        for name in filter(ours.fullmatch, os.listdir(self.path.parent)):
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                if begins_like_ours(left := self.path.with_name(name)):
+                    found.append(left)
+        return found
 
 
 def _read(path: Path, interpret: Callable[[dict[str, Any]], Any]) -> Any:

@@ -30,6 +30,8 @@ DIGEST = 32
 CHUNK = 2**20
 
 MOST_COLUMNS = 64
+# An array without items takes no room in a file, but one line of it may take much in memory.
+LARGEST_EMPTY_LINE = 2**26
 PLAIN_KINDS = "biufS"
 FOREIGN = {
     b"PK\x03\x04": "a zip archive, as skops and NumPy write them",
@@ -47,13 +49,15 @@ class ModelFileError(ValueError):
 
 
 # ------------------------------------------------------------------------------------------ writing
-def write_container(path: Any, header: dict[str, Any], arrays: list[np.ndarray]) -> None:
-    """Write ``header`` and ``arrays`` to ``path``, all or nothing."""
+def write_container(
+    path: Any, header: dict[str, Any], arrays: list[np.ndarray], like: Any = None
+) -> None:
+    """Write ``header`` and ``arrays`` to ``path``, all or nothing; ``like`` as of `replacing`."""
     entries = [_entry(array) for array in arrays]
     text = json.dumps(
         {**header, "arrays": entries}, sort_keys=True, separators=(",", ":"), allow_nan=False
     ).encode("ascii")
-    with replacing(path) as file:
+    with replacing(path, like) as file:
         sum_of_all, written = hashlib.sha256(), 0
 
         def put(data: Any) -> None:
@@ -100,14 +104,23 @@ def _bytes_of(array: np.ndarray) -> Any:
 
 
 @contextlib.contextmanager
-def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of ``path`` when the block ends without error."""
+def replacing(path: Any, like: Any = None) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of ``path`` when the block ends without error.
+
+    A link stays, and what it points at is replaced or made. Permissions are those of the file that
+    is there, or of ``like``, if it is.
+    """
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
-    mode = _mode_of(target)
+    mode = _mode_of(target if like is None else os.fspath(like))
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
+
+    def opener(path: str, flags: int) -> int:
+        # Whoever opens it in the first moment can read all that comes later.
+        return os.open(path, flags, 0o666 if mode is None else 0o600)
+
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", opener=opener) as file:
             if mode is not None:
                 os.chmod(temporary, mode)
             yield file
@@ -148,19 +161,22 @@ def _sync_folder(folder: str) -> None:
 # ------------------------------------------------------------------------------------------ reading
 def read_header(path: Any) -> tuple[dict[str, Any], int]:
     """The header of a sound file, with its ``format``, and the number of its bytes."""
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         header, _ = _checked_header(file, path)
         return header, os.fstat(file.fileno()).st_size
 
 
 def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The header and the arrays of a sound file; anything else raises `ModelFileError`."""
-    with open(path, "rb") as file:
+    with _opened(path) as file:
         header, stop = _checked_header(file, path)
         with explained(path):
             layout = [_array_of(entry) for entry in header.pop("arrays")]
             at, places = stop, []
+            most = max(LARGEST_EMPTY_LINE, os.fstat(file.fileno()).st_size)
             for dtype, shape, _ in layout:
+                if 0 in shape and dtype.itemsize * math.prod(filter(None, shape)) > most:
+                    raise ValueError(f"an array of shape {tuple(shape)} has too long lines")
                 at += -at % ALIGNMENT
                 places.append(at)
                 at += dtype.itemsize * math.prod(shape)
@@ -174,12 +190,31 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
     return header, arrays
 
 
+def _opened(path: Any) -> IO[bytes]:
+    """A file to read; pipes, which may never say anything, and devices are refused unopened."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # folders have an error of their own
+        raise ModelFileError(f"{os.fspath(path)}: not a plain file, but a pipe or a device.")
+    return open(path, "rb")
+
+
+def begins_like_ours(path: Any) -> bool:
+    """Is it a plain file, and no link, with the first bytes of ours, as many as there are?"""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return False
+    with open(path, "rb") as file:
+        return MAGIC.startswith(file.read(len(MAGIC)))
+
+
 @contextlib.contextmanager
 def explained(path: Any) -> Iterator[None]:
-    """Whatever goes wrong with what is in a file is the file's fault."""
+    """Whatever goes wrong with what is in a file is the file's fault.
+
+    Not so a disk that fails, or memory that runs out: the file may well be sound.
+    """
     try:
         yield
-    except OSError:
+    except (OSError, MemoryError):
         raise
     except (Exception, RecursionError) as problem:
         what = str(problem) or type(problem).__name__

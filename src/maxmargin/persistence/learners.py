@@ -7,6 +7,7 @@ given it back by ``__relearn__``, which checks it.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 import maxmargin
 from maxmargin.persistence import version1
-from maxmargin.persistence.walk import Misfit
+from maxmargin.persistence.walk import MOST, Misfit
 
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
 
@@ -76,6 +77,45 @@ def summary_of(clf: BaseEstimator) -> dict[str, Any]:
         "parameters": {name: shown(value) for name, value in clf.get_params(deep=False).items()},
     }
     return words | clf.__summary__()
+
+
+def checked_summary(found: Any) -> dict[str, Any]:
+    """What a file says about its learner; raises unless it looks like `summary_of` one."""
+    if not isinstance(found, dict) or not found.keys() <= SUMMARY.keys():
+        raise Misfit("its summary is none")
+    for name, value in found.items():
+        if not SUMMARY[name](value):
+            raise Misfit(f"its summary has {name} that are none")
+    if found and not {"estimator", "parameters"} <= found.keys():
+        raise Misfit("its summary does not name a learner")
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST
+
+
+def _is_certificate(value: Any) -> bool:
+    names = {"margin", "bound", "ratio"}
+    return (
+        isinstance(value, dict)
+        and value.keys() == names
+        and all(type(number) in (int, float) for number in value.values())
+    )
+
+
+# What a summary may say, and how to know that it does.
+SUMMARY: dict[str, Callable[[Any], bool]] = {
+    "estimator": lambda value: isinstance(value, str),
+    "parameters": lambda value: isinstance(value, dict) and all(map(_is_plain, value.values())),
+    "classes": lambda value: isinstance(value, list) and all(map(_is_plain, value)),
+    **dict.fromkeys(("n_features", "mistakes", "updates", "supports", "components"), _is_count),
+    "certificate": _is_certificate,
+}
 
 
 def shown(value: Any) -> Any:

@@ -19,6 +19,10 @@ from maxmargin.persistence.walk import Misfit
 
 # Deeper trees than anybody needs.
 MOST_LEVELS = 50
+# Arrays of texts give each the room of the longest: so many bytes of a file's may be empty.
+MOST_PADDING = 2**26
+# Bytes of arrays, with those that are used in several places counted in each, over what is stored.
+MOST_SHARING, FREE_SHARING = 8, 2**20
 
 BIT_GENERATORS = {
     kind.__name__: kind
@@ -34,6 +38,11 @@ BIT_GENERATORS = {
 LARGEST_POSITIONS = {"pos": 624, "buffer_pos": 4}
 
 
+def padding_of(texts: list[str], length: int) -> int:
+    """Bytes of an array of texts of at most ``length`` characters that hold none."""
+    return 4 * (len(texts) * length - sum(map(len, texts)))
+
+
 class TreeWriter:
     """Makes trees of values, and gathers their arrays."""
 
@@ -43,6 +52,7 @@ class TreeWriter:
         self._objects = 0
         self._kept: list[Any] = []  # so that no id is used again
         self._level = 0
+        self._padding = 0
 
     @contextlib.contextmanager
     def naming(self, what: str) -> Iterator[None]:
@@ -100,7 +110,11 @@ class TreeWriter:
 
     def _dump_array(self, array: np.ndarray) -> Any:
         if array.dtype.kind == "U" and array.ndim == 1:
-            return {"texts": array.tolist(), "length": array.dtype.itemsize // 4}
+            texts, length = array.tolist(), array.dtype.itemsize // 4
+            self._padding += padding_of(texts, length)
+            if self._padding > MOST_PADDING:
+                raise TypeError("its texts are of too different lengths; use dtype=object.")
+            return {"texts": texts, "length": length}
         if array.dtype.kind == "O" and array.ndim == 1:
             return {"objects": [self.dump(each) for each in array]}
         if array.dtype.names is None and array.dtype.kind not in PLAIN_KINDS:
@@ -132,6 +146,8 @@ class TreeReader:
         self.arrays, self.version = arrays, version
         self._objects: dict[int, Any] = {}
         self._level = 0
+        self._padding = self._handed_out = 0
+        self._stored = sum(array.nbytes for array in arrays)
 
     def load(self, tree: Any) -> Any:
         if tree is None or isinstance(tree, bool | int | float | str):
@@ -173,6 +189,9 @@ class TreeReader:
                 raise Misfit("a text is none")
             if type(length) is not int or not 0 <= length <= max(map(len, texts), default=0) + 1000:
                 raise Misfit(f"texts are not of length {length}")
+            self._padding += padding_of(texts, length)
+            if self._padding > MOST_PADDING:
+                raise Misfit("texts are of too different lengths")
             return np.array(texts, dtype=f"<U{length}")
         if "objects" in tree:
             objects = np.empty(len(tree["objects"]), dtype=object)
@@ -183,7 +202,12 @@ class TreeReader:
     def _array(self, number: Any) -> np.ndarray:
         if type(number) is not int or number < 0:
             raise Misfit(f"{number!r} is not the number of an array")
-        return self.arrays[number]
+        array = self.arrays[number]
+        # Whoever gets an array may allocate as much again: a file must not make them thousands.
+        self._handed_out += array.nbytes
+        if self._handed_out > MOST_SHARING * self._stored + FREE_SHARING:
+            raise Misfit("the same array stands in too many places")
+        return array
 
     def _load_csr(self, tree: dict[str, Any]) -> Any:
         data, indices, indptr = (self.load(tree[name]) for name in ("data", "indices", "indptr"))

@@ -241,7 +241,7 @@ def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points
     if squares is not None:
         squares = _array(np.empty(X.shape[0]), squares, f"{path}.squares")
     if factors is not None:
-        blank = np.empty((X.shape[0], width), kernel.dtype)
+        blank = np.broadcast_to(np.zeros((), kernel.dtype), (X.shape[0], width))  # takes no room
         factors = _array(blank, factors, f"{path}.factors")
     return Points(X, squares, factors)
 

@@ -88,7 +88,7 @@ def open(
     **options
         As the kind of source takes them:
 
-        - all: ``block_size`` (about as many bytes make a block);
+        - all: ``block_size`` (about as many bytes make a block; at most 1 GiB);
         - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
         - tables: ``label`` (name or position of the column with the labels), ``columns`` (the
           features), ``kinds`` ("number", "boolean" or "text" by name), ``categorical`` ("one-hot"

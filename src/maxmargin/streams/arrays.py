@@ -20,6 +20,7 @@ from maxmargin.streams.source import (
     Source,
     StreamError,
     Survey,
+    check_block_size,
     identity_of_file,
     sorted_labels,
 )
@@ -45,6 +46,7 @@ class ArraySource(Source):
     """
 
     def __init__(self, X: Any, *, y: Any = None, block_size: int = BLOCK_SIZE) -> None:
+        check_block_size(block_size)
         self._block_size = block_size
         self._path = X if isinstance(X, Path) else None
         self.name = f"<{type(X).__name__}>" if self._path is None else str(X)
@@ -69,6 +71,8 @@ class ArraySource(Source):
                 return np.load(path, mmap_mode="r", allow_pickle=False), None
             with Archive(path) as archive:
                 return archive.rows(), archive.labels()
+        except MemoryError:
+            raise
         except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
             raise StreamError(f"{path}: {error}") from error
 

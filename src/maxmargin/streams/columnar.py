@@ -148,5 +148,7 @@ def as_stream_errors(name: str) -> Iterator[None]:
     """What pyarrow says of a damaged file, with the name of the file."""
     try:
         yield
+    except MemoryError:
+        raise  # some of pyarrow's are ArrowExceptions as well
     except (arrow().ArrowException, OSError, UnicodeDecodeError) as error:
         raise StreamError(f"{name}: {error}") from error

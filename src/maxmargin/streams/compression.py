@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 
 from maxmargin.streams.source import StreamError
 
-# Of zstd, so much is decompressed at a time: it may grow by a factor of thousands.
-ZSTD_PIECE = 2**13
+# Of zstd, so much is decompressed at a time: each 4 bytes may become 128 kB.
+ZSTD_PIECE = 2**9
 # The longest beginning by which a compressed file is known.
 HEAD = 6
 
@@ -33,7 +33,7 @@ class ZstdFrames:
         self._decompressor = decompressor
         self._frame = decompressor.decompressobj()
         self._is_within = False
-        self._ready = b""
+        self._ready = memoryview(b"")
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes; none at the end."""
@@ -47,8 +47,8 @@ class ZstdFrames:
                     raise EOFError("Compressed file ended within a frame")
                 return b""
             self._is_within = True
-            self._ready = self._frame.decompress(compressed)
-        part, self._ready = self._ready[:size], self._ready[size:]
+            self._ready = memoryview(self._frame.decompress(compressed))
+        part, self._ready = bytes(self._ready[:size]), self._ready[size:]
         return part
 
     def close(self) -> None:

@@ -15,11 +15,15 @@ import numpy as np
 
 from maxmargin.streams.arrow import Piece, arrow
 from maxmargin.streams.compression import Bytes
-from maxmargin.streams.lines import Chunk, whole_lines
+from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.source import Position, StreamError, identity_of_file
 
 # Bytes of text that say what kind a column is, whatever the size of blocks.
 HEAD = 2**18
+# Fields and names are held one by one, which takes several times the room of a line.
+LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
+# Of each column, what reads it takes about 7 kB.
+MOST_COLUMNS = 100_000
 # A column is one of numbers if so many of its values are: the others are mistakes.
 ENOUGH_NUMBERS = 0.9
 # So many are looked at one by one if there is one among them that cannot be read.
@@ -27,6 +31,8 @@ FEW_LINES = 16
 MARK = b"\xef\xbb\xbf"  # at the beginning of some UTF-8 files
 DELIMITERS = ",\t;|"
 NEWLINE, QUOTE = b"\n", b'"'
+RETURNS = re.compile(rb"\r+\n")
+BLANKS = " \t"
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 NUMBER = re.compile(
@@ -99,29 +105,43 @@ class CsvReader:
         self._delimiter = _delimiter_of(first_line) if delimiter is None else delimiter
         if not re.fullmatch(r"[ -~\t]", self._delimiter) or self._delimiter == '"':
             raise StreamError(f"a delimiter is one character, not {self._delimiter!r}.")
-        between = re.escape(self._delimiter)
-        field = f'(?:"(?:[^"]|"")*"|[^"{between}]*)'
-        self._sound_line = re.compile(f"{field}(?:{between}{field})*")
-        self._field = re.compile(f"(?:^|{between})({field})")
         self._header = self._header_of(head)
         self._places = {name: place for place, name in enumerate(self._header.names)}
 
     def _head(self) -> bytes:
         if not isinstance(self._file, Path):
-            chunks = whole_lines(Bytes(self._file, self.name), self.name, self._block_size, 0)
-            self._begun = (_more_than_a_header(chunks), chunks)
+            chunks = whole_lines(Bytes(self._file, self.name), self._block_size, 0, LONGEST_ROW)
+            self._begun = (self._more_than_a_header(chunks), chunks)
             return self._begun[0].text
         with open(self._file, "rb") as file:
-            chunks = whole_lines(Bytes(file, self.name), self.name, HEAD, 0)
-            return _more_than_a_header(chunks).text
+            chunks = whole_lines(Bytes(file, self.name), HEAD, 0, LONGEST_ROW)
+            return self._more_than_a_header(chunks).text
+
+    def _more_than_a_header(self, chunks: Iterator[Chunk]) -> Chunk:
+        """The first chunk, with so many others that something is known of the columns."""
+        first = Chunk(b"", 0, 0)
+        try:
+            first = next(chunks, first)
+            while first.text.count(NEWLINE) == 1 and (more := next(chunks, None)):
+                first = more._replace(text=first.text + more.text)
+        except LongLine as error:
+            raise error.at(self.name, 1 + first.text.count(NEWLINE)) from None
+        return first
 
     def _header_of(self, head: bytes) -> Header:
         line = head.partition(NEWLINE)[0]
         mark = len(MARK) if head.startswith(MARK) else 0
+        if len(line) > LONGEST_HEADER:
+            raise LongLine(LONGEST_HEADER).at(self.name, 1)
         if not line[mark:].strip():
             raise StreamError(f"{self.name}: there is no line with columns at the beginning.")
         if trouble := self._broken(line[mark:]):
             raise StreamError(f"{self.name}, line 1: {trouble}.")
+        if (count := self._fields(line[mark:])) > MOST_COLUMNS:
+            raise StreamError(
+                f"{self.name}, line 1: {count:,} columns, and CSV may have {MOST_COLUMNS:,}; write "
+                "such wide rows as svmlight text or as an array."
+            )
         names = self._split(line[mark:])
         if not self._has_header:
             return Header([str(place) for place in range(len(names))], mark, 0)
@@ -135,8 +155,12 @@ class CsvReader:
         """The columns, and what kind they are in the first lines."""
         head = self._head() if self._begun is None else self._begun[0].text
         lines = head[self._header.size :].split(NEWLINE)
-        rows = [self._split(line) for line in lines if line.strip() and not self._broken(line)]
-        columns = zip(*(row for row in rows if len(row) == len(self._places)), strict=True)
+        rows = (
+            self._split(line)
+            for line in lines
+            if line.strip() and not self._broken(line) and self._fields(line) == len(self._places)
+        )
+        columns = zip(*rows, strict=True)
         found = dict(zip(self._places, map(kind_of_values, columns), strict=False))
         return {name: found.get(name, "number") for name in self._places}
 
@@ -146,12 +170,15 @@ class CsvReader:
         """Text, to be read by `read`."""
         offset = max(start.offset, self._header.size)
         line = max(start.line, self._header.lines)
-        for chunk in self._chunks(offset):
-            if chunk.end <= offset:
-                continue
-            lines = chunk.text.count(NEWLINE)
-            yield NumberedChunk(chunk.text, chunk.end, chunk.done, line, line + lines)
-            line += lines
+        try:
+            for chunk in self._chunks(offset):
+                if chunk.end <= offset:
+                    continue
+                lines = chunk.text.count(NEWLINE)
+                yield NumberedChunk(chunk.text, chunk.end, chunk.done, line, line + lines)
+                line += lines
+        except LongLine as error:
+            raise error.at(self.name, line + 1) from None
 
     def _chunks(self, offset: int) -> Generator[Chunk, None, None]:
         if self._begun is not None:
@@ -163,11 +190,13 @@ class CsvReader:
         with open(self._file, "rb") as file:
             text = Bytes(file, self.name)
             text.skip(offset)
-            yield from whole_lines(text, self.name, self._block_size, offset)
+            yield from whole_lines(text, self._block_size, offset, LONGEST_ROW)
 
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
         """The columns of ``kinds`` as a table."""
         text = chunk.text.replace(b"\r\n", NEWLINE)
+        if b"\r" in text:  # line ends that were translated twice
+            text = RETURNS.sub(NEWLINE, text)
         tables, skipped = self._tables(text, kinds, chunk.first_line)
 
         def place(row: int) -> str:
@@ -226,6 +255,8 @@ class CsvReader:
                 ),
             )
         except pa.ArrowException as error:
+            if isinstance(error, MemoryError):
+                raise  # nothing is wrong with the text
             return None, str(error)
         if table.num_rows != rows:
             return None, "the lines are not one row each"
@@ -242,17 +273,29 @@ class CsvReader:
             if trouble:
                 skipped += 1
             else:
-                sound.append(line)
+                sound.append(self._bare(line, kinds) if line else line)
         return NEWLINE.join(sound), skipped
+
+    def _bare(self, line: bytes, kinds: Mapping[str, str]) -> bytes:
+        """A sound line without blanks around truth values, and in place of what is missing.
+
+        Of these pyarrow takes nothing else; around numbers it does.
+        """
+        fields = self._split(line)
+        for name, kind in kinds.items():
+            if kind != "text":
+                fields[self._places[name]] = fields[self._places[name]].strip(BLANKS)
+        bare = self._delimiter.join(_quoted(field, self._delimiter) for field in fields)
+        return bare.encode() or b'""'  # nothing at all would be no row
 
     def _trouble(self, line: bytes, kinds: Mapping[str, str]) -> str | None:
         if broken := self._broken(line):
             return f": {broken}"
+        if (count := self._fields(line)) != len(self._places):
+            return f": {count} fields, expected {len(self._places)}"
         fields = self._split(line)
-        if len(fields) != len(self._places):
-            return f": {len(fields)} fields, expected {len(self._places)}"
         for name, kind in kinds.items():
-            value = fields[self._places[name]].strip(" \t")
+            value = fields[self._places[name]].strip(BLANKS)
             if not _fits(value, kind):
                 return (
                     f", column {name!r}: expected a {kind}, found {value[:40]!r} "
@@ -262,25 +305,41 @@ class CsvReader:
 
     def _broken(self, line: bytes) -> str | None:
         """Why a line cannot be split into fields."""
-        if b"\r" in line.removesuffix(b"\r"):
+        if b"\r" in line.rstrip(b"\r"):
             return "there is a carriage return in the line"
         if b"\0" in line:
             return "there is a zero byte in the line"
         try:
-            text = line.removesuffix(b"\r").decode()
+            text = line.rstrip(b"\r").decode()
         except UnicodeDecodeError:
             return "the line is not UTF-8"
-        if not self._sound_line.fullmatch(text):
+        if not quotes_are_sound(line.rstrip(b"\r"), self._delimiter):
             if text.count('"') % 2:
                 return "a quote is open at the end of the line"
             return "there is a quote that is not around a value"
         return None
 
     def _split(self, line: bytes) -> list[str]:
-        text = line.removesuffix(b"\r").decode()
-        if '"' not in text:
-            return text.split(self._delimiter)
-        return [_unquoted(field) for field in self._field.findall(text)]
+        line = line.rstrip(b"\r")
+        if QUOTE not in line:
+            return line.decode().split(self._delimiter)
+        ends = [*self._between(line).tolist(), len(line)]
+        begins = [0, *(end + 1 for end in ends)]
+        return [
+            _unquoted(line[begin:end].decode()) for begin, end in zip(begins, ends, strict=False)
+        ]
+
+    def _fields(self, line: bytes) -> int:
+        """How many fields a line has."""
+        if QUOTE not in line:
+            return line.count(self._delimiter.encode()) + 1
+        return self._between(line).size + 1
+
+    def _between(self, line: bytes) -> np.ndarray:
+        """Where the delimiters are that are not inside of quotes."""
+        letters = np.frombuffer(line, np.uint8)
+        is_inside = np.logical_xor.accumulate(letters == ord(QUOTE))
+        return np.flatnonzero((letters == ord(self._delimiter)) & ~is_inside)
 
     def identity(self) -> str:
         if not isinstance(self._file, Path):
@@ -290,12 +349,9 @@ class CsvReader:
             return identity_of_file(file, os.stat(self._file).st_size)
 
 
-def _more_than_a_header(chunks: Iterator[Chunk]) -> Chunk:
-    """The first chunk, with so many others that something is known of the columns."""
-    first = next(chunks, Chunk(b"", 0, 0))
-    while first.text.count(NEWLINE) == 1 and (more := next(chunks, None)):
-        first = more._replace(text=first.text + more.text)
-    return first
+def _quoted(field: str, delimiter: str) -> str:
+    doubled = field.replace('"', '""')
+    return f'"{doubled}"' if '"' in field or delimiter in field else field
 
 
 def _unquoted(field: str) -> str:

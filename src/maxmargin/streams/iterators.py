@@ -21,6 +21,7 @@ from maxmargin.streams.source import (
     Source,
     StreamError,
     Survey,
+    check_block_size,
     sorted_labels,
 )
 
@@ -60,6 +61,7 @@ class IteratorSource(Source):
         self._iterator = iter(rows)
         self.repeatable = self._iterator is not rows
         self.name = f"<{type(rows).__name__}>"
+        check_block_size(block_size)
         self._block_size = block_size
         self._is_fixed = columns is not None
         self._columns = {name: place for place, name in enumerate(columns or ())}

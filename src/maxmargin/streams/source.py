@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from maxmargin.streams.options import OptionError
 # Of the text or the arrays of a block: small enough for a few of them to stay in the cache of the
 # processor, large enough for the work per block not to count.
 BLOCK_SIZE = 2**22
+# Places in a block are numbers of 32 bits.
+LARGEST_BLOCK = 2**30
 # Of a file that is larger, so much is looked at to know it again.
 IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
 
@@ -135,6 +138,14 @@ class Source(abc.ABC):
         self.survey()
         if self.schema() != schema:
             raise StreamError(OTHERWISE.format(name=self.name))
+
+
+def check_block_size(size: Any) -> None:
+    """Raise unless blocks can be of so many bytes."""
+    if not (isinstance(size, Integral) and 1 <= int(size) <= LARGEST_BLOCK):
+        raise ValueError(
+            f"block_size must be a whole number from 1 to {LARGEST_BLOCK:,} bytes, got {size!r}."
+        )
 
 
 def identity_of_file(file: BinaryIO, size: int) -> str:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from maxmargin.streams.ahead import ahead
 from maxmargin.streams.compression import Bytes
-from maxmargin.streams.lines import Chunk, whole_lines
+from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.options import Option
 from maxmargin.streams.source import (
     BLOCK_SIZE,
@@ -28,11 +28,14 @@ from maxmargin.streams.source import (
     StreamError,
     Surprise,
     Survey,
+    check_block_size,
     identity_of_file,
     sorted_labels,
 )
 from maxmargin.streams.text.svmlight import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
 
+# A line is parsed as a whole; compressed, one that never ends may be a very small file.
+LONGEST_LINE = 2**26
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -78,8 +81,7 @@ class SvmlightSource(Source):
             raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}.")
         if on_error not in ("raise", "skip"):
             raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
-        if block_size < 1:
-            raise ValueError(f"block_size must be at least 1, got {block_size!r}.")
+        check_block_size(block_size)
         self._file = file
         self._on_error = on_error
         self._block_size = block_size
@@ -123,13 +125,12 @@ class SvmlightSource(Source):
         return self._look_at(chunk for chunk in first)._replace(rows=None)
 
     def _look_at(self, chunks: Generator[Chunk, None, None]) -> Survey:
-        labels, rows, first, last, line = set(), 0, 1, -1, 0
+        labels, rows, first, last = set(), 0, 1, -1
         shift = 1 if self._zero_based is False else 0
-        for lines in ahead(chunks, lambda chunk: self._parse(chunk, shift)):
-            self._check(lines, line)
+        for lines, _ in self._checked(chunks, shift, START.line):
             counts = lines.counts[0]
             labels.update(np.unique(lines.labels).tolist())
-            rows, line = rows + int(counts.rows), line + int(counts.lines)
+            rows += int(counts.rows)
             first, last = min(first, int(counts.first_column)), max(last, int(counts.last_column))
         if self._zero_based is None:
             self._zero_based = first == 0
@@ -146,15 +147,26 @@ class SvmlightSource(Source):
         if self._zero_based is None:
             self.survey()
         self._given = True
-        row, line, self.skipped = start.row, start.line, 0
+        row, self.skipped = start.row, 0
         shift = 0 if self._zero_based else 1
-        for lines in ahead(self._chunks(start), lambda chunk: self._parse(chunk, shift)):
-            self._check(lines, line)
+        for lines, line in self._checked(self._chunks(start), shift, start.line):
             counts = lines.counts[0]
-            row, line = row + int(counts.rows), line + int(counts.lines)
+            row += int(counts.rows)
             self.skipped += int(counts.skipped)
             if counts.rows:
                 yield self._block(lines, Position(lines.chunk.end, row, line), shift)
+
+    def _checked(
+        self, chunks: Generator[Chunk, None, None], shift: int, line: int
+    ) -> Iterator[tuple[Lines, int]]:
+        """What was read from chunks behind so many lines, each with the number of the last line."""
+        try:
+            for lines in ahead(chunks, lambda chunk: self._parse(chunk, shift)):
+                self._check(lines, line)
+                line += int(lines.counts[0].lines)
+                yield lines, line
+        except LongLine as error:
+            raise error.at(self.name, line + 1) from None
 
     def _block(self, lines: Lines, end: Position, shift: int) -> Block:
         width = max(self._width, int(lines.counts.last_column[0]) + 1 - shift)
@@ -183,9 +195,11 @@ class SvmlightSource(Source):
         with self._opened() as file:
             text = Bytes(file, self.name)
             text.skip(start.offset)
-            for chunk in whole_lines(text, self.name, self._block_size, start.offset):
-                if chunk.text.startswith(BYTE_ORDER_MARK):
+            is_first = start.offset == 0
+            for chunk in whole_lines(text, self._block_size, start.offset, LONGEST_LINE):
+                if is_first and chunk.text.startswith(BYTE_ORDER_MARK):
                     chunk = chunk._replace(text=b"   " + chunk.text[len(BYTE_ORDER_MARK) :])
+                is_first = False
                 yield chunk
 
     def _parse(self, chunk: Chunk, shift: int) -> Lines:

@@ -25,6 +25,7 @@ from maxmargin.streams.source import (
     Source,
     StreamError,
     Survey,
+    check_block_size,
     sorted_labels,
 )
 
@@ -88,6 +89,7 @@ class TableSource(Source):
         block_size: int = BLOCK_SIZE,
     ) -> None:
         arrow()
+        check_block_size(block_size)
         _check_choice("categorical", categorical, ("one-hot", "hash"))
         _check_choice("on_error", on_error, ("raise", "skip"))
         if not 1 <= hash_bits <= 30:
