@@ -9,7 +9,8 @@ import pytest
 import reference_multiclass as reference
 from algorithms.agreement import Stream, magnitudes
 from algorithms.theory import ROUNDING
-from extent import everything_or
+from common.estimators import is_about_storage
+from extent import EVERYTHING, everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import chunk_sizes, label, separable, three_classes
@@ -792,17 +793,17 @@ def test_more_rivals_than_there_are_changes_nothing():
     np.testing.assert_array_equal(some.coef_, every.coef_)
 
 
+JOINT = [
+    AMIRA(multiclass="1-best", random_state=0),
+    AMIRA(multiclass="ovr", random_state=0),
+    Perceptron(multiclass="1-best", random_state=0),
+]
+every_check = parametrize_with_checks(everything_or(JOINT[:1], JOINT)).mark
+CHECKS = [pair for pair in every_check.args[1] if EVERYTHING or not is_about_storage(pair[1])]
+
+
 @pytest.mark.unseeded  # some of the checks are
-@parametrize_with_checks(
-    everything_or(
-        [AMIRA(multiclass="1-best", random_state=0)],
-        [
-            AMIRA(multiclass="1-best", random_state=0),
-            AMIRA(multiclass="ovr", random_state=0),
-            Perceptron(multiclass="1-best", random_state=0),
-        ],
-    )
-)
+@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=every_check.kwargs["ids"])
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -1,5 +1,5 @@
 import pytest
-from common.estimators import KINDS_TO_CHECK, STORING
+from common.estimators import KINDS_TO_CHECK, STORING, is_about_storage
 from extent import EVERYTHING
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -8,13 +8,10 @@ from maxmargin import PUMMA
 # Without a soft margin PUMMA says by a tag that it may predict badly where classes overlap.
 CHECKED = [Estimator(random_state=0) for Estimator in KINDS_TO_CHECK]
 CHECKED += [PUMMA(soft_margin=0.1, random_state=0)]
-STORAGE = {"check_f_contiguous_array_estimator", "check_estimators_dtypes"}
-STORAGE |= {f"check_estimator_sparse_{form}" for form in ("array", "matrix", "tag")}
 
 
 def is_tried(estimator, check):
-    about_storage = check.func.__name__ in STORAGE or "X_dtype" in check.keywords
-    return EVERYTHING or not about_storage or isinstance(estimator, tuple(STORING))
+    return EVERYTHING or not is_about_storage(check) or isinstance(estimator, tuple(STORING))
 
 
 every_check = parametrize_with_checks(CHECKED).mark

@@ -133,11 +133,13 @@ def _go_on(rows: Any, labels: Any) -> Callable[[Any], Any]:
 # ------------------------------------------------------------------------- all that can be known
 # What is only needed in the middle of a call, or can be computed from the rest.
 FLEETING = {
+    "_access",
     "_one_row",
     "_checked_parameters",
     "_checked_spec",
     "_together",
     "training",
+    "_last_block",
     "cross",
     "products",
 }

@@ -15,6 +15,8 @@ from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import inputs
+from maxmargin.estimator.access import writing
+from maxmargin.estimator.columns import Features
 from maxmargin.estimator.incremental import known_classes
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts
@@ -211,6 +213,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     can_grow: ClassVar[bool] = False
 
     # ------------------------------------------------------------------------------------ learning
+    @writing
     def fit(self, X: Any, y: Any) -> NOCA:
         """Learn from ``X``, ``y`` in `max_iter` passes.
 
@@ -247,6 +250,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
             raise interrupted
         return self
 
+    @writing
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> NOCA:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
@@ -286,7 +290,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         model.learn(X, codes, np.arange(X.shape[0], dtype=np.int64), self._rule(), quiet)
         return state._replace(model=model), None
 
-    def _begun(self, classes: np.ndarray, features: inputs.Features) -> State:
+    def _begun(self, classes: np.ndarray, features: Features) -> State:
         """A state without components."""
         most, rho = int(self.max_components), float(self.rho)
         model = MixtureModel(classes.size, features.count, most, rho)

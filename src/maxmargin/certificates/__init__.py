@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxmargin.certificates.evidence import Evidence, added, check_alike
+from maxmargin.certificates.evidence import Evidence, added_by_kind
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,7 @@ class Certificate:
             classes = zip(*(part.classes for part in parts), strict=True)
             return cls._of(tuple(map(cls.merge, classes)))
         margin = float(np.min([part.margin for part in parts]))  # NaN if one is not known
-        known = [part.evidence for part in parts if part.evidence is not None]
-        check_alike(known)
-        # Sums of pairs have equal masses as they are; others are made so, each class by itself.
-        groups = [[one for one in known if one.split == split] for split in (False, True)]
-        totals = [added(group) for group in groups if group]
+        totals = added_by_kind(part.evidence for part in parts)
         bound = min([part.bound for part in parts] + [total.bound() for total in totals])
         return cls(margin, bound, evidence=totals[0] if len(totals) == 1 else None)
 

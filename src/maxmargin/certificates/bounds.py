@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, Scalars
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
@@ -69,7 +69,7 @@ class Hull(NamedTuple):
     def upper_bound(self, c):
         """The smallest bound on the best geometric margin, in the user's own space."""
         mine = self.scalars.table[c]
-        if mine.certifiable == 0.0:
+        if mine.certifiable < SINCE_SNAPSHOT:
             return np.inf
         masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
         hidden = (

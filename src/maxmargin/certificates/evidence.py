@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -113,3 +113,14 @@ def added(parts: Sequence[Evidence]) -> Evidence:
         updates=sum(part.updates + 2 for part in parts),
         radius=max(part.radius for part in parts),
     )
+
+
+def added_by_kind(parts: Iterable[Evidence | None]) -> list[Evidence]:
+    """The sums of all parts together, without those of which nothing is known.
+
+    Sums of pairs have equal masses as they are; others are made so, each class by itself.
+    """
+    known = [part for part in parts if part is not None]
+    check_alike(known)
+    groups = [[one for one in known if one.split == split] for split in (False, True)]
+    return [added(group) for group in groups if group]

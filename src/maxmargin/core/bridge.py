@@ -90,11 +90,7 @@ class Compiled:
         return self._dispatcher(args)(*args)
 
     def _dispatcher(self, args: tuple[Any, ...]) -> Any:
-        return self.cached if _are_ours(args) else self._afresh
-
-
-def _are_ours(args: tuple[Any, ...]) -> bool:
-    return all(map(_is_ours, map(type, args)))
+        return self.cached if all(map(_is_ours, map(type, args))) else self._afresh
 
 
 @cache_of_calls

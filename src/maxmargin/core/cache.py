@@ -48,7 +48,8 @@ def source_hash() -> str:
     raises an `OSError`.
     """
     package = Path(__file__).parents[1]
-    versions = (sys.version, numba.__version__, np.__version__)
+    checked = str(numba.config.BOUNDSCHECK)  # by NUMBA_BOUNDSCHECK
+    versions = (sys.version, numba.__version__, np.__version__, checked)
     digest = hashlib.sha256("\0".join(versions).encode())
     for name in COMPILED_PACKAGES:
         sources = sorted((package / name).glob("*.py"))

@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.estimator import inputs
+from maxmargin.estimator.access import writing
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.state import State, grown, problems_for, shown
+from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
@@ -73,6 +74,7 @@ class OnlineClassifier(
         return ModelSpec(**given, cache_size=self.cache_size)
 
     # ------------------------------------------------------------------------------------ learning
+    @writing
     def fit(self, X: Any, y: Any) -> Any:
         """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
 
@@ -145,21 +147,6 @@ class OnlineClassifier(
 
     def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p), plan)
-
-    def _continued(self, before: State, classes: np.ndarray, X: Any) -> Model:
-        """The model of the last fit, for one with rows of the same kind."""
-        self._check_structure(before)
-        # With a kernel, the soft margin is part of it.
-        private = X.shape[0] if self.soft_margin > 0.0 and self.kernel == "linear" else 0
-        model, width = before.model, before.features.count
-        old = before.classes.tolist(), width, model.private_coordinates()
-        if old != (now := (classes.tolist(), X.shape[1], private)):
-            raise ValueError(
-                "warm_start needs the classes, the number of features and, with a soft margin, "
-                f"the number of rows of the last fit: {old}, got {now}."
-            )
-        model = grown(before, width, classes).model  # without room for more columns
-        return model.continued()
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.estimator.inputs import Features
+from maxmargin.estimator.columns import Features
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model

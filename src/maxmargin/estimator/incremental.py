@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.core.loop import NO_TRACE
 from maxmargin.estimator import inputs
+from maxmargin.estimator.access import access_to, writing
+from maxmargin.estimator.columns import Features
 from maxmargin.estimator.state import State, grown, problems_for, shown
+from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.streams import Option, OptionError
 
@@ -22,6 +26,7 @@ class Incremental:
 
     fit_intercept: Any
     intercept_scaling: Any
+    soft_margin: Any
     kernel: Any
     gamma: Any
     random_state: Any
@@ -30,6 +35,7 @@ class Incremental:
     _spec: Any
     check_parameters: Any
 
+    @writing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grow: bool = False) -> Any:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
@@ -56,6 +62,7 @@ class Incremental:
         self._known()
         return self
 
+    @writing
     def foretell(
         self, X: Any, y: Any, order: np.ndarray, classes: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -129,9 +136,25 @@ class Incremental:
         if order is None:
             order = np.arange(X.shape[0], dtype=np.int32)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
-        trace = NO_TRACE._replace(history=history)
-        model.present(rows, targets, order, self._rule(model.p), trace)
+        trace, rule = NO_TRACE._replace(history=history), self._rule(model.p)
+        with access_to(self).changing if model is state.model else nullcontext():
+            model.present(rows, targets, order, rule, trace)
         return state._replace(model=model) if model is not state.model else state, history
+
+    def _continued(self, before: State, classes: np.ndarray, X: Any) -> Model:
+        """The model of the last fit, for one with rows of the same kind."""
+        self._check_structure(before)
+        # With a kernel, the soft margin is part of it.
+        private = X.shape[0] if self.soft_margin > 0.0 and self.kernel == "linear" else 0
+        model, width = before.model, before.features.count
+        old = before.classes.tolist(), width, model.private_coordinates()
+        if old != (now := (classes.tolist(), X.shape[1], private)):
+            raise ValueError(
+                "warm_start needs the classes, the number of features and, with a soft margin, "
+                f"the number of rows of the last fit: {old}, got {now}."
+            )
+        model = grown(before, width, classes).model  # without room for more columns
+        return model.continued()
 
     def _check_structure(self, state: State) -> None:
         """Refuse to go on with a model that was built for other parameters."""
@@ -157,9 +180,7 @@ class Incremental:
         raise OptionError(option, " needs all rows at once, as fit has them: pass a number.")
 
 
-def check_wider_X(
-    clf: BaseEstimator, X: Any, features: inputs.Features
-) -> tuple[Any, inputs.Features]:
+def check_wider_X(clf: BaseEstimator, X: Any, features: Features) -> tuple[Any, Features]:
     """`check_X` for rows that may have more columns than those before."""
     columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
     if columns <= features.count:

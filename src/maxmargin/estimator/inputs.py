@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, OneVsRest
+from maxmargin.estimator.columns import Features, without_names
 from maxmargin.estimator.refusals import unknown_label, unusable_row
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
@@ -27,30 +27,6 @@ TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
 
 
 # ------------------------------------------------------------------------------------------ columns
-class Features(NamedTuple):
-    """The columns that a learner knows.
-
-    Attributes
-    ----------
-    count : int
-    names : array of str or None
-        As a table gave them.
-    columns : dict or None
-        As dicts gave them: the first ``count`` are the columns of names. It is shared with the
-        features that come after these and only ever gets longer, so that a name more costs nothing.
-    """
-
-    count: int  # type: ignore[assignment]
-    names: np.ndarray | None = None
-    columns: dict[Any, int] | None = None
-
-    def named_columns(self) -> dict[Any, int] | None:
-        """The columns of names, from dicts or from a table; None if there are no names."""
-        if self.columns is not None:
-            return dict(islice(self.columns.items(), self.count))
-        return None if self.names is None else {name: k for k, name in enumerate(self.names)}
-
-
 class Header:
     """A stand-in for an estimator, which scikit-learn's validation may write on."""
 
@@ -98,18 +74,6 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
     dtypes = [np.float64, np.float32]
     return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
-
-
-def without_names(X: Any, features: Features) -> Any:
-    """``X``, or the values of a table whose columns are those that the learner knows by dicts."""
-    if features.columns is None or features.names is not None or not hasattr(X, "columns"):
-        return X
-    columns = list(features.named_columns() or ())
-    if list(X.columns) != columns:
-        raise ValueError(
-            f"The columns of X must be {columns}, in this order; got {list(X.columns)}."
-        )
-    return X.to_numpy()
 
 
 def is_plain(X: Any, features: Features) -> bool:

@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from maxmargin.estimator import files
+from maxmargin.estimator.access import access_to, reading
 from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
 
 # What is made anew when it is needed.
-FLEETING = {"_one_row", "_checked_parameters", "_checked_spec"}
+FLEETING = {"_access", "_one_row", "_checked_parameters", "_checked_spec"}
 
 
 class Stateful:
@@ -28,7 +29,8 @@ class Stateful:
         """The state, or None; if the call before was interrupted, its end is made up for."""
         state = self.__dict__.get("_state")
         if state is not None and state.model.unsettled:
-            state.model.settle()
+            with access_to(self).changing:
+                state.model.settle()
         return state
 
     def _fitted(self) -> Any:
@@ -53,6 +55,7 @@ class Stateful:
         return self._fitted().n_iter
 
     @property
+    @reading
     def n_mistakes_(self) -> int:
         return self._fitted().model.mistakes()
 
@@ -71,6 +74,7 @@ class Stateful:
     def __sklearn_is_fitted__(self) -> bool:
         return self._known() is not None
 
+    @reading
     def __getstate__(self) -> Any:
         self._known()
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
@@ -79,6 +83,7 @@ class Stateful:
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(unpacked(state))  # type: ignore[misc]
 
+    @reading
     def __learnt__(self) -> dict[str, Any]:
         """What learning has given it, for a file."""
         parameters, state = self._parameters(), self._known()
@@ -103,6 +108,7 @@ class Stateful:
         then.check_parameters()
         return files.model_from(found, classes, then._spec())
 
+    @reading
     def __summary__(self) -> dict[str, Any]:
         """What there is to say about what was learnt, in few words."""
         state = self._known()

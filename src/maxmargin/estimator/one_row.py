@@ -15,7 +15,9 @@ from scipy import sparse
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows
-from maxmargin.estimator.inputs import Features, as_targets, check_values
+from maxmargin.estimator.access import Access, access_to, writing
+from maxmargin.estimator.columns import Features
+from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, grown, shown
 from maxmargin.models.linear import LinearModel, read_only
@@ -132,7 +134,8 @@ class OneRow:
     parameters or its arrays change.
     """
 
-    def __init__(self, state: State, shown: slice) -> None:
+    def __init__(self, state: State, shown: slice, access: Access) -> None:
+        self.access = access
         assert isinstance(state.model, LinearModel)
         self.model = state.model
         self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
@@ -190,9 +193,7 @@ class OneRow:
         rows = self._rows(x, layout)
         if not self._usable(rows.values):
             raise ValueError(_what_is_wrong(rows))
-        model = self.model
-        model.begin_rows()
-        kind = type(rows)
+        model, kind = self.model, type(rows)
         if kind not in self.learners:
             self.learners[kind] = self.model.loop.entry(  # type: ignore[attr-defined]
                 rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
@@ -204,6 +205,7 @@ class OneRow:
         _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE)
         if due:
             model.maintain(self.space)
+        model.begin_rows()
         model.unsettled = False
         return True
 
@@ -377,10 +379,14 @@ class RowByRow:
         self
         """
         one = self.__dict__.get("_one_row")
-        if grow or one is None or one.state is not self._state or not one.learn(x, y):
-            self._learn_one_slowly(x, y, classes, grow)
+        if one is not None and not grow:
+            with one.access.changing:
+                if one.state is self._state and not one.access.busy and one.learn(x, y):
+                    return self
+        self._learn_one_slowly(x, y, classes, grow)
         return self
 
+    @writing
     def _learn_one_slowly(self, x: Any, y: Any, classes: Any, grow: bool) -> None:
         """The slow path: of a row that may be the first, or have new names or a new label."""
         self.check_parameters()
@@ -390,6 +396,8 @@ class RowByRow:
         features = None if state is None else state.features
         if isinstance(x, dict):
             state, features = met(x, state)
+        if state is not None and isinstance(state.model, LinearModel):
+            state = state._replace(model=state.model.streaming(1))
         one = self._one_row_for(state, prepared)
         if one is None or (grow and y not in one.targets):
             row = as_matrix(x, features)
@@ -407,7 +415,8 @@ class RowByRow:
         before, trials = self._state, state.model.trials()
         try:
             self._state = state  # names first: a weight must never belong to none
-            one.learn(x, y)
+            with one.access.changing:
+                one.learn(x, y)
         except BaseException:
             if state.model.trials() == trials:
                 self._state = before
@@ -416,15 +425,16 @@ class RowByRow:
 
     def predict_one(self, x: Any) -> Any:
         """The class of a single row, as `learn_one` takes it; names without columns count as 0."""
-        one = self.__dict__.get("_one_row")
-        if one is None or one.state is not self._state:
-            one = self._one_row_for(state := self._fitted(), one)
-            if one is None:
-                row = as_matrix(x, state.features)
-                check_values(row)
-                return self._classes_for(self._scores(state, row)).tolist()[0]
-            self._one_row = one
-        return one.predict(x)
+        with access_to(self).changing:
+            one = self.__dict__.get("_one_row")
+            if one is None or one.state is not self._state:
+                one = self._one_row_for(state := self._fitted(), one)
+                if one is None:
+                    row = as_matrix(x, state.features)
+                    check_values(row)
+                    return self._classes_for(self._scores(state, row)).tolist()[0]
+                self._one_row = one
+            return one.predict(x)
 
     def _one_row_for(self, state: State | None, one: OneRow | None) -> OneRow | None:
         """The fast path for this state, if there is one, made from that for an earlier one."""
@@ -432,7 +442,7 @@ class RowByRow:
             return None
         if one is not None and one.can_follow(state):
             return one.followed(state)
-        return OneRow(state, shown(state))
+        return OneRow(state, shown(state), access_to(self))
 
     @property
     def columns_(self) -> dict[Any, int]:

@@ -10,7 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 
 from maxmargin.certificates import Certificate
-from maxmargin.estimator.inputs import Features, Header, is_plain, validated, without_names
+from maxmargin.estimator.access import reading
+from maxmargin.estimator.columns import Features, without_names
+from maxmargin.estimator.inputs import Header, is_plain, validated
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
@@ -22,6 +24,7 @@ class Predicting:
     _fitted: Any
     classes_: np.ndarray
 
+    @reading
     def decision_function(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         state = self._fitted()
@@ -43,24 +46,29 @@ class Predicting:
 
     # ------------------------------------------------------------------------------ what was learnt
     @property
+    @reading
     def coef_(self) -> np.ndarray:
         state = self._fitted()
         return state.model.coefficients()[shown(state), : state.features.count]
 
     @property
+    @reading
     def intercept_(self) -> np.ndarray:
         state = self._fitted()
         return state.model.intercepts()[shown(state)]
 
     @property
+    @reading
     def support_(self) -> np.ndarray:
         return self._kernel_model().support_numbers()
 
     @property
+    @reading
     def support_vectors_(self) -> Any:
         return self._kernel_model().support_rows()
 
     @property
+    @reading
     def dual_coef_(self) -> np.ndarray:
         return self._kernel_model().weights()[shown(self._fitted())]
 
@@ -71,10 +79,12 @@ class Predicting:
         return model
 
     @property
+    @reading
     def n_updates_(self) -> int:
         return self._fitted().model.updates()
 
     @property
+    @reading
     def certificate_(self) -> Certificate:
         state = self._fitted()
         model, features = state.model, state.features.count

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.estimator.inputs import Features
+from maxmargin.estimator.columns import Features
 
 
 class State(NamedTuple):

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 
 from maxmargin import streams
 from maxmargin._terminal import bar
+from maxmargin.estimator.access import writing
 from maxmargin.estimator.inputs import as_targets, class_codes
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.state import State, grown, shown
@@ -41,6 +42,7 @@ class Streamable:
     settles: ClassVar[bool] = False
     can_grow: ClassVar[bool] = True
 
+    @writing
     def fit_stream(
         self,
         source: Any,
@@ -210,7 +212,7 @@ def _beginning(
     if survey.classes is None:
         raise ValueError(f"{source.name} has no labels.")
     if before is not None:
-        before, classes = before._replace(model=before.model.twin()), before.classes
+        before, classes = before._replace(model=before.model.continued()), before.classes
     if classes is not None and np.unique(classes).size < 2:
         raise ValueError(f"classes must name at least two labels, got {list(classes)}.")
     classes = survey.classes if classes is None else np.unique(classes)

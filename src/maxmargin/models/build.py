@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from maxmargin.core.looks import largest_square
 from maxmargin.core.rows import Tail
@@ -14,7 +12,7 @@ from maxmargin.kernels.functions import finite_diagonal
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
-from maxmargin.models.eviction import Eviction, Projecting, Replacing
+from maxmargin.models.eviction import Eviction, eviction_for
 from maxmargin.models.joint import JointModel
 from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear import LinearModel, PairModel, as_rows
@@ -48,7 +46,7 @@ def build(
     which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
     stream. What computes kernel values is by default this machine's processor.
     """
-    eviction = eviction_for(spec, random_state)
+    eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, spare, eviction)
     if spec.kernel == "linear" and eviction is None:
         return _linear(spec, problems, X, radius)
@@ -105,16 +103,3 @@ def check_combination(
             )
     elif spec.kernel != "linear" and spec.p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 with a kernel, got {spec.p!r}.")
-
-
-def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction | None:
-    """What to do when all slots of a budget are taken; None where all rows are kept."""
-    if spec.on_full is None:
-        return None
-    if spec.on_full == "project":
-        return Projecting(float(spec.threshold), spec.careful)
-    if spec.on_full == "oldest":
-        return Replacing(True, 0, spec.lengths)  # nothing is left to chance
-    # A copy: the order of rows must be that of other learners with the same state.
-    state = copy.deepcopy(check_random_state(random_state))
-    return Replacing(False, state.randint(2**31 - 1), spec.lengths)

@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from maxmargin.models.kernel_fit import BLOCK
+from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.evict import AtRandom, Oldest, Replace, renew
 from maxmargin.spaces.project import Project
 from maxmargin.spaces.slots import Slots, SlotSpace
@@ -183,3 +185,14 @@ class Projecting:
 
 
 Eviction = Replacing | Projecting
+
+
+def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction:
+    """What to do when all slots of a budget are taken."""
+    if spec.on_full == "project":
+        return Projecting(float(spec.threshold), spec.careful)
+    if spec.on_full == "oldest":
+        return Replacing(True, 0, spec.lengths)  # nothing is left to chance
+    # A copy: the order of rows must be that of other learners with the same state.
+    state = copy.deepcopy(check_random_state(random_state))
+    return Replacing(False, state.randint(2**31 - 1), spec.lengths)

@@ -48,7 +48,7 @@ class JointModel(LinearModel):
     def verdicts(self) -> int:
         return 1
 
-    def forget_bounds(self) -> None:
+    def forget_bounds(self, which: Any = slice(None)) -> None:
         self.linear.scalars.table.certifiable[0] = 0.0  # old coefficients are here to stay
 
     def _without_private_coordinates(self) -> JointModel:

@@ -27,9 +27,9 @@ from maxmargin.models.growth import (
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.linear import LinearSpace, take_snapshots
-from maxmargin.spaces.pair import ELSEWHERE, NOBODY, PairSpace
+from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.scalars import SINCE_SNAPSHOT
+from maxmargin.spaces.scalars import AWAITING, SINCE_SNAPSHOT
 from maxmargin.spaces.witness import Witness
 
 Rows = DenseRows | SparseRows
@@ -72,7 +72,7 @@ class LinearModel(Model):
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
-        self.unsettled = False
+        self.unsettled = self.in_fit = False
         size, split = width + 1 + private, tail.offset > 0.0
         witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
 
@@ -112,13 +112,17 @@ class LinearModel(Model):
 
     # ------------------------------------------------------------------------------------ learning
     def begin_fit(self, rows: Any) -> None:
-        pass
+        self.in_fit = True
 
     def end_fit(self) -> None:
-        pass
+        self.in_fit = False
 
     def begin_rows(self) -> None:
         """Rows are numbered anew from here on."""
+
+    def knows_numbers(self) -> bool:
+        """Does it know rows by their numbers?"""
+        return False
 
     def twin(self) -> LinearModel:
         model, made = copy.copy(self), {}  # type: ignore[var-annotated]
@@ -132,15 +136,15 @@ class LinearModel(Model):
         model.begin_rows()
         return model
 
-    def forget_bounds(self) -> None:
+    def forget_bounds(self, which: Any = slice(None)) -> None:
         """Count only coefficients to come: the rows behind the old ones are gone."""
         scalars = self.linear.scalars.table
         due: np.ndarray = scalars.next_mark.copy()
-        scalars.next_mark = scalars.updates
+        scalars.next_mark[which] = scalars.updates[which]
         take_snapshots(self.linear)
-        scalars.next_mark = due
-        scalars.bound = np.inf
-        scalars.certifiable = np.minimum(scalars.certifiable, SINCE_SNAPSHOT)
+        scalars.next_mark[:] = due
+        scalars.bound[which] = np.inf
+        scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
 
     def streaming(self, rows: int, alone: bool = False) -> LinearModel:
         if self.p != 2.0 and self.tail.private > 0.0:
@@ -151,12 +155,15 @@ class LinearModel(Model):
             model = self._without_private_coordinates()
         else:
             is_small = self.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * self.width())
-            model = self.twin() if rows > 1 and is_small and not alone else self
+            beside = (rows > 1 and is_small) or self.knows_numbers()
+            model = self.twin() if beside and not alone else self
         model.begin_rows()
         return model
 
     def settle(self) -> None:
         self.maintain(self.space)
+        if not self.in_fit:
+            self.begin_rows()
         self.unsettled = False
 
     def _without_private_coordinates(self) -> LinearModel:
@@ -180,6 +187,8 @@ class LinearModel(Model):
         space, tally = self.space, self.tally
         self.unsettled = True
         present(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
+        if not self.in_fit:
+            self.begin_rows()
         self.unsettled = False
 
     def maintain(self, space: Any) -> None:
@@ -282,15 +291,30 @@ class PairModel(LinearModel):
         numbers = self.pair.numbers
         numbers[numbers >= 0] = ELSEWHERE
 
+    def knows_numbers(self) -> bool:
+        return bool((self.pair.numbers >= 0).any())
+
+    def continued(self) -> LinearModel:
+        model: Any = super().continued()
+        numbers, scalars = model.pair.numbers, model.linear.scalars.table
+        numbers[numbers != NOBODY] = FOREIGN
+        scalars.certifiable[(numbers == FOREIGN).any(axis=1)] *= AWAITING / SINCE_SNAPSHOT
+        return model
+
+    def maintain(self, space: Any) -> None:
+        super().maintain(space)
+        scalars, ours = self.linear.scalars.table, (self.pair.numbers != FOREIGN).all(axis=1)
+        if (ready := ours & (scalars.certifiable == AWAITING)).any():
+            scalars.certifiable[ready] = SINCE_SNAPSHOT
+            self.forget_bounds(ready)
+
     def _without_private_coordinates(self) -> PairModel:
-        model = super()._without_private_coordinates()
-        assert isinstance(model, PairModel)
+        model: Any = super()._without_private_coordinates()
         model.pair = without_private_members(self.pair, model.linear)
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:
-        model = super().grown(width, which, codes)
-        assert isinstance(model, PairModel)
+        model: Any = super().grown(width, which, codes)
         model.pair = grown_pair(self.pair, model.linear, which)
         return model
 

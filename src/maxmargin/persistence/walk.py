@@ -47,7 +47,7 @@ COLUMNS: dict[str, str] = {}
 
 # Integers that compiled loops take for indices go from the first number to below the second.
 RANGES: dict[str, Callable[[Any, int], tuple[int, int]]] = {
-    "pair.numbers": lambda model, classes: (-2, model.private_coordinates() or MOST),
+    "pair.numbers": lambda model, classes: (-3, model.private_coordinates() or MOST),
     "members": lambda model, classes: (-2, model.supports.numbers.size),
     "supports.numbers": lambda model, classes: (0, MOST),
     "supports.labels": lambda model, classes: (0, classes),

@@ -17,10 +17,12 @@ import numpy as np
 
 from maxmargin.core.bridge import bridge
 from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.scalars import AWAITING
 
 POSITIVE, NEGATIVE = 0, 1
-# Instead of the number of a row: a member that is no row of this call, or none yet.
-ELSEWHERE, NOBODY = -1, -2
+# Instead of the number of a row: a member that is no row of this call, none yet, or one from before
+# this fit, of which its certificate cannot speak.
+ELSEWHERE, NOBODY, FOREIGN = -1, -2, -3
 
 
 class PairSpace(NamedTuple):
@@ -32,7 +34,7 @@ class PairSpace(NamedTuple):
     bias : the intercept of each problem
     members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1, and
         room for one more in the last row
-    numbers : their row numbers, or ELSEWHERE or NOBODY
+    numbers : their row numbers, or ELSEWHERE, NOBODY or FOREIGN
     squares : their ``x.x``
     private : the weights in their private coordinates where these are not recorded, over the scale
     """
@@ -72,10 +74,15 @@ class PairSpace(NamedTuple):
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         if self.numbers[c, other] == NOBODY:
             self.adopt(rows, i, c, mine, xx)
-            self.bias[c] = y
+            if self.linear.norm2(c) == 0.0:
+                self.bias[c] = y
             return 1.0, 0.0
         linear = self.linear
         along2, limit = linear.geometry.half_distance2(self, rows, i, c, other, xx, linear.weights)
+        if along2 <= 0.0 and self.numbers[c, other] == FOREIGN:  # it had another label before
+            self.adopt(rows, i, c, mine, xx)
+            self.numbers[c, other] = NOBODY
+            return 1.0, 0.0
         if along2 <= 0.0:  # one point with both labels: no margin is larger than half a distance
             known = linear.scalars.table[c]
             known.bound = min(known.bound, limit)
@@ -123,7 +130,8 @@ class PairSpace(NamedTuple):
         scalars.positive += step / scalars.scale  # all mass is on pairs
         due = self.linear.book(c, step, shrink * margin, along2) or due
         self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)
-        return due
+        # From here on all steps are along rows of this fit.
+        return due or (scalars.certifiable == AWAITING and self.numbers[c, other] != FOREIGN)
 
     def hidden_output(self, rows, c, side):
         """What a member's private coordinate adds to its output, where it is not recorded."""

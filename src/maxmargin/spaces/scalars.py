@@ -19,8 +19,9 @@ ROUNDING = float(np.finfo(np.float64).eps)
 # passed this fraction of it.
 DRIFT_TOLERANCE = 1e-11
 
-# What a certificate may count: all coefficients, those since the last snapshot, or none (0).
-ALL_COEFFICIENTS, SINCE_SNAPSHOT = 1.0, 0.5
+# What a certificate may count: all coefficients, those since the last snapshot, those since a
+# snapshot that is still to come, or none (0).
+ALL_COEFFICIENTS, SINCE_SNAPSHOT, AWAITING = 1.0, 0.5, 0.25
 
 SCALARS = np.dtype(
     [
@@ -41,7 +42,7 @@ SCALARS = np.dtype(
         ("mark_hidden_positive", "f8"),
         ("mark_hidden_negative", "f8"),
         ("bound", "f8"),  # the smallest upper bound on the margin so far
-        ("certifiable", "f8"),  # ALL_COEFFICIENTS, SINCE_SNAPSHOT or 0
+        ("certifiable", "f8"),  # ALL_COEFFICIENTS, SINCE_SNAPSHOT, AWAITING, 0
     ],
     align=True,
 )

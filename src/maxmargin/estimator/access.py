@@ -1,0 +1,48 @@
+"""Threads on one estimator: those that learn come one after another, those that read see a whole.
+
+Most calls build a new state beside the old one; a single row is learnt in place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+
+class Access:
+    """Locks: ``writing`` is held by a call that learns, from its beginning to its end (it is `busy`
+    then), and ``changing`` while what others can see is changed in place, or read.
+    """
+
+    def __init__(self) -> None:
+        self.writing, self.changing, self.busy = threading.RLock(), threading.RLock(), False
+
+
+def access_to(clf: Any) -> Access:
+    """The locks of ``clf``, the same for all threads."""
+    return clf.__dict__.get("_access") or clf.__dict__.setdefault("_access", Access())
+
+
+def writing(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        access = access_to(self)
+        with access.writing:
+            before, access.busy = access.busy, True
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                access.busy = before
+
+    return alone
+
+
+def reading(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def undisturbed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with access_to(self).changing:
+            return method(self, *args, **kwargs)
+
+    return undisturbed

@@ -1,0 +1,177 @@
+"""Whatever stops a call, at whatever line, leaves the learner as it was or as it would have become.
+
+A tracer raises at lines of this package, one in each run. In `make test` these are a few lines of
+each call, in `make test-all` all.
+"""
+
+import copy
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from common.kinds import KINDS
+from extent import EVERYTHING
+from persistence.states import known_to
+
+import maxmargin
+from maxmargin import AMIRA, NOCA, Perceptron
+
+PACKAGE = str(Path(maxmargin.__file__).parent)
+POINTS = 14  # in each call
+
+random = np.random.default_rng(3)
+X = random.normal(size=(24, 3))
+y = np.where(X[:, 0] + 0.2 * X[:, 1] > 0.1, "yes", "no")
+WIDER = np.column_stack([X, X[:, :1] - 0.3])
+NAMED = [dict(zip("abc", row, strict=True)) for row in X.tolist()]
+
+
+class Tracer:
+    """Counts the lines of this package that are run, and raises at one of them."""
+
+    def __init__(self, at=-1, error=None):
+        self.at, self.error, self.lines = at, error, 0
+
+    def __enter__(self):
+        self.before = sys.gettrace()
+        sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self.before)
+
+    def _enter(self, frame, event, arg):
+        return self._line if frame.f_code.co_filename.startswith(PACKAGE) else None
+
+    def _line(self, frame, event, arg):
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                raise self.error
+        return self._line
+
+
+def made(Estimator, **more):
+    parameters = {"max_iter": 2, "random_state": 0, "budget": 4, "gamma": 0.5, "warm_start": True}
+    known = Estimator().get_params()
+    parameters = {name: value for name, value in parameters.items() if name in known}
+    if known.get("budget", 0) is None or "budget" not in known:
+        parameters.pop("budget", None)
+    return Estimator(**parameters | more)
+
+
+def streamed(Estimator, **more):
+    clf = made(Estimator, **more)
+    return clf.partial_fit(X[:15], y[:15], classes=["no", "yes"])
+
+
+def grown(Estimator):
+    return made(Estimator).partial_fit(X[:15], y[:15], grow=True)
+
+
+def met(Estimator):
+    clf = made(Estimator)
+    for row, label in zip(NAMED[:6], y[:6], strict=True):
+        clf.learn_one(row, label, classes=["no", "yes"])
+    return clf
+
+
+def fitted(Estimator):
+    return made(Estimator).fit(X, y)
+
+
+# What there is before, and what is called.
+CALLS = {
+    "partial_fit": (streamed, lambda clf: clf.partial_fit(X[15:], y[15:])),
+    "partial_fit of one row": (streamed, lambda clf: clf.partial_fit(X[15:16], y[15:16])),
+    "the first partial_fit": (made, lambda clf: clf.partial_fit(X, y, classes=["no", "yes"])),
+    "partial_fit that grows": (grown, lambda clf: clf.partial_fit(WIDER[15:], y[15:], grow=True)),
+    "a new class": (grown, lambda clf: clf.partial_fit(X[:9], ["maybe"] * 9, grow=True)),
+    "learn_one": (met, lambda clf: clf.learn_one(NAMED[7], y[7])),
+    "learn_one of a new name": (met, lambda clf: clf.learn_one({"b": 1.0, "d": 2.0}, "yes")),
+    "learn_one, dense": (streamed, lambda clf: clf.learn_one(X[16], y[16])),
+    "fit": (made, lambda clf: clf.fit(X, y)),
+    "fit again": (fitted, lambda clf: clf.fit(X, y)),
+    "predict": (fitted, lambda clf: clf.predict(X) is None or clf),
+    "certificate_": (fitted, lambda clf: clf.certificate_ is None or clf),
+}
+# A mixture can neither grow nor learn from single rows, and proves nothing.
+WITHOUT = {
+    NOCA: {"grow", "class", "learn_one", "certificate_", "again"},
+    KINDS["bisection"]: {"partial_fit", "class", "learn_one", "again"},
+}
+
+
+def is_possible(Estimator, call):
+    if CALLS[call][0] is grown and made(Estimator).get_params().get("multiclass", "ovr") != "ovr":
+        return False
+    return not any(word in call for word in WITHOUT.get(Estimator, ()))
+
+
+CASES = [
+    (Estimator, call)
+    for Estimator in KINDS.values()
+    for call in CALLS
+    if is_possible(Estimator, call)
+]
+
+
+def points(lines):
+    if EVERYTHING or lines <= POINTS:
+        return range(1, lines + 1)
+    return np.unique(np.random.default_rng(lines).integers(1, lines + 1, POINTS)).tolist()
+
+
+def knowledge(clf):
+    """All that would be written to a file; what is computed on being asked is asked for first."""
+    if hasattr(clf, "classes_"):
+        clf.predict(X if clf.n_features_in_ == 3 else WIDER)
+        getattr(clf, "certificate_", None)
+    return known_to(clf.__learnt__())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize(
+    ("Estimator", "call"), CASES, ids=[f"{kind.__name__}-{call}" for kind, call in CASES]
+)
+def test_a_call_is_whole_or_not_at_all(Estimator, call, error):
+    make, run = CALLS[call]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = make(Estimator)
+        before, control = knowledge(start), copy.deepcopy(start)
+        run(control)  # so that nothing is compiled, nor prepared once and for all, below
+        after = knowledge(control)
+        again = knowledge(run(copy.deepcopy(control)))
+        with Tracer() as dry:
+            run(copy.deepcopy(start))
+        for point in points(dry.lines):
+            clf = copy.deepcopy(start)
+            stopped = False
+            try:
+                with Tracer(point, error("stopped")):
+                    run(clf)
+            except error:
+                stopped = True
+            found = knowledge(clf)
+            if found == before:
+                assert knowledge(run(clf)) == after, point
+            elif found == after:
+                assert knowledge(run(clf)) == again, point
+            else:  # a fit that was interrupted has learnt from some of its rows
+                assert stopped, point
+                assert error is KeyboardInterrupt, point
+                assert "fit" in call, point
+                assert "partial" not in call, point
+                assert np.isfinite(clf.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("Estimator", [Perceptron, AMIRA, NOCA])
+def test_calls_that_run_to_their_end_are_not_disturbed(Estimator):
+    clf = made(Estimator)
+    with Tracer() as lines:
+        clf.partial_fit(X, y, classes=["no", "yes"])
+    assert lines.lines > 20
+    assert known_to(clf) == known_to(made(Estimator).partial_fit(X, y, classes=["no", "yes"]))
