@@ -20,7 +20,7 @@ from maxmargin.estimator.columns import Features
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, grown, shown
-from maxmargin.models.linear import LinearModel, read_only
+from maxmargin.models.linear import LinearModel, PairModel, read_only
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.
@@ -135,11 +135,12 @@ class OneRow:
     """
 
     def __init__(self, state: State, shown: slice, access: Access) -> None:
-        self.access = access
+        self.access, self.lock = access, access.changing
         assert isinstance(state.model, LinearModel)
         self.model = state.model
         self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
         self.rule: Any = None  # until it is asked to learn
+        self.is_paired = isinstance(self.model, PairModel)
         self.width = self.model.width()
         self.labels = state.classes.tolist()
         codes = [np.array([k], np.int32) for k in range(len(self.labels))]
@@ -169,7 +170,8 @@ class OneRow:
 
     def followed(self, state: State) -> OneRow:
         """The same for a learner that may know more names than before."""
-        self.state, self.features = state, state.features.count
+        self.state: State | None = state
+        self.features = state.features.count
         self.columns = state.features.columns
         if self.columns is None:
             self.columns = state.features.named_columns()
@@ -182,31 +184,32 @@ class OneRow:
             return False
         layout = None
         if isinstance(x, dict):
-            layout = self.layout(x)
+            layout = self.layouts.get(tuple(x)) or self.layout(x)
             if not layout.complete:
                 return False
         try:
             targets = self.targets[y]
         except (KeyError, TypeError):
-            known = listed(self.state.classes)
+            known = listed(np.array(self.labels))
             raise ValueError(f"y is {y!r}, which is not among the classes {known}.") from None
         rows = self._rows(x, layout)
         if not self._usable(rows.values):
             raise ValueError(_what_is_wrong(rows))
-        model, kind = self.model, type(rows)
-        if kind not in self.learners:
-            self.learners[kind] = self.model.loop.entry(  # type: ignore[attr-defined]
+        try:
+            learn = self.learners[type(rows)]
+        except KeyError:
+            learn = self.learners[type(rows)] = self.model.loop.entry(  # type: ignore[attr-defined]
                 rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
             )
-        learn = self.learners[kind]
-        if model.unsettled:
-            model.settle()
-        model.unsettled = True
-        _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE)
-        if due:
-            model.maintain(self.space)
-        model.begin_rows()
-        model.unsettled = False
+        try:
+            _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE)
+            if due:
+                self.model.maintain(self.space)
+            if self.is_paired:
+                self.model.begin_rows()
+        except BaseException:  # it has been learnt, and Ctrl-C came then
+            self.state, self.model.unsettled = None, True
+            raise
         return True
 
     def predict(self, x: Any) -> Any:
@@ -229,7 +232,7 @@ class OneRow:
             values = x.values() if layout.which is None else [x[name] for name in layout.which]
             try:
                 numbers = np.frombuffer(layout.pack(*values))
-            except struct.error:
+            except (struct.error, OverflowError):
                 raise ValueError(_not_a_number(x)) from None
             parts = numbers, layout.columns, layout.starts, self.width, self.tail
             return tuple.__new__(SparseRows, parts)  # its own constructor takes twice as long
@@ -238,12 +241,15 @@ class OneRow:
         values = dense_row(x, self.features)
         if self.width > self.features:
             values = np.pad(values, ((0, 0), (0, self.width - self.features)))
-        return DenseRows(read_only(values), self.tail)
+        values.flags.writeable = False  # it is a view, or our own
+        return tuple.__new__(DenseRows, (values, self.tail))
 
     def _usable(self, values: np.ndarray) -> bool:
-        if values.ndim not in self.checks:
+        try:
+            return self.checks[values.ndim](values)
+        except KeyError:
             self.checks[values.ndim] = are_usable.entry(values)
-        return self.checks[values.ndim](values)
+            return self.checks[values.ndim](values)
 
     def layout(self, x: dict[Any, Any]) -> Layout:
         names = tuple(x)
@@ -380,7 +386,7 @@ class RowByRow:
         """
         one = self.__dict__.get("_one_row")
         if one is not None and not grow:
-            with one.access.changing:
+            with one.lock:
                 if one.state is self._state and not one.access.busy and one.learn(x, y):
                     return self
         self._learn_one_slowly(x, y, classes, grow)
@@ -415,7 +421,7 @@ class RowByRow:
         before, trials = self._state, state.model.trials()
         try:
             self._state = state  # names first: a weight must never belong to none
-            with one.access.changing:
+            with one.lock:
                 one.learn(x, y)
         except BaseException:
             if state.model.trials() == trials:
