@@ -5,10 +5,9 @@
     python tests/mutants.py pairs budget   only those with such a word in their name
 
 Each mutant is one snippet of a source file, which occurs once in the package, and what stands there
-instead. It is made in a copy of the tree, with a cache of compiled code of its own. First the tests
-run that should notice it, then all others that `make test` runs beside each other; the first that
-fails has caught it. One that runs for half an hour is caught, too: it
-does not end.
+instead. It is made in a copy of the tree. First the tests run that should notice it, then all
+others that `make test` runs beside each other; the first that fails has caught it. One that runs
+for half an hour is caught, too: it does not end.
 """
 
 import argparse
@@ -333,7 +332,8 @@ def is_caught(mutant: Mutant) -> str:
         environment = os.environ | {
             "PYTHONPATH": str(tree / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "MAXMARGIN_CACHE_DIR": f"{folder}/cache",
+            # Compiled code is kept by the hash of its sources, so mutants may share a folder.
+            "MAXMARGIN_CACHE_DIR": os.environ.get("MAXMARGIN_CACHE_DIR", f"{folder}/cache"),
         }
         for tests in (mutant.tests, ()):
             if caught_by := first_failure((*PYTEST, *tests), tree, environment):

@@ -127,7 +127,7 @@ class OnlineClassifier(
         if outcome.interrupted is not None:
             raise outcome.interrupted
         if outcome.warning:
-            warnings.warn(outcome.warning, ConvergenceWarning, stacklevel=2)
+            warnings.warn(outcome.warning, ConvergenceWarning, stacklevel=3)
         return self
 
     def _plan(self, values: int, ceiling: float, which: slice) -> Plan:

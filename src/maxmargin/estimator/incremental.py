@@ -12,6 +12,7 @@ from maxmargin.core.loop import NO_TRACE
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.passes import diverged
 from maxmargin.estimator.state import State, grown, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
@@ -137,9 +138,12 @@ class Incremental:
             order = np.arange(X.shape[0], dtype=np.int32)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
         trace, rule = NO_TRACE._replace(history=history), self._rule(model.p)
-        with access_to(self).changing if model is state.model else nullcontext():
+        in_place = model is state.model
+        with access_to(self).changing if in_place else nullcontext():
             model.present(rows, targets, order, rule, trace)
-        return state._replace(model=model) if model is not state.model else state, history
+        if not in_place and not model.is_finite():
+            raise ValueError(diverged(type(self).__name__))
+        return state if in_place else state._replace(model=model), history
 
     def _continued(self, before: State, classes: np.ndarray, X: Any) -> Model:
         """The model of the last fit, for one with rows of the same kind."""

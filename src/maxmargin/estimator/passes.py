@@ -111,10 +111,7 @@ class Passes:
             mistakes = model.mistakes()
             updates = self.learn(self.schedule.everything(), advance)
             if not model.is_finite():
-                raise ValueError(
-                    f"{plan.name} diverged: its weights are not finite any more (a rate, or a p, "
-                    "may be too large for the data)."
-                )
+                raise ValueError(diverged(plan.name))
             self.converged = plan.settles and updates == 0
             if plan.tol is not None and self.n_iter >= next_check:
                 margins = model.margins(self.rows, self.targets)
@@ -145,6 +142,13 @@ class Passes:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")
         self.n_iter = -(-self.presented // self.count)
         return model.updates() - before
+
+
+def diverged(name: str) -> str:
+    return (
+        f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
+        "for the data)."
+    )
 
 
 def _complaint(

@@ -100,7 +100,8 @@ class Streamable:
             passes=passes,
         )
         soft_margin, kernel = getattr(self, "soft_margin", 0.0), getattr(self, "kernel", "linear")
-        _check_passes(task, source, soft_margin > 0.0, kernel == "linear")
+        keeps_rows = kernel != "linear" or getattr(self, "budget", None) is not None
+        _check_passes(task, source, soft_margin > 0.0, keeps_rows)
         file = None if checkpoint is None else CheckpointFile(checkpoint)
         found, guessed = None if file is None else file.read(Checkpoint.of), True
         if found is None:
@@ -408,7 +409,7 @@ def _ratio(state: State) -> float:
     return certified(state.model, state.known_margins(), state.ceiling, shown(state)).ratio
 
 
-def _check_passes(task: Task, source: streams.Source, is_soft: bool, is_linear: bool) -> None:
+def _check_passes(task: Task, source: streams.Source, is_soft: bool, keeps_rows: bool) -> None:
     looks = task.passes > 1 or task.tol is not None
     if looks and not source.repeatable:
         raise ValueError(
@@ -424,9 +425,9 @@ def _check_passes(task: Task, source: streams.Source, is_soft: bool, is_linear: 
             streams.Option("tol", None),
             ", or fit.",
         )
-    if task.tol is not None and not is_linear:
+    if task.tol is not None and keeps_rows:
         raise streams.OptionError(
-            "tol with a kernel needs all rows at once: use fit, or ",
+            "tol with a kernel, or on a budget, needs all rows at once: use fit, or ",
             streams.Option("tol", None),
             ".",
         )

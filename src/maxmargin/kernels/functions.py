@@ -54,8 +54,6 @@ class Kernel(ABC):
     name: ClassVar[str]
     # Are values known only as long as a fit lasts?
     only_in_fit: ClassVar[bool] = False
-    # Can asking for values raise, because the code is not ours?
-    may_fail: ClassVar[bool] = False
     # Is a weight vector a vector of feature weights?
     is_linear: ClassVar[bool] = False
 
@@ -228,7 +226,6 @@ class UserKernel(Kernel):
     function: Callable[..., Any] | None = None
 
     name = "callable"
-    may_fail = True
 
     def with_function(self, function: Any) -> Kernel:
         return replace(self, function=function)
@@ -255,7 +252,7 @@ class UserKernel(Kernel):
         values = self.function(some, others)
         if sparse.issparse(values):
             values = values.toarray()
-        values = np.asarray(values, dtype=np.float64)
+        values = np.array(values, dtype=np.float64)  # a copy: it may write to the same array again
         expected = some.shape[0], others.shape[0]
         if values.shape != expected:
             raise ValueError(

@@ -71,7 +71,8 @@ class Replacing:
     def beside(self) -> Replacing:
         """One that knows the same; nothing changes this one before `renew`."""
         other = copy.copy(self)
-        other.random = copy.deepcopy(self.random)
+        if not self.oldest:
+            other.random = copy.deepcopy(self.random)
         for name in ("fresh", "refilled", "stored", "gained", "lost", "latest"):
             if name in vars(self):  # there is room already
                 setattr(other, name, getattr(self, name).copy())
@@ -139,6 +140,8 @@ class Projecting:
         coords = self.coords[: problems * size * room].reshape(-1, room)
         shadows = self.shadows[: problems * size * size].reshape(-1, size)
         for c, taken in enumerate(slots.taken):
+            # A call that was interrupted may have begun new lines.
+            self.inverse[c * room + taken : c * room + min(taken + size, room)] = 0.0
             lines = slice(c * size, (c + 1) * size)
             mine = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
             coords[lines, :taken] = mine
