@@ -40,7 +40,12 @@ ALGORITHMS = "tests/algorithms"
 KERNELS = (f"{ALGORITHMS}/test_kernel_learners.py", "tests/kernels")
 BUDGETS = (f"{ALGORITHMS}/test_budgets.py",)
 CERTIFICATES = ("tests/test_certificates.py", "tests/certificates", "tests/spaces/test_witness.py")
-LOOPS = ("tests/core", f"{ALGORITHMS}/test_perceptron.py", f"{ALGORITHMS}/test_norma.py")
+LOOPS = (
+    "tests/core/test_loop.py",
+    "tests/core/test_looks.py",
+    f"{ALGORITHMS}/test_perceptron.py",
+    f"{ALGORITHMS}/test_norma.py",
+)
 MULTICLASS = (f"{ALGORITHMS}/test_multiclass.py", "tests/core/test_rivals.py")
 PAIRS = (f"{ALGORITHMS}/test_pumma.py",)
 PNORMS = (f"{ALGORITHMS}/test_pnorm.py", "tests/spaces")
