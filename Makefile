@@ -14,7 +14,7 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not serial"
-	$(BIN)/python -m pytest -m serial
+	$(BIN)/python -m pytest -m serial $$(grep -rl --include="*.py" "mark.serial" tests)
 
 # Every learner where one of each kind would do, and examples that nobody has seen.
 test-all: export MAXMARGIN_TESTS = all

@@ -118,7 +118,6 @@ maxmargin.cli.main()
 """
 
 
-@pytest.mark.serial
 @posix_only
 @buffered_or_not
 def test_disk_that_gets_full(unbuffered, folder, model, tmp_path):
@@ -146,7 +145,6 @@ def test_disk_that_gets_full(unbuffered, folder, model, tmp_path):
     assert (process.returncode, process.stderr) == (1, "maxmargin: File too large\n")
 
 
-@pytest.mark.serial
 @posix_only
 @buffered_or_not
 def test_reader_that_leaves_before_the_last_line(unbuffered, folder, model, tmp_path):
