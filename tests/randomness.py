@@ -73,7 +73,7 @@ def _refusing(name: str) -> Any:
 
 def _default_rng(seed: Any = None) -> np.random.Generator:
     if seed is None:
-        refuse("default_rng()")
+        refuse("default_rng")
     return DEFAULT_RNG(seed)
 
 

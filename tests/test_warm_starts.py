@@ -28,15 +28,20 @@ def test_partners_from_before_are_no_rows_of_this_fit():
     assert clf.certificate_.bound >= 5.0
 
 
-def test_the_same_rows_again_are_certified_again():
+@pytest.mark.parametrize("learner", [PUMMA(delta=0.01), PUMMA(delta=0.05, p=4.0)])
+def test_other_rows_are_certified_after_fits_without_updates(learner):
     random = np.random.default_rng(0)
-    X = random.normal(size=(40, 2))
-    y = np.where(X[:, 0] > 0.0, 1, -1)
-    X[:, 0] += 0.5 * y
-    clf = PUMMA(delta=0.05, max_iter=3, warm_start=True, random_state=0).fit(X, y)
-    for _ in range(40):
-        clf.fit(X, y)
-    assert clf.certificate_.ratio > 0.9 or clf.certificate_.bound < np.inf
+    first, then = random.normal(size=(2, 60, 3))
+    sides = [np.where(X[:, k] > 0.0, 1, -1) for k, X in enumerate((first, then))]
+    for k, (X, y) in enumerate(zip((first, then), sides, strict=True)):
+        X[:, k] += 0.1 * y
+    clf = clone(learner).set_params(warm_start=True, random_state=0)
+    updates = [clf.fit(first, sides[0]).n_updates_ for _ in range(3)]
+    assert updates[0] == updates[2]  # nothing was left to learn
+    clf.fit(then, sides[1])
+    assert clf.n_updates_ > updates[2]
+    # There is evidence of its own, beside what the norms of the rows say.
+    assert clf.certificate_.bound < 0.5 * clf._state.ceiling
 
 
 small = st.integers(-4, 4)

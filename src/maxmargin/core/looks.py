@@ -54,7 +54,7 @@ def first_malformed(columns, starts, width):  # type: ignore[no-untyped-def]
         if start < 0 or stop < start or stop > columns.size:
             return i, False
         outside, disorder, before = 0, 0, -1
-        for at in range(start, stop):  # no early exit, so that the loop becomes vector instructions
+        for at in range(start, stop):
             column = columns[at]
             outside += column < 0 or column >= width
             disorder += column <= before

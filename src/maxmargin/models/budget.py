@@ -210,11 +210,11 @@ class BudgetModel(Model):
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
         if alone:
             return self
-        model = copy.copy(self)
-        if rows > BLOCK:  # a block needs the rows of the one before in their slots
-            model = model._beside()
-            model.store.own_rows()
-            model.eviction.own_products()
+        if rows <= BLOCK:
+            return copy.copy(self)
+        model = self._beside()  # a block needs the rows of the one before in their slots
+        model.store.own_rows()
+        model.eviction.own_products()
         return model
 
     def _beside(self) -> BudgetModel:

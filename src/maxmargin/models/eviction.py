@@ -38,6 +38,7 @@ class Replacing:
 
     exact = False
     slack = None
+    PER_PROBLEM = ("fresh", "refilled", "stored", "gained", "lost", "latest")
 
     def __init__(self, oldest: bool, seed: int, lengths: bool = True) -> None:
         self.oldest, self.random, self.lengths = oldest, np.random.default_rng(seed), lengths
@@ -54,7 +55,7 @@ class Replacing:
         more.random = copy.deepcopy(self.random)
         if self.lengths:
             more.inner = self.inner.reshape(-1, room, room)[which].reshape(-1, room)
-        for name in ("fresh", "refilled", "stored", "gained", "lost", "latest"):
+        for name in self.PER_PROBLEM:
             setattr(more, name, getattr(self, name)[which])
         return more
 
@@ -73,7 +74,7 @@ class Replacing:
         other = copy.copy(self)
         if not self.oldest:
             other.random = copy.deepcopy(self.random)
-        for name in ("fresh", "refilled", "stored", "gained", "lost", "latest"):
+        for name in self.PER_PROBLEM:
             if name in vars(self):  # there is room already
                 setattr(other, name, getattr(self, name).copy())
         return other
@@ -104,6 +105,7 @@ class Projecting:
     """Keeps the inverse Cholesky factor of the rows in the slots."""
 
     exact = True
+    PER_PROBLEM = ("slack", "joins", "distance", "limit", "turned")
 
     def __init__(self, threshold: float, careful: bool) -> None:
         self.threshold, self.careful = threshold, careful
@@ -129,7 +131,7 @@ class Projecting:
         """One for other problems, in which c continues ``which[c]``."""
         more = copy.copy(self)
         more.inverse = self.inverse.reshape(-1, room, room)[which].reshape(-1, room)
-        for name in ("slack", "joins", "distance", "limit", "turned"):
+        for name in self.PER_PROBLEM:
             setattr(more, name, getattr(self, name)[which])
         more.coords = np.zeros(len(which) * BLOCK * room)
         more.shadows = np.zeros(len(which) * BLOCK * BLOCK)
@@ -164,7 +166,7 @@ class Projecting:
     def beside(self) -> Projecting:
         """One that knows the same; the factor only ever gains lines, behind those of this one."""
         other = copy.copy(self)
-        for name in ("slack", "joins", "distance", "limit", "turned"):
+        for name in self.PER_PROBLEM:
             if getattr(self, name, None) is not None:
                 setattr(other, name, getattr(self, name).copy())
         return other

@@ -296,9 +296,9 @@ class PairModel(LinearModel):
 
     def continued(self) -> LinearModel:
         model: Any = super().continued()
-        numbers, scalars = model.pair.numbers, model.linear.scalars.table
+        numbers, known = model.pair.numbers, model.linear.scalars.table.certifiable
         numbers[numbers != NOBODY] = FOREIGN
-        scalars.certifiable[(numbers == FOREIGN).any(axis=1)] *= AWAITING / SINCE_SNAPSHOT
+        np.minimum(known, AWAITING, out=known, where=(numbers == FOREIGN).any(axis=1))
         return model
 
     def maintain(self, space: Any) -> None:
