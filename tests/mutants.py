@@ -175,14 +175,14 @@ MUTANTS = (
     ),
     Mutant(
         "witness: the split bound forgets the half",
-        "return 0.5 * self.geometry.root(total)",
-        "return 0.25 * self.geometry.root(total)",
+        "return 0.5 * self.norm(c, since, positive, negative, unseen)",
+        "return 0.25 * self.norm(c, since, positive, negative, unseen)",
         CERTIFICATES,
     ),
     Mutant(
         "witness: the mass of one class counts for both",
-        "for_positive / positive - (for_positive - for_both) / negative",
-        "for_positive / positive - (for_positive - for_both) / positive",
+        "return own / positive - (own - both) / negative",
+        "return own / positive - (own - both) / positive",
         CERTIFICATES,
     ),
     Mutant(
@@ -248,8 +248,8 @@ MUTANTS = (
     ),
     Mutant(
         "p-norm: the gain of the dual has a power too much",
-        "self.gains[c] = size * size / self.sums[c]",
-        "self.gains[c] = size / self.sums[c]",
+        "self.gains[c] = size * size / self.sums[c] / self.units[c]",
+        "self.gains[c] = size / self.sums[c] / self.units[c]",
         PNORMS,
     ),
     Mutant(

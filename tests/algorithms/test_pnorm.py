@@ -230,3 +230,46 @@ def test_the_intercept_is_scaled_by_the_largest_norm_of_the_space(form):
     X, y = make_r_of_k(50, 40, k=8, r=2, random_state=0)
     clf = Perceptron(p=4.0, intercept_scaling="max", max_iter=2, random_state=0).fit(form(X), y)
     assert clf._state.model.tail.offset == pytest.approx(40 ** (1 / 4), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("p", "size"), [(20.0, 1e-16), (50.0, 1e-7), (50.0, 1e7), (100.0, 1e-3), (1000.0, 1e6)]
+)
+def test_two_rows_whose_powers_are_no_numbers(p, size):
+    clf = PUMMA(p=p, random_state=0).fit([[0.0, 0.0], [size, 0.5 * size]], [0, 1])
+    # Half the distance in the p-norm; the margins of the hyperplane between them are as large.
+    best = 0.5 * size * (1.0 + 0.5**p) ** (1.0 / p)
+    assert clf.certificate_.bound == pytest.approx(best, rel=1e-8)
+    assert clf.certificate_.margin == pytest.approx(best, rel=1e-8)
+
+
+@pytest.mark.parametrize("p", [3.0, 20.0, 50.0])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_unit_of_the_rows_does_not_matter(p, form):
+    X, y = separable(n=60, d=5, seed=4)
+    learners = PUMMA(p=p, delta=0.1, random_state=0), ALMA(p=p, fit_intercept=False, random_state=0)
+    for learner in learners:
+        plain = learner.fit(form(X), y).certificate_
+        for size in (2.0**-40, 2.0**40):
+            scaled = learner.fit(form(size * X), y).certificate_
+            assert scaled.margin == pytest.approx(size * plain.margin, rel=1e-6)
+            assert scaled.bound == pytest.approx(size * plain.bound, rel=1e-6)
+
+
+def test_rows_of_very_different_sizes():
+    """A pair a million times nearer than the one before changes theta by as much at once."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1e-6], [1.0, 2e-6]])
+    y = np.array([0, 1, 0, 1])
+    for p in (30.0, 60.0):
+        clf = PUMMA(p=p, shuffle=False, max_iter=50).fit(X, y)
+        assert clf.score(X, y) == 1.0
+        assert clf.certificate_.ratio > 0.9
+
+
+def test_a_stream_that_grows_by_many_powers_of_ten():
+    rows = np.array([[1.0, 0.2], [-1.0, 0.3]])
+    clf = Perceptron(p=40.0, fit_intercept=False)
+    for size in 10.0 ** np.arange(-20, 21, 5):
+        clf.partial_fit(size * rows, [1, -1], classes=[-1, 1])
+        assert (clf.predict(size * rows) == [1, -1]).all()
+    assert np.isfinite(clf.coef_).all()

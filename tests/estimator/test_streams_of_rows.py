@@ -24,6 +24,38 @@ def test_weights_that_overflow_are_refused(learner):
     assert np.isfinite(clf.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("name", ["partial_fit", "learn_one", "learn_one with names"])
+def test_weights_that_overflow_by_one_row_are_refused(name):
+    def learn(row, label):
+        if name == "partial_fit":
+            clf.partial_fit(row[None, :], [label], classes=[0, 1])
+        else:
+            clf.learn_one(dict(enumerate(row)) if "names" in name else row, label, classes=[0, 1])
+
+    clf = Perceptron(rate=1e120, fit_intercept=False)
+    for row, label in zip(1e-40 * X[:5], y[:5], strict=True):
+        learn(row, label)
+    before = known_to(clf.__learnt__())
+    wrong = int(clf.predict(X[:1])[0] == 0)
+    with pytest.raises(ValueError, match="diverged"):
+        learn(1e45 * X[0], wrong)
+    assert known_to(clf.__learnt__()) == before
+    assert np.isfinite(clf.decision_function(X)).all()
+
+
+def test_weights_that_overflow_by_another_rate_are_refused():
+    clf = Perceptron(fit_intercept=False)
+    for row, label in zip(X, y, strict=True):
+        clf.learn_one(row, label, classes=[0, 1])
+    before = known_to(clf.__learnt__())
+    wrong = int(clf.predict_one(X[0]) == 0)
+    with pytest.raises(ValueError, match="diverged"):
+        clf.set_params(rate=1e200).learn_one(1e48 * X[0], wrong)
+    assert known_to(clf.__learnt__()) == before
+    clf.set_params(rate=1.0).learn_one(X[0], wrong)
+    assert clf.n_updates_ > 0
+
+
 class Reusing:
     """A kernel that writes to the same array each time."""
 

@@ -154,7 +154,7 @@ def test_another_number_of_features(tmp_path):
 
 # Where it shows that a model was made for another value.
 FIELDS = {
-    "p": "linear.geometry.powers is missing",
+    "p": "linear.geometry.units is missing",
     "kernel": "kernel.gamma",
     "average": "linear.witness.average",
     "budget": "kernel.gamma",

@@ -23,17 +23,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
 
 
-def radius_of_features(largest_xx: float, offset: float, p: float) -> float:
-    """The largest norm of a row without the intercept's coordinate, from its square with it."""
-    if p == 2.0:  # the offset is orthogonal to the features
-        return float(np.sqrt(max(largest_xx * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0)))
-    return float(np.sqrt(largest_xx))
+def without_intercept(square: Any, offset: float) -> Any:
+    """At least the squared norm of a row without the intercept's coordinate, from that with it."""
+    return np.maximum(square * (1.0 + 4.0 * ROUNDING) - offset * offset, 0.0)
+
+
+def radius_of_features(largest_xx: float, offset: float, p: float = 2.0) -> float:
+    """At least the largest norm of a row without the intercept's coordinate."""
+    square = without_intercept(largest_xx, offset) if p == 2.0 else largest_xx
+    return float(np.sqrt(square))
 
 
 def ceiling(radius: float, joint: bool = False) -> float:
@@ -112,22 +117,39 @@ class Hull(NamedTuple):
         if not self.split:
             if positive + negative <= 0.0 or (since > 0.0 and c >= self.mark.shape[0]):
                 return np.inf
-            total = hidden[0] + hidden[1]
-            for j in range(self.weights.shape[1]):
-                gone = self.mark[c, j] if since > 0.0 else 0.0
-                total += self.geometry.term(self.weights[c, j] - gone)
-            return self.geometry.root(total) / (positive + negative)
+            norm = self.norm(c, since, 0.0, 0.0, hidden[0] + hidden[1])
+            return norm / (positive + negative)
         if positive <= 0.0 or negative <= 0.0 or c >= self.share.shape[0]:
             return np.inf
-        total = hidden[0] / (positive * positive) + hidden[1] / (negative * negative)
+        unseen = hidden[0] / (positive * positive) + hidden[1] / (negative * negative)
+        return 0.5 * self.norm(c, since, positive, negative, unseen)
+
+    def norm(self, c, since, positive, negative, hidden):
+        """Of the sum of all rows or, with masses, of the mean of either class less the other's."""
+        total = hidden
         for j in range(self.weights.shape[1]):
-            if j != self.width:  # the intercept is free
-                for_positive = self.share[c, j] - since * self.mark_share[c, j]
-                for_both = self.weights[c, j] - since * self.mark[c, j]
-                total += self.geometry.term(
-                    for_positive / positive - (for_positive - for_both) / negative
-                )
-        return 0.5 * self.geometry.root(total)
+            total += self.geometry.term(self.coordinate(c, j, since, positive, negative))
+        if SMALLEST_SUM <= total <= LARGEST_SUM:
+            return self.geometry.root(total)
+        largest = np.sqrt(hidden)
+        for j in range(self.weights.shape[1]):
+            largest = max(largest, abs(self.coordinate(c, j, since, positive, negative)))
+        if largest == 0.0:
+            return 0.0
+        total = hidden / largest / largest
+        for j in range(self.weights.shape[1]):
+            total += self.geometry.term(self.coordinate(c, j, since, positive, negative) / largest)
+        return largest * self.geometry.root(total)
+
+    def coordinate(self, c, j, since, positive, negative):
+        """One coordinate of such a sum; the intercept's is free."""
+        if j == self.width:
+            return 0.0
+        both = self.weights[c, j] - (self.mark[c, j] if since > 0.0 else 0.0)
+        if positive == 0.0:
+            return both
+        own = self.share[c, j] - since * self.mark_share[c, j]
+        return own / positive - (own - both) / negative
 
     def imbalance_bound(self, c):
         """The bound that needs no second vector."""
@@ -136,15 +158,12 @@ class Hull(NamedTuple):
         excess = abs(mine.scale) * abs(mine.positive - mine.negative)
         if mine.positive <= 0.0 or mine.negative <= 0.0:
             return np.inf
-        total = mine.hidden_positive + mine.hidden_negative
-        for j in range(self.weights.shape[1]):
-            if j != self.width:  # the intercept is free
-                total += self.geometry.term(self.weights[c, j])
-        norm = abs(mine.scale) * self.geometry.root(total)
-        return (norm + self.radius * excess) / (mass + excess)
+        norm = self.norm(c, 0.0, 0.0, 0.0, mine.hidden_positive + mine.hidden_negative)
+        return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)
 
 
-bridge("upper_bound", "hull_bound", "imbalance_bound", "norm_over_mass", inline=False)
+bridge("upper_bound", "hull_bound", "imbalance_bound", "norm_over_mass", "norm", inline=False)
+bridge("coordinate")
 
 
 @Compiled

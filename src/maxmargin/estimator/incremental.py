@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.core.loop import NO_TRACE
+from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.growing import grown
 from maxmargin.estimator.passes import diverged
-from maxmargin.estimator.state import State, grown, problems_for, shown
+from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.streams import Option, OptionError
@@ -132,12 +134,14 @@ class Incremental:
             state = State(model, known, features, np.full(model.verdicts(), np.nan), spare=grow)
         else:
             state = grown(state, X.shape[1], known)._replace(features=features)
-        model = state.model.streaming(y.size, alone)
+        model, rule = state.model.streaming(y.size, alone), self._rule(state.model.p)
+        if model is state.model and not alone and may_overflow(model, rule):
+            model = model.twin()
         rows, targets = model.rows(X), inputs.as_targets(codes, known.size, state.spare)
         if order is None:
             order = np.arange(X.shape[0], dtype=np.int32)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
-        trace, rule = NO_TRACE._replace(history=history), self._rule(model.p)
+        trace = NO_TRACE._replace(history=history)
         in_place = model is state.model
         with access_to(self).changing if in_place else nullcontext():
             model.present(rows, targets, order, rule, trace)
@@ -217,6 +221,22 @@ def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
     if known.size < 2:
         raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
     return known
+
+
+def may_overflow(model: Any, rule: Any) -> bool:
+    """Could one more row make weights of a linear model infinite?
+
+    Not while weights and the numbers of the rule are as far from that as rows are, see
+    `core.loop.LARGEST_XX`: no step is longer than their product.
+    """
+    norms = model.linear.scalars.table["norm2"]
+    largest = norms[0] if norms.size == 1 else norms.max()
+    if not largest <= LARGEST_XX:
+        return True
+    sizes = [abs(number) for number in rule if number != 0.0 and number != np.inf]
+    return bool(sizes) and not (
+        math.sqrt(SMALLEST_XX) <= min(sizes) <= max(sizes) <= math.sqrt(LARGEST_XX)
+    )
 
 
 def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:

@@ -17,9 +17,11 @@ from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows
 from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.growing import grown
+from maxmargin.estimator.incremental import may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.refusals import listed
-from maxmargin.estimator.state import State, grown, shown
+from maxmargin.estimator.state import State, shown
 from maxmargin.models.linear import LinearModel, PairModel, read_only
 
 THE_ROW = np.zeros(1, dtype=np.int32)
@@ -205,6 +207,8 @@ class OneRow:
             _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE)
             if due:
                 self.model.maintain(self.space)
+                if may_overflow(self.model, self.rule):
+                    self.state = None  # beside what is known from now on
             if self.is_paired:
                 self.model.begin_rows()
         except BaseException:  # it has been learnt, and Ctrl-C came then
@@ -405,7 +409,8 @@ class RowByRow:
         if state is not None and isinstance(state.model, LinearModel):
             state = state._replace(model=state.model.streaming(1))
         one = self._one_row_for(state, prepared)
-        if one is None or (grow and y not in one.targets):
+        rule = None if state is None else self._rule(state.model.p)
+        if one is None or (grow and y not in one.targets) or may_overflow(one.model, rule):
             row = as_matrix(x, features)
             # The row has no names of its own.
             bare = state and state._replace(features=Features(row.shape[1]))
@@ -417,7 +422,7 @@ class RowByRow:
             return
         assert state is not None
         self._check_structure(state)
-        one.rule = self._rule(state.model.p)
+        one.rule = rule
         before, trials = self._state, state.model.trials()
         try:
             self._state = state  # names first: a weight must never belong to none

@@ -18,9 +18,10 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin import streams
 from maxmargin._terminal import bar
 from maxmargin.estimator.access import writing
+from maxmargin.estimator.growing import grown
 from maxmargin.estimator.inputs import as_targets, class_codes
 from maxmargin.estimator.passes import certified
-from maxmargin.estimator.state import State, grown, shown
+from maxmargin.estimator.state import State, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
 
 # Without a number of rows, checkpoints are written so often.

@@ -423,7 +423,7 @@ class BudgetModel(Model):
         if self.eviction.slack is not None and mine.certifiable:
             masses = mine.scale * mine.positive, mine.scale * mine.negative
             length, cut = np.sqrt(self._squared_length(c)), mine.scale * self.eviction.slack[c]
-            radius = np.sqrt(max(self.tally.largest_xx[0] - self.shift, 0.0))
+            radius = bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset)
             bound = min(bound, bounds.projected_bound(length, cut, masses, radius, intercept))
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
 
@@ -436,7 +436,7 @@ class BudgetModel(Model):
     def _square_of_sum(self, c: int, weights: np.ndarray) -> float:
         """At least the squared length of a sum of the rows of a problem, without the intercept."""
         store, taken = self.store, int(self.store.slots.taken[c])
-        diagonal = store.slots.squares[c, :taken] - self.shift
+        diagonal = bounds.without_intercept(store.slots.squares[c, :taken], self.tail.offset)
         rows = store.points[c].take(slice(0, taken))
         square = self.products.quadratic(self.kernel, weights, rows, diagonal, self.ridge)[0]
         # A row that has several slots is one and the same coordinate of the soft margin.

@@ -41,7 +41,7 @@ def grown_linear(space: LinearSpace, width: int, which: Sequence[int]) -> Linear
     if isinstance(geometry, PNorm):
         kept = {
             name: getattr(geometry, name)[which].copy()
-            for name in ("sums", "lows", "sum_errors", "gains", "evaluations")
+            for name in ("units", "sums", "lows", "sum_errors", "gains", "evaluations")
         }
         larger = new_pnorm(geometry.p, len(which), width + 1)
         geometry = larger._replace(powers=grown(geometry.powers), **kept)

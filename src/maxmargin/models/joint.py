@@ -93,7 +93,7 @@ class JointModel(LinearModel):
         width, offset, mine = self.width(), self.tail.offset, self.linear.scalars.table[0]
         squares = (np.delete(weights, width, axis=1) ** 2).sum() + hidden
         imbalance = weights[:, width] / offset if offset > 0.0 else np.zeros(1)
-        radius = np.sqrt(max(self.tally.largest_xx[0] - offset**2, 0.0))
+        radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
         bound = bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
         return bound + bounds.joint_rounding(mine.updates, mine.positive, mass, radius)
 

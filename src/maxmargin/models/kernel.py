@@ -217,8 +217,8 @@ class KernelModel(Model):
 
     def ceiling(self, radius: float) -> float:
         assert self.training is not None
-        square = max(self.training.diagonal.max() - self.space().shift(), 0.0)
-        return bounds.ceiling(float(np.sqrt(square)), joint=self.verdicts() < self.problems())
+        largest = bounds.radius_of_features(self.training.diagonal.max(), self.tail.offset)
+        return bounds.ceiling(largest, joint=self.verdicts() < self.problems())
 
     def end_fit(self) -> None:
         """Keep the supporting rows, and let go of the others."""
@@ -522,9 +522,9 @@ class KernelModel(Model):
 
     def _quadratic(self, weights: np.ndarray, known: Supports) -> np.ndarray:
         """At least the squared lengths of sums of the supports, without the intercept."""
-        space = self.space()
-        diagonal = known.diagonal - space.shift()
-        return self.products.quadratic(self.kernel, weights, known.points, diagonal, space.ridge())
+        diagonal = bounds.without_intercept(known.diagonal, self.tail.offset)
+        ridge = self.space().ridge()
+        return self.products.quadratic(self.kernel, weights, known.points, diagonal, ridge)
 
     def updates(self) -> int:
         return int(self.scalars.table.updates.sum())
@@ -609,7 +609,7 @@ class JointKernelModel(KernelModel):
 
     def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
         mixture, mass = bounds.joint_mixture(coefs, known.labels)
-        squares, shift = self._quadratic(mixture, known).sum(), self.space().shift()
-        radius = np.sqrt(max(self.tally.largest_xx[0] - shift, 0.0))
+        squares, offset = self._quadratic(mixture, known).sum(), self.tail.offset
+        radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
         imbalance = mixture.sum(axis=1)
-        return np.array([bounds.joint_bound(squares, imbalance, mass, radius, shift > 0.0)])
+        return np.array([bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)])

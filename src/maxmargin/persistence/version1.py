@@ -84,6 +84,8 @@ def learnt(
         found["width"] = leaves.pop("width", None)
         weights = leaves.get("linear.weights")
         found["private"] = 0 if weights is None else weights.shape[1] - found["width"] - 1
+        if (sums := leaves.get("linear.geometry.sums")) is not None:
+            leaves["linear.geometry.units"] = np.ones(sums.shape)
         if "store.dtype" in leaves:
             leaves["store.dtype"] = DTYPES[leaves["store.dtype"]]
             for name in ("members", "next_mark"):  # models on a budget had no use for them

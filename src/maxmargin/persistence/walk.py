@@ -32,7 +32,7 @@ NAMES = {
         *("p", "tail", "offset", "private", "tally", "linear", "pair", "joint"),
         *("geometry", "witness"),
         *("weights", "share", "mark", "mark_share", "average"),
-        *("powers", "sums", "lows", "sum_errors", "gains", "evaluations"),
+        *("units", "powers", "sums", "lows", "sum_errors", "gains", "evaluations"),
         *("bias", "members", "numbers", "squares"),
         *("kernel", "gamma", "degree", "coef0", "dtype", "center", "adapts"),
         *("scalars", "table", "next_mark", "supports", "points", "X", "factors", "labels"),

@@ -8,6 +8,8 @@ With ``theta = scale * v`` the powers ``u_j = sign(v_j) |v_j|^(p-1)`` and ``S = 
 kept for all coordinates, so that a look at an example costs what it costs for p = 2, and a step
 only has to raise the coordinates that it changes. (C. Gentile, "The robustness of the p-norm
 algorithms", Machine Learning 53, 2003.)
+
+Where p-th powers would leave the range of float64, v is measured by its largest coordinate first.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from maxmargin.spaces.scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 
 # What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
 SUM_ROUNDING = 2**20 * ROUNDING * ROUNDING
+# A sum of p-th powers between these two has lost nothing to underflow, and may grow by more terms.
+SMALLEST_SUM, LARGEST_SUM = 1e-200, 1e200
 
 
 class PNorm(NamedTuple):
@@ -34,10 +38,11 @@ class PNorm(NamedTuple):
     p : the exponent of the norm in which examples are measured
     largest_scale : a scale of the weights whose p-th power is as large as the square of Euclid's
     dual_power : raises to p - 1
+    units : what v is multiplied by before it is raised, for each problem
     powers : u, for each problem
     sums, lows : S in two parts, for each problem, the second too small for the first to hold
     sum_errors : bounds on the rounding errors in the sums
-    gains : S**((2 - p) / p), so that ``w = scale * gain * u``
+    gains : S**((2 - p) / p) / unit, so that ``w = scale * gain * u``
     curvature : raises to p - 2
     room : where powers are computed
     z, t : room for the vectors of a `Plane`
@@ -48,6 +53,7 @@ class PNorm(NamedTuple):
     p: float
     largest_scale: float
     dual_power: Power
+    units: np.ndarray
     powers: np.ndarray
     sums: np.ndarray
     lows: np.ndarray
@@ -68,10 +74,10 @@ class PNorm(NamedTuple):
         return self.gains[c] * rows.dot(i, self.powers, c)
 
     def push(self, rows, i, weights, c, amount):
-        count = rows.entries(i, weights)
+        count, unit = rows.entries(i, weights), self.units[c]
         for k in range(count):
             j, x = rows.entry(i, k)
-            self.room.base[k] = abs(weights[c, j] + amount * x)
+            self.room.base[k] = unit * abs(weights[c, j] + amount * x)
         self.dual_power.raise_all(self.room, count)
         left, left_low, come, come_low = self.sums[c], self.lows[c], 0.0, 0.0
         for k in range(count):
@@ -79,13 +85,13 @@ class PNorm(NamedTuple):
             before, after = self.change(weights, c, j, amount * x, k)
             left, left_low = self.add_exactly(left, left_low, -before)
             come, come_low = self.add_exactly(come, come_low, after)
-        self.settle(c, left, left_low, come, come_low)
+        self.settle(weights, c, left, left_low, come, come_low)
 
     def push_vector(self, vectors, at, weights, c, amount):
-        count = 0
+        count, unit = 0, self.units[c]
         for j in range(weights.shape[1]):
             if vectors[at, j] != 0.0:
-                self.room.base[count] = abs(weights[c, j] + amount * vectors[at, j])
+                self.room.base[count] = unit * abs(weights[c, j] + amount * vectors[at, j])
                 count += 1
         self.dual_power.raise_all(self.room, count)
         left, left_low, come, come_low = self.sums[c], self.lows[c], 0.0, 0.0
@@ -96,11 +102,11 @@ class PNorm(NamedTuple):
                 left, left_low = self.add_exactly(left, left_low, -before)
                 come, come_low = self.add_exactly(come, come_low, after)
                 count += 1
-        self.settle(c, left, left_low, come, come_low)
+        self.settle(weights, c, left, left_low, come, come_low)
 
     def change(self, weights, c, j, amount, k):
         """``v_j += amount``, whose power is the k-th in the room; its terms of S, old and new."""
-        before = weights[c, j] * self.powers[c, j]
+        before = self.units[c] * weights[c, j] * self.powers[c, j]
         raised = self.room.raised[k]
         weights[c, j] += amount
         self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
@@ -112,7 +118,7 @@ class PNorm(NamedTuple):
         added = new - total
         return new, low + ((total - (new - added)) + (term - added))
 
-    def settle(self, c, left, left_low, come, come_low):
+    def settle(self, weights, c, left, left_low, come, come_low):
         """Store S: what was left of it, and what has come to it.
 
         A term is the same number when it comes and when it goes, so only sums of low parts round.
@@ -121,6 +127,8 @@ class PNorm(NamedTuple):
         total, low = self.add_exactly(left, left_low + come_low, come)
         self.sums[c], self.lows[c] = self.add_exactly(total, 0.0, low)
         self.sum_errors[c] += SUM_ROUNDING * extent
+        if not SMALLEST_SUM <= self.sums[c] <= LARGEST_SUM:
+            self.sum_powers(weights, c)
 
     def square_bound(self, rows, i):
         return rows.square(i)  # |x|_p <= |x|_2, without a power
@@ -130,8 +138,11 @@ class PNorm(NamedTuple):
         for k in range(count):
             _, x = rows.entry(i, k)
             self.room.base[k] = abs(x)
-        total = self.term(rows.tail.offset) + self.term(rows.tail.private)
-        norm = self.root(total + self.sum_terms(count))
+        total = self.term(rows.tail.offset) + self.term(rows.tail.private) + self.sum_terms(count)
+        norm = self.root(total)
+        if not SMALLEST_SUM <= total <= LARGEST_SUM:
+            self.room.base[count], self.room.base[count + 1] = rows.tail.offset, rows.tail.private
+            norm = self.norm_of_room(count + 2)
         return norm * norm
 
     def sum_terms(self, count):
@@ -141,6 +152,28 @@ class PNorm(NamedTuple):
         for k in range(count):
             total += self.room.base[k] * self.room.raised[k]
         return total
+
+    def norm_of_room(self, count):
+        """The norm of what is in the room, also where its powers are no numbers."""
+        total = self.sum_terms(count)
+        if SMALLEST_SUM <= total <= LARGEST_SUM:
+            return self.root(total)
+        unit = self.fit_unit(1.0, count)
+        return self.root(self.sum_terms(count)) / unit
+
+    def fit_unit(self, unit, count):
+        """Measure what is in the room by its largest number; the unit that goes with it.
+
+        ``unit`` is the one in which it is measured so far.
+        """
+        largest = 0.0
+        for k in range(count):
+            largest = max(largest, self.room.base[k])
+        if not SMALLEST_SUM <= largest <= LARGEST_SUM:
+            return unit
+        for k in range(count):
+            self.room.base[k] /= largest
+        return unit / largest
 
     def follow_norm2(self, scalars, c, weights, first, stop, cross, square):
         if self.sum_errors[c] > DRIFT_TOLERANCE * self.sums[c]:
@@ -160,15 +193,19 @@ class PNorm(NamedTuple):
             mine.norm2 = 0.0
             return
         size = math.pow(self.sums[c], 1.0 / self.p)
-        self.gains[c] = size * size / self.sums[c]
+        self.gains[c] = size * size / self.sums[c] / self.units[c]
+        size /= self.units[c]
         mine.norm2 = mine.scale * size * mine.scale * size
 
     def sum_powers(self, weights, c):
         """Compute the powers and their sum from the weights, free of drift."""
         size = weights.shape[1]
         for j in range(size):
-            self.room.base[j] = abs(weights[c, j])
+            self.room.base[j] = self.units[c] * abs(weights[c, j])
         self.sums[c] = self.sum_terms(size)
+        if not SMALLEST_SUM <= self.sums[c] <= LARGEST_SUM:
+            self.units[c] = self.fit_unit(self.units[c], size)
+            self.sums[c] = self.sum_terms(size)
         for j in range(size):
             raised = self.room.raised[j]
             self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
@@ -200,7 +237,7 @@ class PNorm(NamedTuple):
         self.serial[1] = size
         for k in range(size):
             self.room.base[k] = abs(self.z[k])
-        norm = self.root(self.sum_terms(size))
+        norm = self.norm_of_room(size)
         return norm * norm, norm
 
     def gather(self, weights, c, j, z, size):
@@ -219,6 +256,7 @@ class PNorm(NamedTuple):
             return 0.0, 1.0 / trial.xx
         t_norm = self.root(self.sums[c])
         for k in range(size):
+            self.t[k] *= self.units[c]
             self.room.base[k] = abs(self.t[k])
         inside = self.sum_terms(size)
         for k in range(size):
@@ -244,7 +282,7 @@ class PNorm(NamedTuple):
 
 
 bridge("change", "add_exactly", "settle", "set_norm2", "gather")
-bridge("sum_powers", "sum_terms", inline=False)
+bridge("sum_powers", "sum_terms", "norm_of_room", "fit_unit", inline=False)
 
 
 def new_pnorm(p: float, problems: int, size: int) -> PNorm:
@@ -253,13 +291,14 @@ def new_pnorm(p: float, problems: int, size: int) -> PNorm:
         p=float(p),
         largest_scale=LARGEST_SCALE ** (2.0 / p),
         dual_power=power(p - 1.0),
+        units=np.ones(problems),
         powers=np.zeros((problems, size)),
         sums=np.zeros(problems),
         lows=np.zeros(problems),
         sum_errors=np.zeros(problems),
         gains=np.zeros(problems),
         curvature=power(p - 2.0),
-        room=new_room(size),
+        room=new_room(size + 2),  # for a row and its tail
         z=np.zeros(size),
         t=np.zeros(size),
         stamps=np.zeros(size, dtype=np.int64),
