@@ -1,0 +1,54 @@
+"""The tests of faults once more, in a process whose compiled loops check every index.
+
+Loops do not, otherwise: an index that is wrong would be read or written all the same, and most such
+errors show nowhere.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from extent import EVERYTHING
+
+HERE = Path(__file__).parent
+FILES = ["test_interruptions.py"]
+KINDS = "(ROMMA or Forgetron) and partial_fit"
+if EVERYTHING:
+    FILES += ["test_refused_rows.py", "test_sparse_inputs.py", "test_streams_of_rows.py"]
+    FILES += ["../test_warm_starts.py", "../models/test_growth.py"]
+    KINDS = ""
+
+OUT_OF_RANGE = """
+import numpy as np
+from maxmargin.certificates.bounds import _hull_bounds
+from maxmargin import AMIRA
+
+model = AMIRA(random_state=0).fit([[0.0], [1.0]], [0, 1])._state.model
+try:
+    _hull_bounds(model._hull(), np.array([1000]), np.empty(1))
+except IndexError:
+    print("checked")
+"""
+
+
+def run(*arguments):
+    checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTEST_ADDOPTS": ""}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=checked,
+        cwd=HERE.parents[1],
+        text=True,
+        capture_output=True,
+    )
+
+
+def test_indices_are_checked():
+    assert run("-c", OUT_OF_RANGE).stdout == "checked\n"
+
+
+def test_faults_with_indices_checked():
+    files = [str((HERE / name).resolve()) for name in FILES]
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "-k", KINDS, *files)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert " passed" in done.stdout or "100%" in done.stdout
