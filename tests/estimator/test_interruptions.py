@@ -4,6 +4,7 @@ A tracer raises at lines of this package, one in each run. In `make test` these 
 each call, in `make test-all` all.
 """
 
+import contextlib
 import copy
 import sys
 import warnings
@@ -14,9 +15,12 @@ import pytest
 from common.kinds import KINDS
 from extent import EVERYTHING
 from persistence.states import known_to
+from scipy import sparse
+from sklearn.base import clone
 
 import maxmargin
-from maxmargin import AMIRA, NOCA, Perceptron
+from maxmargin import AMIRA, NOCA, PUMMA, Perceptron
+from maxmargin.models.linear import MOST_COPIED_WEIGHTS
 
 PACKAGE = str(Path(maxmargin.__file__).parent)
 POINTS = 14  # in each call
@@ -118,10 +122,10 @@ CASES = [
 ]
 
 
-def points(lines):
-    if EVERYTHING or lines <= POINTS:
+def points(lines, most=POINTS):
+    if EVERYTHING or lines <= most:
         return range(1, lines + 1)
-    return np.unique(np.random.default_rng(lines).integers(1, lines + 1, POINTS)).tolist()
+    return np.unique(np.random.default_rng(lines).integers(1, lines + 1, most)).tolist()
 
 
 def knowledge(clf):
@@ -165,6 +169,36 @@ def test_a_call_is_whole_or_not_at_all(Estimator, call, error):
                 assert stopped, point
                 assert error is KeyboardInterrupt, point
                 assert np.isfinite(clf.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("learner", [Perceptron(), PUMMA()], ids=["alone", "in pairs"])
+def test_wide_models_learn_in_place_from_all_rows_or_none(learner, error):
+    width = MOST_COPIED_WEIGHTS // 5
+    columns = np.random.default_rng(0).integers(width, size=24 * 3)
+    rows = sparse.csr_matrix((X.ravel(), columns, 3 * np.arange(25)), (24, width))
+    labels, few = np.arange(24) % 6, slice(20, 24)
+    start = clone(learner).partial_fit(rows[:20], labels[:20], classes=range(6))
+
+    def known(clf):
+        return known_to((clf.coef_, clf.intercept_, clf.n_updates_, clf.certificate_.bound))
+
+    before, control = known(start), copy.deepcopy(start)
+    model = control._state.model
+    control.partial_fit(rows[few], labels[few])
+    assert control._state.model is model
+    after = known(control)
+    with Tracer() as dry:
+        copy.deepcopy(start).partial_fit(rows[few], labels[few])
+    seen = []
+    for point in points(dry.lines, 30):
+        clf = copy.deepcopy(start)
+        with contextlib.suppress(error), Tracer(point, error("stopped")):
+            clf.partial_fit(rows[few], labels[few])
+        seen.append(known(clf))
+        assert seen[-1] in (before, after), point
+    assert before in seen
+    assert after in seen
 
 
 @pytest.mark.parametrize("Estimator", [Perceptron, AMIRA, NOCA])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
+from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX, Trace
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
@@ -142,12 +141,14 @@ class Incremental:
             order = np.arange(X.shape[0], dtype=np.int32)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
         trace = NO_TRACE._replace(history=history)
-        in_place = model is state.model
-        with access_to(self).changing if in_place else nullcontext():
-            model.present(rows, targets, order, rule, trace)
-        if not in_place and not model.is_finite():
+        if model is state.model:
+            with access_to(self).changing:
+                present_all(model, rows, targets, order, rule, trace)
+            return state, history
+        model.present(rows, targets, order, rule, trace)
+        if not model.is_finite():
             raise ValueError(diverged(type(self).__name__))
-        return state if in_place else state._replace(model=model), history
+        return state._replace(model=model), history
 
     def _continued(self, before: State, classes: np.ndarray, X: Any) -> Model:
         """The model of the last fit, for one with rows of the same kind."""
@@ -221,6 +222,20 @@ def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
     if known.size < 2:
         raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
     return known
+
+
+def present_all(
+    model: Any, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace
+) -> None:
+    """Learn in place from all rows, or from none: whatever stops it waits until they are learnt."""
+    before = model.trials()
+    try:
+        model.present(rows, targets, order, rule, trace)
+    except BaseException:
+        if done := model.trials() - before:
+            model.settle()
+            model.present(rows, targets, order[order >= 0][done:], rule)
+        raise
 
 
 def may_overflow(model: Any, rule: Any) -> bool:
