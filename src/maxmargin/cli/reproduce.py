@@ -19,9 +19,9 @@ def complete(incomplete: str) -> list[str]:
 
 def reproduce(
     names: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Which; else all.", autocompletion=complete),
-    ] = [],  # noqa: B006
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: minutes in all.")] = False,
     out: Annotated[
         Path, typer.Option(help="Folder for the page and all numbers; what it has is not redone.")
@@ -44,6 +44,7 @@ def reproduce(
             for name, title in experiments.listing():
                 typer.echo(f"{name:<{width}}  {title}")
             return
+        names = names or []
         for name in names:
             if name not in experiments.NAMES:
                 misuse(f"there is no experiment {name!r}: {nearest(name, list(experiments.NAMES))}")

@@ -74,7 +74,7 @@ def _means_damage(error: Exception) -> bool:
         return error.errno is None
     if isinstance(error, EOFError | zlib.error | lzma.LZMAError):
         return True
-    return type(error).__module__.split(".")[0] in ("zstandard", "compression")
+    return type(error).__module__.split(".")[0] in ("zstandard", "zstd", "compression")
 
 
 class Inflated:
