@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -74,9 +75,9 @@ def completed_docstring(cls: type) -> str | None:
     if "intercept_scaling" not in cls._parameter_constraints:  # type: ignore[attr-defined]
         shared = re.sub(r"    intercept_scaling : (.*\n)+?(?=    \w+ : )", "", shared)
     texts = {"<multiclass>": MULTICLASS, "<budget>": BUDGET, "<shared>": shared}
-    completed = cls.__doc__
+    completed = inspect.cleandoc(cls.__doc__)  # Python 3.13 removes what is left of it, too
     for place, text in texts.items():
-        completed = completed.replace(place, text)
+        completed = completed.replace(place, text.replace("\n    ", "\n"))
     return completed
 
 
