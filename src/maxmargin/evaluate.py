@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins
+from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.estimator import OnlineClassifier, inputs
 from maxmargin.models.linear import as_rows
@@ -455,8 +456,8 @@ def certify(
     rows = as_rows(X, inputs.NO_TAIL)
     targets = inputs.as_targets(codes, clf.classes_.size)
     weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(problems)]))
-    lowest = np.empty(problems)
-    lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), lowest)
+    lowest, rounding = np.empty(problems), rounding_of_products(weights)
+    lowest_outputs(rows, targets, weights, np.ascontiguousarray(intercept), rounding, lowest)
     each = proved.classes or (proved,)
     margins = geometric_margins(lowest, weights, X.shape[1])
     sums = [one.evidence for one in each]  # for `merge`

@@ -117,7 +117,7 @@ def test_what_cannot_be_separated():
     with pytest.warns(ConvergenceWarning, match="no separating hyperplane"):
         clf = BisectionPerceptron(max_checks=2000, random_state=0).fit(X, y)
     assert not clf.converged_
-    assert [one.outcome for one in clf.rounds_] == ["given up"]
+    assert [one.outcome for one in clf.rounds_] == ["hopeless"]
     assert clf.certificate_.ratio == 0.0
 
 

@@ -260,7 +260,7 @@ def planes(draw):
 @given(drawn=planes())
 def test_newton_agrees_with_bisection(drawn):
     plane, seen = drawn
-    rule = PUMMARule(0.1)
+    rule = PUMMARule(0.1, anew=True)
     demand = 1.0 / np.sqrt(seen.xx * seen.ww)
     assume(demand * plane.slope(1.0, 0.0)[2] < 1.0)  # or there is no equation to solve
     a, b, _, solved = rule.newton(seen, plane, demand)

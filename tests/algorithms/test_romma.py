@@ -28,7 +28,7 @@ def test_follows_the_reference(stream, delta):
 
 @given(seen=slanted, delta=deltas)
 def test_both_constraints_are_tight_or_the_second_holds_by_itself(seen, delta):
-    rule = ROMMARule(delta)
+    rule = ROMMARule(delta, anew=True)
     assume(rule.active(seen))
     shrink, step = rule.step(seen)
     new = after(rule, seen)
@@ -45,7 +45,7 @@ def test_both_constraints_are_tight_or_the_second_holds_by_itself(seen, delta):
 @given(seen=slanted, delta=deltas)
 def test_inverse_is_the_nearest_point_of_a_segment(seen, delta):
     """``h = w / |w|**2`` becomes the point of the segment from h to y x that is nearest to 0."""
-    rule = ROMMARule(delta)
+    rule = ROMMARule(delta, anew=True)
     assume(rule.active(seen))
     hh, hx = 1.0 / seen.ww, seen.margin / seen.ww
     gap2 = hh - 2 * hx + seen.xx
@@ -57,13 +57,13 @@ def test_inverse_is_the_nearest_point_of_a_segment(seen, delta):
 @pytest.mark.parametrize("margin", [-1e3, -1.0, -1e-3])
 def test_opposite_rows_change_nothing(margin):
     seen = Trial(margin, ww=margin**2 / 2.0, xx=2.0, largest_xx=2.0, t=5, k=3)
-    assert ROMMARule(0.1).step(seen) == (1.0, 0.0)
+    assert ROMMARule(0.1, anew=True).step(seen) == (1.0, 0.0)
 
 
 @given(ww=st.floats(1e-3, 0.4))
 def test_parallel_rows_start_anew(ww):
     seen = Trial(np.sqrt(2.0 * ww), ww, xx=2.0, largest_xx=2.0, t=5, k=3)
-    assert ROMMARule(0.0).step(seen) == (0.0, 0.5)
+    assert ROMMARule(0.0, anew=True).step(seen) == (0.0, 0.5)
 
 
 @settings(max_examples=20, deadline=None)

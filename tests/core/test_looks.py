@@ -5,6 +5,7 @@ import pytest
 from problems import three_classes
 from scipy import sparse
 
+from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.looks import first_unusable, largest_square, lowest_lead, lowest_outputs
 from maxmargin.core.rows import Tail
 from maxmargin.estimator.inputs import as_targets
@@ -24,10 +25,12 @@ def test_lowest_outputs(form):
         y[:, None] == range(3), 1, -1
     )
     rows, lowest, plain = as_rows(form(X), Tail(2.0, 0.0)), np.empty(3), np.empty(3)
-    lowest_outputs(rows, targets, weights, np.zeros(3), lowest)
-    lowest_outputs.plain(rows, targets, weights, np.zeros(3), plain)
+    rounding = rounding_of_products(weights)
+    lowest_outputs(rows, targets, weights, np.zeros(3), rounding, lowest)
+    lowest_outputs.plain(rows, targets, weights, np.zeros(3), rounding, plain)
     np.testing.assert_array_equal(lowest, plain)
     np.testing.assert_allclose(lowest, outputs.min(axis=0), rtol=1e-13)
+    assert (lowest < outputs.min(axis=0)).all()
 
 
 @every_form
@@ -38,8 +41,8 @@ def test_lowest_lead(form):
     own = outputs[np.arange(30), y]
     outputs[np.arange(30), y] = -np.inf
     rows, targets = as_rows(form(X), Tail(2.0, 0.0)), as_targets(y.astype(np.int32), 3)
-    lead = lowest_lead(rows, targets, weights)
-    assert lead == lowest_lead.plain(rows, targets, weights)
+    lead = lowest_lead(rows, targets, weights, 1e-15)
+    assert lead == lowest_lead.plain(rows, targets, weights, 1e-15)
     assert lead == pytest.approx((own - outputs.max(axis=1)).min(), rel=1e-13)
 
 

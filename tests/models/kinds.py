@@ -70,7 +70,7 @@ def rule_for(spec: ModelSpec) -> Any:
     """A rule that such a model can follow."""
     if spec.p == 2.0:
         return AMIRARule(0.3)
-    return PUMMARule(0.2) if spec.intercept == "pair" else PerceptronRule(0.5, 0.3)
+    return PUMMARule(0.2, anew=True) if spec.intercept == "pair" else PerceptronRule(0.5, 0.3)
 
 
 def plan_for(spec: ModelSpec, given: Data, **more: Any) -> Plan:

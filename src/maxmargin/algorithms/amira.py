@@ -58,11 +58,12 @@ class AMIRA(OnlineClassifier):
     Notes
     -----
     Guarantee on separable data: at most `max_updates` updates, ``|w| <= (2 - epsilon) / gamma`` at
-    all times, and on return at least the fraction `margin_fraction` of the best margin gamma. In
-    practice the margin is often much better, but AMIRA need not approach the best one; `ROMMA`
-    does. With pairs the same holds for ``epsilon / 2``, half differences of examples, and the
-    geometric margin. With several classes it holds for the joint margin, the least lead of a row's
-    class over a rival divided by the length of all weights, and the radius ``sqrt(2) max |x|``.
+    all times, and on return at least the fraction `margin_fraction` of the best margin gamma; R and
+    gamma are those of the space with the intercept's coordinate. In practice the margin is often
+    much better, but AMIRA need not approach the best one; `ROMMA` does. With pairs the same holds
+    for ``epsilon / 2``, half differences of examples, and the geometric margin. With several
+    classes it holds for the joint margin, the least lead of a row's class over a rival divided by
+    the length of all weights, and the radius ``sqrt(2) max |x|``.
 
     References
     ----------

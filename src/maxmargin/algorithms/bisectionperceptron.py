@@ -13,7 +13,8 @@ from maxmargin._terminal import Advance, bar
 from maxmargin._validation import Interval
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
-from maxmargin.certificates.bounds import directional_bound
+from maxmargin.algorithms.romma import ROMMARule
+from maxmargin.certificates.bounds import directional_bound, rounding_of_products
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
@@ -22,9 +23,10 @@ from maxmargin.estimator.passes import Outcome, Plan
 from maxmargin.models.base import Model
 from maxmargin.models.kernel import KernelModel, smallest_margins
 from maxmargin.models.linear import LinearModel
+from maxmargin.spaces.scalars import ROUNDING
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
-MOST_DOUBLINGS = 3
+MOST_DOUBLINGS = 4
 PASSES_PER_ROUND = 400
 
 
@@ -52,6 +54,7 @@ class BisectionPerceptron(OnlineClassifier):
 
     ::
 
+        at first:  any vector that separates the rows, by ROMMA
         beta <- the middle of what was found and what seems out of reach
         ask for beta, starting from the best weights so far
         reached:   more may be possible
@@ -66,8 +69,8 @@ class BisectionPerceptron(OnlineClassifier):
     precision : float, default=0.01
         The search ends when what was found is within this fraction of what seems out of reach.
     max_checks : int, default=None
-        Rows to look at in one round, before it is given up. None means 400 passes. Of two stages
-        each gets one half.
+        Rows to look at in one round, before it is given up. None means 400 passes, and twice as
+        many up to four times where that did not suffice. Of two stages each gets one half.
     two_stage : bool, default=True
         Profit from failed rounds by a second stage.
     <shared>
@@ -193,18 +196,21 @@ class LinearTrial:
 
     def margin(self, rows: Any, targets: Any) -> float:
         weights, lowest = self.model.weights(), np.empty(1)
-        lowest_outputs(rows, targets, weights, self.model.free_intercepts(), lowest)
+        rounding = rounding_of_products(weights)
+        lowest_outputs(rows, targets, weights, self.model.free_intercepts(), rounding, lowest)
         return float(lowest[0] / np.linalg.norm(weights))
 
     def bound(self) -> float:
         """From all coefficients, and from those since the last snapshot."""
         linear, mine = self.model.linear, self.model.linear.scalars.table[0]
-        mass = mine.positive + mine.negative
-        recent = mass - mine.mark_positive - mine.mark_negative
-        bound = directional_bound(float(np.linalg.norm(linear.weights[0])), mass)
+        mass, radius = mine.positive + mine.negative, math.sqrt(self.model.tally.largest_xx[0])
+        recent = (mine.positive - mine.mark_positive) + (mine.negative - mine.mark_negative)
+        # Each update may have rounded sums by a fraction of all that they hold.
+        lost = 8.0 * ROUNDING * (mine.updates + 1.0) * mass * radius
+        bound = directional_bound(float(np.linalg.norm(linear.weights[0])) + lost, mass)
         if recent > 0.0 and linear.witness.mark.shape[0]:
             since = float(np.linalg.norm(linear.weights[0] - linear.witness.mark[0]))
-            bound = min(bound, directional_bound(since, recent))
+            bound = min(bound, directional_bound(since + lost, recent))
         return float(bound)
 
     def limit(self, bound: float) -> None:
@@ -294,7 +300,7 @@ class Search:
         passes = PASSES_PER_ROUND
         if settings.max_checks is not None:
             passes = max(1, settings.max_checks // self.order.size)
-        self.passes_per_stage = max(1, passes // 2) if settings.two_stage else passes
+        self.passes_per_round = passes
         self.best, self.low, self.high, self.bound = first, 0.0, math.inf, math.inf
         self.proved = math.inf
         self.patience = MOST_DOUBLINGS if settings.max_checks is None else 0
@@ -308,12 +314,12 @@ class Search:
             if closed and not self.is_proved() and self.patience > 0:
                 # Rounds were given up: ask again for what is not proved to be out of reach.
                 self.patience -= 1
-                self.passes_per_stage *= 2
+                self.passes_per_round *= 2
                 self.high, closed = self.proved, False
-            if closed or self.low <= 0.0:
+            if closed:
                 self.best.limit(self.bound)
                 return self
-            beta = 0.5 * (self.low + self.high)
+            beta = 0.5 * (self.low + self.high) if self.low > 0.0 else 0.0
 
     def is_proved(self) -> bool:
         """Has `precision` been reached for certain?"""
@@ -321,12 +327,16 @@ class Search:
 
     def ask(self, beta: float) -> None:
         """One round."""
-        trial = self.best.twin()
+        trial, most = self.best.twin(), self.passes_per_round
         rule: Any = DirectionalRule(beta, 1.0, 0.0, 0.0)
-        passes, bound, outcome = self.learn(trial, rule, beta)
+        if beta == 0.0:
+            rule = ROMMARule(1.0, anew=False)
+        elif self.settings.two_stage:
+            most = max(1, most // 2)
+        passes, bound, outcome = self.learn(trial, rule, beta, most)
         if outcome == "given up" and self.settings.two_stage and beta > 0.0:
             rule = PerceptronRule(beta * trial.length(), 1.0)
-            more, later, second = self.learn(trial, rule, 0.0)
+            more, later, second = self.learn(trial, rule, 0.0, most)
             passes, bound = passes + more, min(bound, later)
             if second == "reached":
                 outcome = "second stage"
@@ -335,6 +345,9 @@ class Search:
             if outcome in ("reached", "second stage")
             else math.nan
         )
+        if beta == 0.0 and outcome == "reached" and not found > 0.0:
+            # ROMMA has proved that no margin is above rounding.
+            outcome, found, self.patience = "hopeless", math.nan, 0
         self.rounds.append(Round(beta, found, passes * self.order.size, outcome))
         self.proved = min(self.proved, bound)
         self.high = min(self.high, bound)
@@ -345,10 +358,12 @@ class Search:
             self.best, self.low = trial, max(self.low, 0.0 if math.isnan(found) else found)
             self.high = max(self.high, self.low)
 
-    def learn(self, trial: LinearTrial, rule: Any, beta: float) -> tuple[int, float, str]:
+    def learn(
+        self, trial: LinearTrial, rule: Any, beta: float, most: int
+    ) -> tuple[int, float, str]:
         """Passes made, the smallest upper bound seen, and how it ended."""
         bound, model = math.inf, trial.model
-        for done in range(1, self.passes_per_stage + 1):
+        for done in range(1, most + 1):
             before = model.updates()
             if self.settings.shuffle:
                 self.random.shuffle(self.order)
@@ -359,4 +374,4 @@ class Search:
             bound = min(bound, trial.bound())
             if bound <= beta:
                 return done, bound, "hopeless"
-        return self.passes_per_stage, bound, "given up"
+        return most, bound, "given up"

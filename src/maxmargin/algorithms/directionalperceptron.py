@@ -138,7 +138,7 @@ class DirectionalPerceptron(OnlineClassifier):
     def max_updates_refined(
         beta: float, radius: float, margin: float, spread: float = 1.0
     ) -> float:
-        """A sharper bound than `max_updates`, from (2.45) with N of (2.46).
+        """A sharper bound than `max_updates`, from (2.48) with N of (2.46).
 
         The largest t with ``(t - N) / (1 + 1/N + ln((t - 1) / N)) <= L``, where
         ``L = (F R / gamma)**2 / (2 (1 - F beta / gamma))`` and N is the whole part of

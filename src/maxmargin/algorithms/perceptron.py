@@ -80,7 +80,7 @@ class Perceptron(OnlineClassifier):
 
     facts = Facts(
         guarantee="any direction that separates; up to 1/2 of the margin with `margin`",
-        updates="(R² + 2b/η)/γ²",
+        updates="((p−1)R² + 2b/η)/γ²",
         drift=False,
         paper="Rosenblatt 1958; Freund & Schapire 1999; Tsampouka & Shawe-Taylor",
     )
@@ -99,23 +99,25 @@ class Perceptron(OnlineClassifier):
 
     @staticmethod
     def max_updates(
-        radius: float, margin: float, *, threshold: float = 0.0, rate: float = 1.0
+        radius: float, margin: float, *, threshold: float = 0.0, rate: float = 1.0, p: float = 2.0
     ) -> float:
-        """``(R**2 + 2 b / rate) / gamma**2``: no more updates, in any number of passes.
+        """``((p - 1) R**2 + 2 b / rate) / gamma**2``: no more updates, in any number of passes.
 
-        ``radius`` is the largest norm R of a row, ``margin`` the best margin gamma, ``threshold``
-        the parameter `margin` b of the learner.
+        ``radius`` is the largest p-norm R of a row, ``margin`` the best margin gamma in that norm,
+        ``threshold`` the parameter `margin` b of the learner.
         """
-        return (radius**2 + 2.0 * threshold / rate) / margin**2
+        return ((p - 1.0) * radius**2 + 2.0 * threshold / rate) / margin**2
 
     @staticmethod
     def stepwise_from(
         radius: float, margin: float, *, threshold: float = 0.0, rate: float = 1.0
     ) -> float:
-        """Every update after this many turns w towards the best direction."""
+        """Every update after this many turns w towards the best direction (p = 2)."""
         return 0.5 * ((radius / margin) ** 2 - 1.0) + threshold / (rate * margin**2)
 
     @staticmethod
-    def margin_fraction(radius: float, *, threshold: float, rate: float = 1.0) -> float:
-        """``1 / (2 + rate R**2 / b)``: at least this part of the best margin is reached."""
-        return 1.0 / (2.0 + rate * radius**2 / threshold) if threshold > 0.0 else 0.0
+    def margin_fraction(
+        radius: float, *, threshold: float, rate: float = 1.0, p: float = 2.0
+    ) -> float:
+        """``1 / (2 + (p - 1) rate R**2 / b)``: at least this part of the best margin is reached."""
+        return 1.0 / (2.0 + (p - 1.0) * rate * radius**2 / threshold) if threshold > 0.0 else 0.0

@@ -61,8 +61,10 @@ class Projectron(OnlineClassifier):
 
     Notes
     -----
-    Guarantee for kernels with ``K(x, x) <= 1``, without a `budget`: no more than `max_mistakes`.
-    On a compact set of rows only finitely many are ever stored.
+    Guarantee for kernels with ``K(x, x) <= 1`` and ``plus=False``, without a `budget`: no more than
+    `max_mistakes`. (For the Projectron++ it is proved with the slack ``delta / sqrt(threshold)``;
+    ``delta**2 / threshold``, as DOGMA has it, is smaller and learns from more rows.) On a compact
+    set of rows only finitely many are ever stored.
 
     Projections are computed from a Cholesky factor of the stored rows that grows by a line with
     each of them and is never changed otherwise, so no error builds up over a long stream. Nothing
@@ -118,6 +120,7 @@ class Projectron(OnlineClassifier):
     def max_mistakes(norm: float, losses: float = 0.0, *, threshold: float) -> float:
         """``(|g|**2 + 2 L) / (1 - 2 |g| sqrt(threshold))``: no more mistakes, for any g.
 
+        Proved for ``plus=False``.
         ``losses`` is the sum of the hinge losses ``max(0, 1 - y g(x))``; infinite for g that are
         too long for the threshold.
         """

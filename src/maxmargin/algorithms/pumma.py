@@ -13,6 +13,8 @@ from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.passes import Outcome, Plan, run_passes
+from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
@@ -32,15 +34,18 @@ class PUMMARule(NamedTuple):
     """
 
     delta: float
+    anew: bool
 
     def active(self, trial):
+        if trial.largest_xx * trial.ww > LARGEST_RATIO2 and not self.anew:
+            return False
         return trial.margin < 1.0 - self.delta or trial.margin <= 0.0
 
     def step_in_plane(self, trial, plane):
         """``(a, b)`` and the number of evaluations of the plane that it took to find them."""
         demand = 1.0 / math.sqrt(trial.xx * trial.ww)
         _, _, g_t = plane.slope(1.0, 0.0)
-        if demand * g_t >= 1.0 or trial.xx * trial.ww > LARGEST_RATIO2:
+        if demand * g_t >= 1.0 or (trial.xx * trial.ww > LARGEST_RATIO2 and self.anew):
             return demand, 0.0, 1  # the dual of z alone meets the other demand, or w starts anew
         a, b, evaluations, solved = self.newton(trial, plane, demand)
         if solved:
@@ -139,11 +144,13 @@ class PUMMA(OnlineClassifier):
     at least ``1 - delta`` of the best margin with intercept. ``1 / |w|`` bounds that margin at all
     times, so the smallest output is itself the certified ratio. A point that occurs with both
     labels cannot be separated: the certificate's bound is then 0 (unless there is a `soft_margin`).
+    On other data that are not separable |w| grows until margins of 1 are less than the rounding of
+    ``w.x``; there `fit` ends, and a stream starts anew.
 
     References
     ----------
     K. Ishibashi, K. Hatano and M. Takeda, "Online learning of approximate maximum p-norm margin
-    classifiers with bias", COLT 2008, for p = 2. (The constant of Theorem 2 is 4, not 2.)
+    classifiers with bias", COLT 2008. (The constant of Theorem 2 is 4, not 2.)
 
     Examples
     --------
@@ -173,7 +180,10 @@ class PUMMA(OnlineClassifier):
 
     def _rule(self, p: float) -> ROMMARule | PUMMARule:
         kind = ROMMARule if p == 2.0 else PUMMARule
-        return kind(float(self.delta))
+        return kind(float(self.delta), anew=True)
+
+    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+        return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     def _spec(self) -> ModelSpec:
         if not self.fit_intercept and self.p != 2.0:

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.passes import Outcome, Plan, run_passes
+from maxmargin.models.base import Model
+from maxmargin.spaces.scalars import ROUNDING
 
-# |w| only grows. When (|x| |w|)**2 passes this, the best margin is proved to be below 1e-5 |x|: for
-# all practical purposes the data are not separable, and w starts anew rather than grow for ever.
-LARGEST_RATIO2 = 1e10
+# |w| grows until its inverse is the best margin, and for ever if there is none. Where |x| |w| has
+# passed this, squared, a margin of 1 is less than what rounding does to w.x.
+LARGEST_RATIO2 = 1.0 / ROUNDING**2
 # Below this sine squared of their angle, x and w count as parallel.
 PARALLEL = 1e-14
 
 
 @rule
 class ROMMARule(NamedTuple):
+    """See `ROMMA`; ``anew`` says whether w starts anew where float64 ends, or stays as it is."""
+
     delta: float
+    anew: bool
 
     def active(self, trial):
+        if trial.largest_xx * trial.ww > LARGEST_RATIO2 and not self.anew:
+            return False
         return trial.margin < 1.0 - self.delta or trial.margin <= 0.0
 
     def step(self, trial):
         xx_ww = trial.xx * trial.ww
         # The shortest w' with y w'.x >= 1 alone also satisfies w'.w >= w.w (always so at w = 0).
-        if xx_ww <= trial.margin or xx_ww > LARGEST_RATIO2:
+        if xx_ww <= trial.margin or (xx_ww > LARGEST_RATIO2 and self.anew):
             return 0.0, 1.0 / trial.xx
         apart = xx_ww - trial.margin * trial.margin
         if apart <= PARALLEL * xx_ww:
@@ -62,7 +70,9 @@ class ROMMA(OnlineClassifier):
     -----
     Guarantee on separable data: at most `max_updates` updates, and on return at least ``1 - delta``
     of the best margin. ``1 / |w|`` bounds the best margin at all times, so the smallest output is
-    itself the certified ratio (in the space with the intercept's coordinate).
+    itself the certified ratio (in the space with the intercept's coordinate). On other data |w|
+    grows until margins of 1 are less than the rounding of ``w.x``, from which `fit` concludes that
+    no margin is left to find; a stream starts anew there.
 
     References
     ----------
@@ -92,7 +102,10 @@ class ROMMA(OnlineClassifier):
     }
 
     def _rule(self, p: float) -> ROMMARule:
-        return ROMMARule(float(self.delta))
+        return ROMMARule(float(self.delta), anew=True)
+
+    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+        return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod
     def max_updates(delta: float, radius: float, margin: float) -> float:

@@ -41,6 +41,12 @@ def radius_of_features(largest_xx: float, offset: float, p: float = 2.0) -> floa
     return float(np.sqrt(square))
 
 
+def rounding_of_products(weights: np.ndarray) -> np.ndarray:
+    """What rounding can have added to ``w.x``, over ``|x|``, for each line of weights."""
+    # n roundings of sum |w_j x_j| <= |w| |x|, and a few more for what is made of it
+    return ROUNDING * (weights.shape[1] + 16.0) * np.linalg.norm(weights, axis=1)
+
+
 def ceiling(radius: float, joint: bool = False) -> float:
     """No margin is larger, if at least two classes have rows of at most that norm."""
     return 1.000001 * (float(np.sqrt(2.0)) * radius if joint else radius)

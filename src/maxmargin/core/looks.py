@@ -7,21 +7,27 @@ import numpy as np
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 
+EPSILON = float(np.finfo(np.float64).eps)
+
 
 @Compiled
-def lowest_outputs(rows, targets, weights, bias, lowest):  # type: ignore[no-untyped-def]
-    """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem."""
+def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ignore[no-untyped-def]
+    """Put the smallest ``y * (w.x + b)`` over all rows into ``lowest``, one number per problem.
+
+    Rounded down: ``rounding`` says what may have been added to ``w.x``, over ``|x|``.
+    """
     for c in range(targets.problems()):
         lowest[c] = np.inf
     for i in range(rows.size()):
+        length = np.sqrt(rows.square(i))
         for c in range(targets.problems()):
-            f = rows.dot(i, weights, c) + bias[c]
-            lowest[c] = min(lowest[c], targets.sign(i, c) * f)
+            f = targets.sign(i, c) * (rows.dot(i, weights, c) + bias[c])
+            lowest[c] = min(lowest[c], f - rounding[c] * length - EPSILON * abs(bias[c]))
 
 
 @Compiled
-def lowest_lead(rows, targets, weights):  # type: ignore[no-untyped-def]
-    """The smallest lead of a row's own class over its highest rival."""
+def lowest_lead(rows, targets, weights, rounding):  # type: ignore[no-untyped-def]
+    """The smallest lead of a row's own class over its highest rival, rounded down alike."""
     lowest = np.inf
     for i in range(rows.size()):
         y = targets.class_of(i)
@@ -29,7 +35,7 @@ def lowest_lead(rows, targets, weights):  # type: ignore[no-untyped-def]
         for c in range(weights.shape[0]):
             if c != y:
                 rival = max(rival, rows.dot(i, weights, c))
-        lowest = min(lowest, own - rival)
+        lowest = min(lowest, own - rival - rounding * np.sqrt(rows.square(i)))
     return lowest
 
 

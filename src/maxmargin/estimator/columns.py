@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 
 class Features(NamedTuple):
@@ -42,3 +43,15 @@ def without_names(X: Any, features: Features) -> Any:
             f"The columns of X must be {columns}, in this order; got {list(X.columns)}."
         )
     return X.to_numpy()
+
+
+def is_plain(X: Any, features: Features) -> bool:
+    """Is there nothing to convert?"""
+    return (
+        type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array)
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == features.count
+        and X.dtype in (np.float64, np.float32)
+        and features.names is None
+    )

@@ -13,7 +13,7 @@ from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
-from maxmargin.estimator.passes import diverged
+from maxmargin.estimator.refusals import diverged
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.build import build

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, OneVsRest
-from maxmargin.estimator.columns import Features, without_names
+from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.refusals import unknown_label, unusable_row
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
@@ -74,18 +74,6 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
     dtypes = [np.float64, np.float32]
     return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
-
-
-def is_plain(X: Any, features: Features) -> bool:
-    """Is there nothing to convert?"""
-    return (
-        type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array)
-        and X.ndim == 2
-        and X.shape[0] > 0
-        and X.shape[1] == features.count
-        and X.dtype in (np.float64, np.float32)
-        and features.names is None
-    )
 
 
 # ------------------------------------------------------------------------------------------- values

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_TRACE
+from maxmargin.estimator.refusals import diverged
 from maxmargin.models.base import Model
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
@@ -80,8 +81,10 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     margins = model.margins(rows, targets)
     model.end_fit()
     certificate = certified(model, margins, plan.ceiling, plan.shown)
-    converged = passes.converged and certificate.bound > 0.0
-    warning = _complaint(plan, certificate, passes.n_iter, converged, model.is_full())
+    # Means of weights may be on the wrong side of a row where nothing is left to learn.
+    stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
+    converged = passes.converged and certificate.bound > 0.0 and not stuck
+    warning = _complaint(plan, certificate, passes.n_iter, converged, stuck, model.is_full())
     return Outcome(margins, passes.n_iter, converged, interrupted, warning)
 
 
@@ -144,15 +147,8 @@ class Passes:
         return model.updates() - before
 
 
-def diverged(name: str) -> str:
-    return (
-        f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
-        "for the data)."
-    )
-
-
 def _complaint(
-    plan: Plan, certificate: Certificate, n_iter: int, converged: bool, forgets: bool
+    plan: Plan, certificate: Certificate, n_iter: int, converged: bool, stuck: bool, forgets: bool
 ) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
     name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
@@ -164,6 +160,8 @@ def _complaint(
         )
     if certificate.bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."
+    if stuck:
+        return f"{name} proves all margins to be below rounding: the data are not separable."
     # With rows forgotten there may be updates for ever.
     if plan.settles and not converged and plan.max_iter > 1 and not forgets:
         return (

@@ -11,8 +11,8 @@ from sklearn.utils import assert_all_finite
 
 from maxmargin.certificates import Certificate
 from maxmargin.estimator.access import reading
-from maxmargin.estimator.columns import Features, without_names
-from maxmargin.estimator.inputs import Header, is_plain, validated
+from maxmargin.estimator.columns import Features, is_plain, without_names
+from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown

@@ -1,4 +1,4 @@
-"""What is said about input that is refused."""
+"""What is said about input that is refused, and about what cannot go on."""
 
 from __future__ import annotations
 
@@ -40,3 +40,10 @@ def listed(classes: np.ndarray) -> str:
     shown = ", ".join(map(repr, classes[:MOST_LISTED].tolist()))
     more = classes.size - MOST_LISTED
     return f"[{shown}]" if more <= 0 else f"[{shown}, ... and {more:,} more]"
+
+
+def diverged(name: str) -> str:
+    return (
+        f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
+        "for the data)."
+    )

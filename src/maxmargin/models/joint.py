@@ -73,7 +73,8 @@ class JointModel(LinearModel):
         """The lead of each row's own class over its rivals, at least, over the length of W."""
         weights = self.weights()
         length = np.linalg.norm(np.delete(weights, self.width(), axis=1))
-        lead = lowest_lead(rows, targets, weights)
+        rounding = bounds.rounding_of_products(weights.reshape(1, -1))  # of all lines, at least
+        lead = lowest_lead(rows, targets, weights, float(rounding[0]))
         return np.array([lead / length if length > 0.0 else 0.0])
 
     def bounds(self) -> np.ndarray:

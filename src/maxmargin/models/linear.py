@@ -228,8 +228,8 @@ class LinearModel(Model):
 
     def margins(self, rows: Any, targets: Any) -> np.ndarray:
         weights = self.weights()
-        lowest = np.empty(weights.shape[0])
-        lowest_outputs(rows, targets, weights, self.free_intercepts(), lowest)
+        lowest, rounding = np.empty(weights.shape[0]), bounds.rounding_of_products(weights)
+        lowest_outputs(rows, targets, weights, self.free_intercepts(), rounding, lowest)
         return geometric_margins(lowest, weights, self.linear.width, self.p)
 
     def bounds(self) -> np.ndarray:
