@@ -73,8 +73,8 @@ MUTANTS = (
     ),
     Mutant(
         "loop: rows on the wrong side have a positive margin",
-        "lowest[c] = min(lowest[c], targets.sign(i, c) * f)",
-        "lowest[c] = min(lowest[c], abs(f))",
+        "f = targets.sign(i, c) * (rows.dot(i, weights, c) + bias[c])",
+        "f = abs(rows.dot(i, weights, c) + bias[c])",
         CERTIFICATES,
     ),
     Mutant(
