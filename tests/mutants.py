@@ -187,14 +187,14 @@ MUTANTS = (
     ),
     Mutant(
         "witness: an excess of one class costs nothing",
-        "return (norm + self.radius * excess) / (mass + excess)",
-        "return norm / (mass + excess)",
+        "return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)",
+        "return abs(mine.scale) * norm / (mass + excess)",
         CERTIFICATES,
     ),
     Mutant(
         "witness: the weights at the snapshot are counted with the recent ones",
-        "for_both = self.weights[c, j] - since * self.mark[c, j]",
-        "for_both = self.weights[c, j]",
+        "both = self.weights[c, j] - (self.mark[c, j] if since > 0.0 else 0.0)",
+        "both = self.weights[c, j]",
         CERTIFICATES,
     ),
     Mutant(
