@@ -88,6 +88,50 @@ def test_the_bound_of_the_perceptron_in_p_norms(p):
         assert clf.certificate_.margin >= fraction * margin
 
 
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    epsilon=st.sampled_from([0.1, 0.5, 0.9, 1.0]),
+    noise=st.sampled_from([0.0, 0.3, 2.0]),
+    margin=st.floats(0.05, 5.0),
+)
+def test_the_bound_of_amira_where_nothing_can_be_separated(seed, epsilon, noise, margin):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(60, 3)) * np.exp(random.normal(size=(60, 1)))
+    u = random.normal(size=3)
+    u /= np.linalg.norm(u)
+    y = np.where(X @ u + noise * random.normal(size=60) > 0.0, 1, -1)
+    clf = AMIRA(epsilon=epsilon, fit_intercept=False)
+    for _ in range(3):
+        clf.partial_fit(X, y, classes=[-1, 1])
+    losses = np.maximum(0.0, margin - y * (X @ u))
+    norms = np.linalg.norm(X, axis=1)
+    bound = AMIRA.max_updates_inseparable(
+        epsilon,
+        norms.max(),
+        margin,
+        squared_losses=3.0 * (losses**2).sum(),
+        smallest=norms.min(),
+    )
+    assert clf.n_updates_ <= bound
+
+
+def test_the_printed_theorem_of_amira_fails_where_ours_holds():
+    """Rows 1 and 0.01 with different labels, in turns: 100 updates."""
+    X, y = np.tile([[1.0], [0.01]], (50, 1)), np.tile([1, -1], 50)
+    clf = AMIRA(epsilon=1.0, fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
+    assert clf.n_updates_ == 100
+    margins = np.geomspace(1e-3, 1e3, 2001)
+    losses = np.array([(np.maximum(0.0, g - y * X[:, 0]) ** 2).sum() for g in margins])
+    printed = ((1.0 + np.sqrt(losses)) / margins) ** 2
+    ours = [
+        AMIRA.max_updates_inseparable(1.0, 1.0, g, squared_losses=e, smallest=0.01)
+        for g, e in zip(margins, losses, strict=True)
+    ]
+    assert printed.min() < 100
+    assert min(ours) >= 100
+
+
 @pytest.mark.parametrize("two_stage", [False, True])
 @pytest.mark.parametrize("margin", [1e-2, 1e-3, 1e-4])
 def test_bisection_separates_what_can_be_separated(margin, two_stage):

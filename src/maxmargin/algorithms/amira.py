@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import NamedTuple
@@ -109,6 +110,20 @@ class AMIRA(OnlineClassifier):
     def max_updates(epsilon: float, radius: float, margin: float) -> float:
         """``(2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever."""
         return (2.0 - epsilon) * radius**2 / (epsilon * margin**2)
+
+    @staticmethod
+    def max_updates_inseparable(
+        epsilon: float, radius: float, margin: float, *, squared_losses: float, smallest: float
+    ) -> float:
+        """``(R / gamma)**2 / epsilon * (sqrt(2 - epsilon) + sqrt(2 E) / r)**2``, on any rows.
+
+        For any unit vector u and any ``margin`` gamma > 0. ``squared_losses`` E is the sum of
+        ``max(0, gamma - y u.x)**2`` over all updates (or over all trials), ``smallest`` r the
+        smallest norm of a row that brought an update, ``radius`` R the largest. Proof in
+        ``docs/theory.md``.
+        """
+        length = math.sqrt(2.0 - epsilon) + math.sqrt(2.0 * squared_losses) / smallest
+        return (radius * length / margin) ** 2 / epsilon
 
     @staticmethod
     def max_norm(epsilon: float, margin: float) -> float:
