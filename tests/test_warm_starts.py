@@ -5,9 +5,20 @@ import pytest
 import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
 
-from maxmargin import ALMA, AMIRA, PUMMA, ROMMA, PassiveAggressive, Perceptron, streams
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    PUMMA,
+    ROMMA,
+    Forgetron,
+    PassiveAggressive,
+    Perceptron,
+    Projectron,
+    streams,
+)
 
 LEARNERS = [
     PUMMA(delta=0.1),
@@ -78,3 +89,84 @@ def test_a_stream_with_tol_is_about_its_own_rows():
         clf.fit_stream(streams.open([(near, [0, 1])]), passes=50)
         clf.fit_stream(streams.open([(far, [0, 1])]), passes=50)
         assert not clf.certificate_.ratio > 1.0
+
+
+# ---------------------------------------------------------------- kernels, budgets, streams of rows
+def source(X, y):
+    return streams.open(np.array(X, dtype=float), np.array(y))
+
+
+@pytest.mark.parametrize(
+    ("learner", "best"),
+    [
+        (PUMMA(), 10.0),
+        (AMIRA(kernel="rbf", gamma=1.0), 0.7071),
+        (PUMMA(kernel="rbf", gamma=1.0), 0.7071),
+        (AMIRA(kernel="rbf", gamma=1.0, budget=4), 0.7071),
+        (Projectron(gamma=1.0), 0.7071),
+    ],
+    ids=["linear", "kernel", "kernel, pairs", "budget", "projections"],
+)
+def test_a_stream_is_not_judged_by_rows_of_one_before(learner, best):
+    clf = clone(learner).set_params(warm_start=True, random_state=0)
+    clf.fit_stream(source([[0.0], [0.1]], [0, 1]))
+    assert clf.certificate_.bound < best
+    clf.fit_stream(source([[0.0], [20.0]], [0, 1]))
+    assert clf.certificate_.bound >= best
+
+
+def test_a_stream_is_not_judged_by_norms_of_a_fit_before():
+    clf = PUMMA(warm_start=True, random_state=0).fit([[1.0], [-1.0]], [1, 0])
+    clf.fit_stream(source([[100.0], [-100.0]], [1, 0]))
+    assert clf.certificate_.bound >= 100.0
+
+
+def test_rows_in_slots_may_have_other_labels():
+    clf = Forgetron(budget=10, kernel="linear", warm_start=True, max_iter=1, shuffle=False)
+    clf.fit([[2.0, 1.0], [0.0, -1.0]], [0, 1]).fit([[2.0, 1.0], [0.0, -1.0]], [1, 0])
+    assert clf.certificate_.bound >= 1.0
+
+
+def test_partners_with_other_labels_are_refused():
+    clf = PUMMA(kernel="rbf", gamma=1.0, warm_start=True, random_state=0)
+    clf.fit([[0.0], [1.0]], [0, 1])
+    before = clf.certificate_
+    with pytest.raises(ValueError, match="needs the labels of the last fit"):
+        clf.fit([[0.0], [1.0]], [1, 0])
+    assert clf.certificate_ == before
+    assert clf.fit([[0.0], [1.0]], [0, 1]).certificate_.ratio > 0.99
+
+
+@pytest.mark.parametrize("offset", [1000.1, 10000.1])
+def test_sparse_rows_of_float32_far_from_the_origin(offset):
+    X = sparse.csr_matrix(np.array([[offset], [offset + 1.0]], np.float32))
+    clf = PUMMA(kernel="rbf", gamma=1.0, kernel_dtype="float64", random_state=0).fit(X, [0, 1])
+    distance2 = np.diff(X.toarray().astype(float).ravel())[0] ** 2
+    best = np.sqrt(0.5 * (1.0 - np.exp(-distance2)))
+    assert clf.certificate_.bound == pytest.approx(best, rel=1e-6)
+    assert clf.certificate_.margin == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1], [0, 1, 2]])
+def test_small_steps_after_large_ones_with_a_soft_margin(labels):
+    clf = Perceptron(margin=10.0, soft_margin=1.0, fit_intercept=False)
+    if len(set(labels)) > 1:
+        clf.set_params(multiclass="1-best")
+    rows, classes = [[1e-3], [1e-3], [1e-3]], [0, 1, 2] if len(set(labels)) > 1 else [0, 1]
+    clf.partial_fit(rows[:1], labels[:1], classes=classes)
+    clf.set_params(rate=1e-9).partial_fit(rows[1:], labels[1:])
+    # Rows with coordinates of their own are at right angles but for 1e-6.
+    assert clf.certificate_.bound >= 0.577
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e8])
+def test_distances_from_a_span_are_as_exact_as_kernel_values(scale):
+    X = sparse.csr_matrix([[scale], [scale + 1.0]])
+    for dtype in ("float32", "float64"):
+        clf = Projectron(gamma=100.0, kernel_dtype=dtype, shuffle=False).fit(X, [0, 1])
+        assert clf.certificate_.bound >= 0.7071
+
+
+def test_a_projectron_keeps_rows():
+    with pytest.raises(ValueError, match="tol with a kernel, or on a budget"):
+        Projectron(kernel="linear", tol=0.1).fit_stream(source(np.eye(3), [1, 0, 1]), passes=2)

@@ -42,8 +42,7 @@ def radius_of_features(largest_xx: float, offset: float, p: float = 2.0) -> floa
 
 
 def rounding_of_products(weights: np.ndarray) -> np.ndarray:
-    """What rounding can have added to ``w.x``, over ``|x|``, for each line of weights."""
-    # n roundings of sum |w_j x_j| <= |w| |x|, and a few more for what is made of it
+    """What n and a few more roundings can have added to ``w.x``, over ``|x|``, for each line."""
     return ROUNDING * (weights.shape[1] + 16.0) * np.linalg.norm(weights, axis=1)
 
 
@@ -83,9 +82,10 @@ class Hull(NamedTuple):
         if mine.certifiable < SINCE_SNAPSHOT:
             return np.inf
         masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
+        rounded_up = 1.0 + 8.0 * ROUNDING * (mine.updates + 1.0)
         hidden = (
-            mine.hidden_positive - mine.mark_hidden_positive,
-            mine.hidden_negative - mine.mark_hidden_negative,
+            mine.hidden_positive * rounded_up - mine.mark_hidden_positive,
+            mine.hidden_negative * rounded_up - mine.mark_hidden_negative,
         )
         lowest = self.hull_bound(c, 1.0, masses, hidden)
         if mine.certifiable == ALL_COEFFICIENTS:

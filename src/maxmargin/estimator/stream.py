@@ -39,6 +39,7 @@ class Streamable:
 
     _known: Any
     _learnt: Any
+    _spec: Any
     check_parameters: Any
     settles: ClassVar[bool] = False
     can_grow: ClassVar[bool] = True
@@ -100,8 +101,9 @@ class Streamable:
             tol=getattr(self, "tol", None),
             passes=passes,
         )
-        soft_margin, kernel = getattr(self, "soft_margin", 0.0), getattr(self, "kernel", "linear")
-        keeps_rows = kernel != "linear" or getattr(self, "budget", None) is not None
+        soft_margin = getattr(self, "soft_margin", 0.0)
+        spec = self._spec() if task.tol is not None else None
+        keeps_rows = spec is not None and (spec.kernel != "linear" or spec.on_full is not None)
         _check_passes(task, source, soft_margin > 0.0, keeps_rows)
         file = None if checkpoint is None else CheckpointFile(checkpoint)
         found, guessed = None if file is None else file.read(Checkpoint.of), True
@@ -214,7 +216,8 @@ def _beginning(
     if survey.classes is None:
         raise ValueError(f"{source.name} has no labels.")
     if before is not None:
-        before, classes = before._replace(model=before.model.continued()), before.classes
+        model = before.model.continued()
+        before, classes = before._replace(model=model, ceiling=np.inf), before.classes
     if classes is not None and np.unique(classes).size < 2:
         raise ValueError(f"classes must name at least two labels, got {list(classes)}.")
     classes = survey.classes if classes is None else np.unique(classes)

@@ -103,7 +103,8 @@ class Points:
 def squared_norms(X: Any) -> np.ndarray:
     """``x.x`` of each row, summed in float64."""
     if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        exact = X.astype(np.float64, copy=False)
+        return np.asarray(exact.multiply(exact).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 

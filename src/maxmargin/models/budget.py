@@ -25,7 +25,7 @@ from maxmargin.models.kernel_fit import BLOCK
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair import NOBODY
-from maxmargin.spaces.scalars import Scalars
+from maxmargin.spaces.scalars import AWAITING, Scalars
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
 
 
@@ -203,6 +203,7 @@ class BudgetModel(Model):
     def continued(self) -> BudgetModel:
         model = self.twin()
         model.scalars.table.bound = np.inf
+        model.scalars.table.certifiable = AWAITING  # rows in slots may have other labels now
         return model
 
     def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
@@ -409,6 +410,7 @@ class BudgetModel(Model):
     def bounds(self) -> np.ndarray:
         if self._bounds is None:
             proved = np.array([self._bound(c) for c in range(self.problems())])
+            proved[self.scalars.table.certifiable == AWAITING] = np.inf
             self._bounds = np.minimum(self.scalars.table.bound, proved)
         return self._bounds
 
@@ -424,6 +426,9 @@ class BudgetModel(Model):
             masses = mine.scale * mine.positive, mine.scale * mine.negative
             length, cut = np.sqrt(self._squared_length(c)), mine.scale * self.eviction.slack[c]
             radius = bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset)
+            # A squared distance is off by what kernel values are, in each step.
+            rounding = self.kernel.rounding(store.points[c].take(slice(0, taken)))
+            cut += sum(masses) * radius * np.sqrt(rounding)
             bound = min(bound, bounds.projected_bound(length, cut, masses, radius, intercept))
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
 

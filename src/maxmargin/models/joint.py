@@ -18,6 +18,7 @@ from maxmargin.models.linear import LinearModel
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.joint import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.scalars import ROUNDING
 
 
 def new_joint_space(linear: LinearSpace, most: int | None) -> JointSpace:
@@ -85,7 +86,7 @@ class JointModel(LinearModel):
         ever = self._bound_from(weights, hidden, mine.positive)
         since = self._bound_from(
             weights - self.linear.witness.mark,
-            hidden - mine.mark_hidden_positive,
+            hidden * (1.0 + 8.0 * ROUNDING * (mine.updates + 1.0)) - mine.mark_hidden_positive,
             mine.positive - mine.mark_positive,
         )
         return np.array([min(ever, since)])

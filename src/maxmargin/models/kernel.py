@@ -25,8 +25,8 @@ from maxmargin.models.joint import new_joint_space
 from maxmargin.models.kernel_fit import BLOCK, Block, KernelFit, KernelSpace
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.linear import LinearSpace
-from maxmargin.spaces.pair import NOBODY, PairSpace
-from maxmargin.spaces.scalars import Scalars
+from maxmargin.spaces.pair import NOBODY, POSITIVE, PairSpace
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, AWAITING, Scalars
 
 NEVER = np.iinfo(np.int64).max
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
@@ -209,6 +209,7 @@ class KernelModel(Model):
     def begin_fit(self, rows: Points) -> None:
         """Rows that are supports already stay so."""
         self.training = KernelFit(self.space(), rows, 1e6 * self.spec.cache_size)
+        self.scalars.table.certifiable = ALL_COEFFICIENTS
         known = self.supports
         if known is not None and known.numbers.size:
             self.training.resume(
@@ -258,6 +259,7 @@ class KernelModel(Model):
     def continued(self) -> KernelModel:
         model = self.twin()
         model.scalars.table.bound = np.inf
+        model.scalars.table.certifiable = AWAITING  # unless a fit shows the same rows
         return model
 
     def streaming(self, rows: int, alone: bool = False) -> KernelModel:
@@ -491,7 +493,9 @@ class KernelModel(Model):
                 self._bounds_from(known.coefs, known),
                 self._bounds_from(known.coefs - known.marks[0], known),
             )
-            self._bounds = np.minimum(self.scalars.table.bound[: proved.size], proved)
+            counts = self.scalars.table.certifiable[: proved.size] != AWAITING
+            proved = np.minimum(self.scalars.table.bound[: proved.size], proved)
+            self._bounds = np.where(counts, proved, np.inf)
         return self._bounds
 
     def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
@@ -557,6 +561,17 @@ class PairKernelModel(KernelModel):
             members[2 * c + side, places[c, side]] = 1.0
             squares[c, side] = linear.geometry.diagonal[places[c, side]]
         return PairSpace(linear, self.bias, members, places, squares, np.zeros((problems, 2)))
+
+    def present(
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        if self.training is not None:
+            several = self.problems() > 1
+            for c, side in np.argwhere(self.members >= 0):
+                own = targets.labels[self.members[c, side]] == (c if several else 1)
+                if own != (side == POSITIVE):
+                    raise ValueError("warm_start with a kernel needs the labels of the last fit.")
+        super().present(rows, targets, order, rule, trace)
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairKernelModel:
         model = super().grown(width, which, codes)

@@ -1,0 +1,60 @@
+"""A sample of random fits: no bound is below a margin that can be attained."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from certificates.random_fits import Case, Question, Step, check_number, learn
+from sklearn.base import clone
+
+from maxmargin import AMIRA, PUMMA, ROMMA
+
+# Few loops to compile: names of learners, some of their parameters, and numbers of classes.
+LINEAR = {"kernel": "linear", "p": 2.0, "average": False, "budget": None}
+FEW = (
+    ("PUMMA", {"kernel": "linear", "p": 2.0, "fit_intercept": True}, 2),
+    ("PUMMA", {"kernel": "linear", "p": 4.0, "fit_intercept": True}, 2),
+    ("AMIRA", {**LINEAR, "multiclass": "k-best", "intercept": "coordinate"}, 3),
+    ("AMIRA", {"kernel": "rbf", "intercept": "coordinate", "budget": None}, 2),
+    ("ROMMA", {"kernel": "linear"}, 2),
+    ("Perceptron", {**LINEAR, "multiclass": "ovr"}, 3),
+)
+FITS = 300
+
+
+def test_no_bound_is_below_a_margin():
+    refused = 0
+    for number in range(FITS):
+        _, findings, refusal = check_number(number, seed=0, few=FEW)
+        assert not findings, number
+        refused += bool(refusal)
+    assert refused < 0.3 * FITS
+
+
+ROWS = {"line": np.array([[1.0, 0.0], [-1.0, 0.0]]), "corners": np.eye(3)}
+
+
+@pytest.mark.parametrize(
+    ("learner", "rows"),
+    [
+        (PUMMA(), "line"),
+        (PUMMA(p=4.0), "line"),
+        (PUMMA(soft_margin=1.0), "line"),
+        (ROMMA(fit_intercept=False), "line"),
+        (AMIRA(kernel="rbf", gamma=1.0), "line"),
+        (AMIRA(epsilon=0.0, fit_intercept=False), "corners"),
+        (PUMMA(delta=0.0), "corners"),
+    ],
+    ids=str,
+)
+def test_a_bound_that_is_too_low_is_found(learner, rows):
+    X, y = ROWS[rows], np.arange(len(ROWS[rows]))
+    clf = clone(learner).set_params(random_state=0)
+    case = Case(clf, [Step("fit", X, y, {})], np.eye(*X.shape))
+    certificate = learn(case).certificate_
+    assert not list(Question(case).findings(certificate))
+    classes = [replace(each, bound=0.999 * each.bound) for each in certificate.classes]
+    lowered = replace(certificate, bound=0.999 * certificate.bound, classes=tuple(classes))
+    found = list(Question(case).findings(lowered))
+    assert {each.kind for each in found} == {"bound"}
+    assert len({each.text.partition(":")[0] for each in found}) == max(1, len(classes))
