@@ -313,6 +313,8 @@ def test_continuing_leaves_the_old_model_whole(name):
     rows = after.fit_rows(everything.X)
     after.begin_fit(rows)
     other = everything._replace(codes=np.roll(everything.codes, 1))  # there is more to learn
+    if name == "kernel, pairs":  # whose partners must be what they were
+        other = everything
     for _ in range(2):
         order = np.arange(60, dtype=np.int32)
         after.present(rows, other.targets(), order, rule_for(after.spec))
