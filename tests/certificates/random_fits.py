@@ -42,7 +42,7 @@ REFUSALS = re.compile(
     r"|needs all rows at once"
     r"|soft_margin > 0 gives each row a coordinate of its own"
     r"|warm_start needs the classes, the number of features"
-    r"|warm_start with a kernel needs the rows of the last fit"
+    r"|warm_start with a kernel needs the (rows|labels) of the last fit"
     r"|The '(p|average|intercept)' parameter"
     r"|too (small|large) to compute with"
     r"|diverged: its weights are not finite any more"
