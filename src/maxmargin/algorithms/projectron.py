@@ -63,8 +63,8 @@ class Projectron(OnlineClassifier):
     -----
     Guarantee for kernels with ``K(x, x) <= 1`` and ``plus=False``, without a `budget`: no more than
     `max_mistakes`. (For the Projectron++ it is proved with the slack ``delta / sqrt(threshold)``;
-    ``delta**2 / threshold``, as DOGMA has it, is smaller and learns from more rows.) On a compact
-    set of rows only finitely many are ever stored.
+    ``delta**2 / threshold`` is smaller and learns from more rows.) On a compact set of rows only
+    finitely many are ever stored.
 
     Projections are computed from a Cholesky factor of the stored rows that grows by a line with
     each of them and is never changed otherwise, so no error builds up over a long stream. Nothing
