@@ -20,7 +20,8 @@ from maxmargin import Perceptron
 from maxmargin.certificates import bounds
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core import cache
-from maxmargin.core.bridge import BRIDGED, OPTIONS
+from maxmargin.core.bridge import BRIDGED
+from maxmargin.core.compiler import LOOPS
 from maxmargin.core.loop import NO_TRACE, learn, maintain, present
 from maxmargin.core.rule import rule
 from maxmargin.estimator.inputs import as_targets
@@ -47,7 +48,7 @@ def arguments(form, classes):
 @pytest.mark.parametrize(("form", "classes"), [(np.asarray, 2), (sparse.csr_matrix, 3)])
 def test_no_loop_counts_references(form, classes):
     rows, targets, order, space, tally = arguments(form, classes)
-    loop = numba.njit(nogil=True, **OPTIONS)(learn.plain)
+    loop = numba.njit(nogil=True, **LOOPS)(learn.plain)
     loop(rows, targets, order, 0, Perceptron()._rule(2.0), space, tally, NO_TRACE)
     assert space.scalars.table.updates.min() > 0
     assert not counts_references(loop)
@@ -61,7 +62,7 @@ def test_nothing_else_counts_references():
         (take_snapshots, (model.linear,)),
         (bounds._hull_bounds, bound),
     ):
-        loop = numba.njit(nogil=True, **OPTIONS)(compiled.plain)
+        loop = numba.njit(nogil=True, **LOOPS)(compiled.plain)
         loop(*given)
         assert not counts_references(loop)
 

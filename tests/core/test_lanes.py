@@ -8,28 +8,28 @@ import pytest
 from numba import njit
 
 from maxmargin.core import lanes
-from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.compiler import LOOPS
 
 WIDTHS = range(41)
 ROWS, PROBLEMS = 3, 2
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_dense_dot(values, i, weights, c):
     return lanes.dense_dot(values, i, weights, c)
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_dense_square(values, i):
     return lanes.dense_square(values, i)
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_sparse_dot(values, columns, start, stop, weights, c):
     return lanes.sparse_dot(values, columns, start, stop, weights, c)
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_sparse_square(values, start, stop):
     return lanes.sparse_square(values, start, stop)
 

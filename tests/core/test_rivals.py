@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numba import njit
 from reference_multiclass import hildreth, project_by_qp
 
-from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.compiler import LOOPS
 from maxmargin.core.rivals import new_rivals, smallest_steps
 
 # Steps of a thousandth, so that equal gaps and gaps of 0 are drawn, too.
@@ -96,7 +96,7 @@ def drain(violations, own, drained):
     return count
 
 
-compiled_drain = njit(**OPTIONS)(drain)
+compiled_drain = njit(**LOOPS)(drain)
 
 
 @settings(deadline=None)

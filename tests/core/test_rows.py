@@ -9,24 +9,24 @@ from problems import separable, sparse_separable
 from scipy import sparse
 
 from maxmargin import Perceptron
-from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.compiler import LOOPS
 from maxmargin.core.looks import first_malformed
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.estimator.inputs import check_X
 from maxmargin.models.linear import as_rows
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_dot(rows, i, weights, c):
     return rows.dot(i, weights, c)
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_square(rows, i):
     return rows.square(i)
 
 
-@njit(**OPTIONS)
+@njit(**LOOPS)
 def compiled_add(rows, i, weights, c, amount):
     rows.add(i, weights, c, amount)
 

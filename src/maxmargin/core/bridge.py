@@ -18,17 +18,8 @@ from numba import types
 from numba.extending import overload_method
 
 from maxmargin.core import cache
+from maxmargin.core.compiler import LOOPS, METHODS
 from maxmargin.core.store import Store
-
-# No exception may leave a loop half-way, so a division by zero gives inf as in NumPy; the loop and
-# the rules guard against it.
-#
-# No loop allocates: arrays come in, live in tuples, and outlive the call. Numba would still count
-# references to each array of a tuple whenever a method is called, which costs more than the method.
-# `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
-# for reference counting in the machine code, and numba's version range is pinned). And nothing is
-# called from C: wrappers for that would take a fifth of the time to compile.
-OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
 # The names that are taken: no NamedTuple that compiled code sees may have a field called so.
 BRIDGED: set[str] = set()
@@ -43,7 +34,7 @@ def bridge(*names: str, inline: bool = True) -> None:
         raise ValueError(f"bridged before: {sorted(twice)}")
     BRIDGED.update(names)
     for name in names:
-        _bridge_one(name, OPTIONS | {"forceinline": inline})
+        _bridge_one(name, METHODS | {"forceinline": inline})
 
 
 def _bridge_one(name: str, options: dict[str, Any]) -> None:
@@ -71,8 +62,8 @@ class Compiled:
         self.plain = function
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
-        self._afresh = numba.njit(nogil=True, **OPTIONS)(function)
-        self.cached = numba.njit(nogil=True, **OPTIONS)(function)
+        self._afresh = numba.njit(nogil=True, **LOOPS)(function)
+        self.cached = numba.njit(nogil=True, **LOOPS)(function)
         self.cached._cache = Store(function, cache.folder)
 
     def entry(self, *args: Any) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
-from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.compiler import METHODS
 
 LANES = 8
 CACHE_LINE = 64
@@ -292,35 +292,35 @@ def _prefetch(_typing, array, start, stop):  # type: ignore[no-untyped-def]
     return types.void(array, start, stop), generate
 
 
-@overload(dense_dot, jit_options=OPTIONS)
+@overload(dense_dot, jit_options=METHODS)
 def _dense_dot_overload(values, i, weights, c):  # type: ignore[no-untyped-def]
     return lambda values, i, weights, c: _dense_dot(values, i, weights, c)
 
 
-@overload(dense_square, jit_options=OPTIONS)
+@overload(dense_square, jit_options=METHODS)
 def _dense_square_overload(values, i):  # type: ignore[no-untyped-def]
     return lambda values, i: _dense_square(values, i)
 
 
-@overload(sparse_dot, jit_options=OPTIONS)
+@overload(sparse_dot, jit_options=METHODS)
 def _sparse_dot_overload(values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
     return lambda values, columns, start, stop, weights, c: _sparse_dot(
         values, columns, start, stop, weights, c
     )
 
 
-@overload(sparse_square, jit_options=OPTIONS)
+@overload(sparse_square, jit_options=METHODS)
 def _sparse_square_overload(values, start, stop):  # type: ignore[no-untyped-def]
     return lambda values, start, stop: _sparse_square(values, start, stop)
 
 
-@overload(prefetch_row, jit_options=OPTIONS)
+@overload(prefetch_row, jit_options=METHODS)
 def _prefetch_row_overload(values, i):  # type: ignore[no-untyped-def]
     if values.layout != "C":  # a row is then spread over too many lines
         return lambda values, i: None
     return lambda values, i: _prefetch(values, i * values.shape[1], (i + 1) * values.shape[1])
 
 
-@overload(prefetch_span, jit_options=OPTIONS)
+@overload(prefetch_span, jit_options=METHODS)
 def _prefetch_span_overload(array, start, stop):  # type: ignore[no-untyped-def]
     return lambda array, start, stop: _prefetch(array, start, stop)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.core.bridge import OPTIONS, Compiled
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.compiler import METHODS
 from maxmargin.streams.text.decimals import (
     BROKEN,
     LEFT_TO_PYTHON,
@@ -57,20 +58,20 @@ COUNTS = np.dtype(
 )
 
 
-@register_jitable(**OPTIONS)
+@register_jitable(**METHODS)
 def is_end(byte):  # type: ignore[no-untyped-def]
     """Does a token end here?"""
     return byte <= SPACE and byte in (SPACE, NEWLINE, TAB, RETURN)
 
 
-@register_jitable(**OPTIONS)
+@register_jitable(**METHODS)
 def skip_spaces(text, at):  # type: ignore[no-untyped-def]
     while byte_at(text, at) == SPACE or byte_at(text, at) == TAB or byte_at(text, at) == RETURN:
         at += 1
     return at
 
 
-@register_jitable(**OPTIONS)
+@register_jitable(**METHODS)
 def skip_query(text, at):  # type: ignore[no-untyped-def]
     """Behind ``qid:number``, if that is what comes."""
     if (
@@ -88,7 +89,7 @@ def skip_query(text, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@register_jitable(**OPTIONS)
+@register_jitable(**METHODS)
 def read_column(text, at):  # type: ignore[no-untyped-def]
     """The number that begins at ``text[at]``, -1 if there is none, and the place behind it."""
     number, end = read_digits(text, at, np.uint64(0))

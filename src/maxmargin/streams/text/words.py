@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from maxmargin.core.bridge import OPTIONS
+from maxmargin.core.compiler import METHODS
 
 WORD = 8
 
@@ -69,7 +69,7 @@ def leading_zeros(_typing: Any, number: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@register_jitable(**OPTIONS)
+@register_jitable(**METHODS)
 def value_of(word):  # type: ignore[no-untyped-def]
     """The number that eight bytes are, each of them the value of a digit, the first one lowest."""
     word = word * np.uint64(10) + (word >> np.uint64(8))
@@ -78,7 +78,7 @@ def value_of(word):  # type: ignore[no-untyped-def]
     return (low + high) >> np.uint64(32)
 
 
-@register_jitable(**OPTIONS)
+@register_jitable(**METHODS)
 def read_digits(text, at, digits):  # type: ignore[no-untyped-def]
     """``digits`` with those that begin at ``text[at]`` behind them, and the place behind these."""
     while at + WORD <= text.size:
