@@ -15,6 +15,7 @@ ALGORITHMS = (
     "AMIRA",
     "BisectionPerceptron",
     "DirectionalPerceptron",
+    "FixedShare",
     "Forgetron",
     "MICRA",
     "NOCA",

@@ -7,6 +7,7 @@ from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron as Bise
 from maxmargin.algorithms.directionalperceptron import (
     DirectionalPerceptron as DirectionalPerceptron,
 )
+from maxmargin.algorithms.fixedshare import FixedShare as FixedShare
 from maxmargin.algorithms.forgetron import Forgetron as Forgetron
 from maxmargin.algorithms.micra import MICRA as MICRA
 from maxmargin.algorithms.noca import NOCA as NOCA

@@ -79,8 +79,9 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 own = f
             elif targets.is_shown(c):
                 rival = max(rival, f)
+            own_rule = rule.of(c)
             trial = Trial(y * f, space.norm2(c), xx, largest_xx, trials, space.updates(c))
-            update = rule.active(trial)
+            update = own_rule.active(trial)
             if update:
                 if not xx >= 0.0:
                     xx = space.square_bound(rows, i)
@@ -89,14 +90,14 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 update = along2 > 0.0
             if update:
                 trial = Trial(margin, space.norm2(c), along2, largest_xx, trials, space.updates(c))
-                shrink, step = space.decide(rule, trial, c)
+                shrink, step = space.decide(own_rule, trial, c)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
-                shrink = rule.project(space.norm2(c))
+                shrink = own_rule.project(space.norm2(c))
                 made += 1.0
                 if i < trace.touched.size:
                     trace.touched[i] = trace.stamp
             else:
-                shrink = rule.rest(trial)
+                shrink = own_rule.rest(trial)
             if shrink != 1.0:
                 due |= space.rescale(c, shrink)
         if n < trace.history.shape[0]:

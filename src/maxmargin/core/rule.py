@@ -1,6 +1,6 @@
 """What a learning rule is: a few pure functions of six numbers.
 
-A rule is a NamedTuple of hyper-parameters (floats) with up to five methods:
+A rule is a NamedTuple of hyper-parameters (floats) with up to six methods:
 
 ``active(trial) -> bool``
     Is an update due?
@@ -13,13 +13,19 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to five methods:
     What happens to ``w`` on a trial without an update; 1 unless defined.
 ``project(norm2) -> shrink``
     A last scaling after an update, given the new ``w.w``; 1 unless defined.
+``of(c) -> rule``
+    The rule of problem c; itself unless defined.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
+from numba.extending import overload
+from numba.np.unsafe.ndarray import to_fixed_tuple
+
 from maxmargin.core.bridge import bridge
+from maxmargin.core.compiler import METHODS
 
 RuleClass = TypeVar("RuleClass", bound=type[Any])
 
@@ -58,12 +64,37 @@ def _project(self, norm2):  # type: ignore[no-untyped-def]
     return 1.0
 
 
+def _of(self, c):  # type: ignore[no-untyped-def]
+    return self
+
+
+def as_tuple(table, k, size):  # type: ignore[no-untyped-def]
+    """The ``size`` numbers of line ``k``."""
+    return tuple(table[k])
+
+
+@overload(as_tuple, jit_options=METHODS)
+def _as_tuple_overload(table, k, size):  # type: ignore[no-untyped-def]
+    return lambda table, k, size: to_fixed_tuple(table[k], size)
+
+
+def _like_for(cls: type[Any]) -> Any:
+    """The method that makes a rule of this class from a line of a table."""
+    size = len(cls._fields)  # type: ignore[attr-defined]
+
+    def like(self, table, k):  # type: ignore[no-untyped-def]
+        return cls(*as_tuple(table, k, size))
+
+    return like
+
+
 def rule(cls: RuleClass) -> RuleClass:
     """Class decorator: complete a rule by the methods that it does not define."""
-    for name, method in (("needs_norm", _needs_norm), ("rest", _rest), ("project", _project)):
+    usual = {"needs_norm": _needs_norm, "rest": _rest, "project": _project, "of": _of}
+    for name, method in (usual | {"like": _like_for(cls)}).items():
         if not hasattr(cls, name):
             setattr(cls, name, method)
     return cls
 
 
-bridge("active", "needs_norm", "step", "rest", "project")
+bridge("active", "needs_norm", "step", "rest", "project", "of", "like")

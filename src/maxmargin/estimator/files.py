@@ -20,6 +20,7 @@ from maxmargin.models.eviction import Projecting
 from maxmargin.models.kernel import KernelModel
 from maxmargin.models.linear import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.vote import VoteModel
 from maxmargin.persistence import walk
 from maxmargin.persistence.learners import shown as in_words
 from maxmargin.persistence.walk import MOST, Misfit
@@ -81,8 +82,23 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
     problems = problems_for(classes, found.get("spare", False))
+    spare = bool(found.get("spare", False))
+    if spec.experts:
+        model: Model = _vote_from(leaves, spec, problems, spare, width)
+    else:
+        model = _one_from(leaves, spec, problems, spare, width, private)
+    if leaves:
+        raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
+    for each in (model, *getattr(model, "groups", ())):
+        walk.check_ranges(each, classes.size)
+    return model
+
+
+def _one_from(
+    leaves: dict[str, Any], spec: ModelSpec, problems: int, spare: bool, width: int, private: int
+) -> Model:
     _check_size(leaves, spec, problems, width, private)
-    known = leaves.get("p")
+    known: Any = leaves.get("p")
     # What "log" meant for the first columns, it means for ever.
     is_known = spec.p == "log" and isinstance(known, float) and 2.0 <= known < np.inf
     number = known if is_known else spec.p
@@ -92,16 +108,30 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
         problems,
         sparse.csr_matrix((max(private, 1), width)),
         radius=1.0 if private else None,
-        spare=bool(found.get("spare", False)),
+        spare=spare,
         random_state=0,
     ).model
     blank.spec = spec
     if blank.private_coordinates() != private:
         raise Misfit("there are private coordinates without a soft margin")
-    model = _filled(blank, leaves)
-    if leaves:
-        raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
-    walk.check_ranges(model, classes.size)
+    return _filled(blank, leaves)
+
+
+def _vote_from(
+    leaves: dict[str, Any], spec: ModelSpec, problems: int, spare: bool, width: int
+) -> VoteModel:
+    groups = []
+    for k, (one, count) in enumerate(spec.experts):
+        path = f"groups.{k}."
+        names = [name for name in leaves if name.startswith(path)]
+        own = {name.removeprefix(path): leaves.pop(name) for name in names}
+        groups.append(_one_from(own, one, count * problems, spare, width, private=0))
+        leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
+    model: VoteModel = walk.filled(VoteModel(spec, problems, spare, []), leaves)
+    model.groups, votes, clock = groups, model.votes, model.votes.clock
+    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
+    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(votes.weights.sum(), 1.0):
+        raise Misfit("the parts of votes do not fit together")
     return model
 
 

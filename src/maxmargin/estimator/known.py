@@ -104,7 +104,7 @@ class Stateful:
         wanted = STRUCTURAL & self._parameters().keys() - {"on_full"}
         if structure.keys() - {"on_full"} != wanted:
             raise ValueError("the model is not one for the parameters")
-        then: Any = type(self)(**structure)
+        then: Any = type(self)(**self._parameters() | structure)
         then.check_parameters()
         return files.model_from(found, classes, then._spec())
 

@@ -17,6 +17,7 @@ from maxmargin.models.joint import JointModel
 from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear import LinearModel, PairModel, as_rows
 from maxmargin.models.spec import ModelSpec
+from maxmargin.models.vote import VoteModel
 from maxmargin.spaces.pnorm import new_pnorm
 
 NO_TAIL = Tail(0.0, 0.0)
@@ -46,6 +47,8 @@ def build(
     which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
     stream. What computes kernel values is by default this machine's processor.
     """
+    if spec.experts:
+        return _vote(spec, problems, X, radius=radius, spare=spare, random_state=random_state)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, spare, eviction)
     if spec.kernel == "linear" and eviction is None:
@@ -73,6 +76,12 @@ def _linear(spec: ModelSpec, problems: int, X: Any, radius: float | None) -> Bui
     kind = JointModel if spec.is_joint(problems) else kind
     model = kind(spec, problems, X.shape[1], private, tail_for(spec, radius), p)
     return Built(model, model.rows(X), radius or 0.0)
+
+
+def _vote(spec: ModelSpec, problems: int, X: Any, *, spare: bool, **given: Any) -> Built:
+    each = [build(one, count * problems, X, spare=spare, **given) for one, count in spec.experts]
+    model = VoteModel(spec, problems, spare, [built.model for built in each])
+    return Built(model, [built.rows for built in each], max(built.radius for built in each))
 
 
 def tail_for(spec: ModelSpec, radius: float | None) -> Tail:

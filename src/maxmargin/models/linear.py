@@ -74,7 +74,7 @@ class LinearModel(Model):
         self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
         self.unsettled = self.in_fit = False
         size, split = width + 1 + private, tail.offset > 0.0
-        witnessed = problems * size <= MOST_WITNESSED_WEIGHTS
+        witnessed = spec.certified and problems * size <= MOST_WITNESSED_WEIGHTS
 
         def vectors(kept: bool) -> np.ndarray:
             return aligned_zeros(problems if kept else 0, size)

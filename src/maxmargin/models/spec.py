@@ -22,6 +22,8 @@ class ModelSpec:
     plus : which rows a `Projectron` learns from
     lengths : must the length of w be known after a row was evicted?
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
+    certified : are the vectors behind a certificate kept?
+    experts : the specifications of those who vote, with the number of experts of each
     """
 
     fit_intercept: bool = True
@@ -45,6 +47,8 @@ class ModelSpec:
     lengths: bool = field(default=True, compare=False)
     smallest: float = field(default=0.0, compare=False)
     cache_size: float = field(default=200.0, compare=False)
+    certified: bool = field(default=True, compare=False)
+    experts: tuple[tuple[ModelSpec, int], ...] = ()
 
     def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
         """The first parameter that is not the same, with both values."""

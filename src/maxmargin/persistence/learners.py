@@ -32,7 +32,8 @@ def is_learner(value: Any) -> bool:
 
 def checked_setting(value: Any) -> Any:
     """The value of a parameter."""
-    if not (value is None or isinstance(value, SETTINGS)):
+    are_learners = type(value) in (list, tuple) and all(map(is_learner, value))
+    if not (value is None or isinstance(value, SETTINGS) or are_learners):
         raise Misfit(f"{value!r} is neither a number nor a text nor a random state")
     return value
 

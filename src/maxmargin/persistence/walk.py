@@ -39,6 +39,7 @@ NAMES = {
         *("diagonal", "coefs", "marks", "averages", "largest_square", "store", "slots", "taken"),
         *("eviction", "random", "inner", "stored", "gained", "lost", "latest"),
         *("inverse", "slack", "joins", "distance", "limit"),
+        *("groups", "votes", "wrong", "leaders", "clock"),
         *("mixture", "errors", "owners", "means", "variances", "sizes", "levels", "state"),
     )
 } | {"_bounds": "bounds"}
@@ -57,6 +58,7 @@ RANGES: dict[str, Callable[[Any, int], tuple[int, int]]] = {
     "eviction.stored": lambda model, classes: (0, MOST),
     "next_mark": lambda model, classes: (0, MOST),
     "errors": lambda model, classes: (0, MOST),
+    "votes.leaders": lambda model, classes: (0, model.votes.weights.size),
     "mixture.owners": lambda model, classes: (0, model.mixture.outputs.size),
     "mixture.sizes": lambda model, classes: (0, MOST),
 }

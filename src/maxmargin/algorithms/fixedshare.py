@@ -1,0 +1,253 @@
+"""A vote of learners whose weights are shared: moving targets without tuning."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from maxmargin._validation import Interval, Options, StrOptions
+from maxmargin.algorithms.amira import AMIRA
+from maxmargin.algorithms.norma import NORMA
+from maxmargin.algorithms.passiveaggressive import PassiveAggressive
+from maxmargin.algorithms.perceptron import Perceptron
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator.access import reading
+from maxmargin.estimator.experts import Group, check_experts, grouped, rules_of
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator.state import State
+from maxmargin.kernels.functions import KERNELS
+from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.vote import VoteModel, VoteRule
+
+# NORMA with w = 0 at first depends on rate * decay and margin / rate alone: rates are not tried.
+DECAYS = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1)
+MARGINS = (0.0, 1.0, 4.0)
+CAPS = (0.1, 0.3, 1.0, 10.0)
+EPSILONS = (0.1, 0.5)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FixedShare(OnlineClassifier):
+    """The fixed-share vote: many learners, and whoever is right at the time has the say.
+
+    ::
+
+        predict the class of the larger weight
+        w_i <- w_i exp(-rate)                        of each expert that was wrong
+        w_i <- (1 - share) w_i + share / (K - 1) * (sum of all others)
+
+    The learners, its experts, learn from every row as if they were alone. Weights that are shared
+    let an expert come back that was wrong for long: so no rate, decay or margin need be known
+    before, nor that they stay the same.
+
+    Parameters
+    ----------
+    learners : list of learners, default=None
+        The experts: any learners with a rule, without averages and without a soft margin. Those of
+        one class whose models are alike (which differ by `rate`, `epsilon` and the like) are one
+        model, and cost a look each at a row that is already at hand. By default 34: `NORMA` with
+        nine decays and three margins, `PassiveAggressive` with four C, two of `AMIRA` and the
+        `Perceptron`; the other parameters are then theirs (`fit_intercept`, `kernel`, `budget`).
+        They are about rows of moderate length: scale the features.
+    share : float, default=0.001
+        Part of its weight that an expert gives to the others in each trial, below 1; about the
+        number of times that the best expert changes, over the number of trials.
+    rate : float, default=0.5
+        How much a mistake costs.
+    <budget>
+    <shared>
+    weights_ : ndarray of shape (n_experts,)
+        The weights of the experts, which add up to 1.
+    experts_ : list
+        The experts, as learners that have not learnt.
+    expert_mistakes_ : ndarray of shape (n_experts,)
+        Mistakes that each of them would have made.
+    leaders_ : ndarray of shape (n_looks, 2)
+        Numbers of trials, and the expert of the largest weight after each; at most 2047 looks.
+
+    Notes
+    -----
+    Guarantee: `mistake_bound`, for any sequence of experts that changes now and then. A vote is
+    about no hyperplane: there is no margin, no `coef_` and no certificate.
+
+    References
+    ----------
+    M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 32, 1998. For votes:
+    N. Littlestone and M. Warmuth, "The weighted majority algorithm", Information and Computation
+    108, 1994.
+
+    Examples
+    --------
+    >>> from maxmargin import NORMA, FixedShare
+    >>> grid = [NORMA(decay=decay) for decay in (0.0, 0.01, 0.1)]
+    >>> clf = FixedShare(learners=grid)
+    >>> clf = clf.partial_fit([[0.0, 1.0], [2.0, 1.0]] * 9, [0, 1] * 9, classes=[0, 1])
+    >>> clf.predict([[5.0, 0.0]]).tolist(), clf.weights_.sum().round(6)
+    ([1], np.float64(1.0))
+    """
+
+    learners: Any = None
+    share: float = 0.001
+    rate: float = 0.5
+    max_iter: int = 1
+    budget: int | None = None
+    on_full: str = "oldest"
+
+    facts = Facts(
+        guarantee="nearly the mistakes of the best sequence of experts",
+        updates="-",
+        drift=True,
+        paper="Herbster & Warmuth 1998",
+        cost="K·d for K experts",
+        certificate=False,
+    )
+    _parameter_constraints = {
+        **OnlineClassifier._parameter_constraints,
+        **BUDGET_CONSTRAINTS,
+        "learners": [list, tuple, None],
+        "share": [Interval(Real, 0, 1, closed="left")],
+        "rate": [Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KERNELS) - {"precomputed"}), callable],
+        "soft_margin": [Options(Real, {0.0})],
+        "tol": [None],
+    }
+    settles: ClassVar[bool] = False
+
+    def _groups(self) -> list[Group]:
+        if self.learners is not None:
+            check_experts(self.learners, OnlineClassifier)
+            return grouped(self.learners)
+        names = STRUCTURAL | {"cache_size"}
+        return _default_groups(
+            **{name: getattr(self, name) for name in names if hasattr(self, name)}
+        )
+
+    def _experts(self) -> list[Any]:
+        return [learner for group in self._groups() for learner in group.learners]
+
+    def _spec(self) -> ModelSpec:
+        experts = tuple((group.spec, len(group.learners)) for group in self._groups())
+        return replace(super()._spec(), experts=experts)
+
+    def _rule(self, p: Any) -> VoteRule:
+        rules = tuple(rules_of(group, each) for group, each in zip(self._groups(), p, strict=True))
+        return VoteRule(rules, math.exp(-self.rate), float(self.share))
+
+    def _check_structure(self, state: State) -> None:
+        if self.__dict__.get("_checked_spec") is not state.model.spec:
+            self._check_experts(state)
+        super()._check_structure(state)
+
+    def _check_experts(self, state: State) -> None:
+        if self._spec().experts != state.model.spec.experts:
+            raise ValueError(
+                "The 'learners' parameter of FixedShare cannot change on a fitted model, but for "
+                "numbers like the rate that its experts learn by. Fit anew."
+            )
+
+    def check_can_stream(self) -> None:
+        for learner in self._experts():
+            learner.check_can_stream()
+
+    def __learnt__(self) -> dict[str, Any]:
+        if (state := self._known()) is not None:
+            self._check_experts(state)  # by a file's parameters its model is built again
+        return super().__learnt__()
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def _vote(self) -> VoteModel:
+        return self._fitted().model  # type: ignore[no-any-return]
+
+    @property
+    @reading
+    def weights_(self) -> np.ndarray:
+        return self._vote().votes.weights.copy()
+
+    @property
+    def experts_(self) -> list[Any]:
+        return [clone(learner) for learner in self._experts()]
+
+    @property
+    @reading
+    def expert_mistakes_(self) -> np.ndarray:
+        return self._vote().votes.wrong.copy()
+
+    @property
+    @reading
+    def leaders_(self) -> np.ndarray:
+        votes = self._vote().votes
+        leaders = votes.leaders[: votes.clock.written[0]]
+        trials = votes.clock.stride[0] * np.arange(1, leaders.size + 1)
+        return np.column_stack([trials, leaders])
+
+    @property
+    def certificate_(self) -> Any:
+        raise AttributeError("A vote is about no hyperplane: it has no certificate.")
+
+    def plot_leaders(self, axes: Any = None) -> Any:
+        """Draw which expert leads when.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, default=None
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        The axes.
+        """
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(figsize=(9, 4.5), layout="constrained").subplots()
+        trials, leaders = self.leaders_.T
+        shown, places = np.unique(leaders, return_inverse=True)
+        names = [repr(learner) for learner in self._experts()]
+        axes.plot(trials, places, drawstyle="steps-pre", linewidth=1.0, color="0.7", zorder=1)
+        axes.scatter(trials, places, s=6, c=places, cmap="viridis", zorder=2)
+        axes.set_yticks(range(shown.size), [names[e] for e in shown], fontsize="small")
+        axes.set_xlabel("trials")
+        axes.set_title("The expert of the largest weight")
+        return axes
+
+    @staticmethod
+    def mistake_bound(
+        mistakes: int, switches: int, experts: int, trials: int, *, share: float, rate: float
+    ) -> float:
+        """Bound on the mistakes of the vote.
+
+        ::
+
+            (rate m + ln K + s ln((K - 1) / share) - (T - 1 - s) ln(1 - share)) / c
+            c = ln(2 / (1 + exp(-rate)))
+
+        Parameters
+        ----------
+        mistakes : int
+            m, those of any sequence of experts, one for each trial,
+        switches : int
+            that changes s times.
+        experts, trials : int
+            K and T.
+        share, rate : float
+            The parameters of the learner.
+        """
+        paid = rate * mistakes + math.log(experts) - (trials - 1 - switches) * math.log1p(-share)
+        if switches:
+            paid += switches * math.log((experts - 1) / share)
+        return paid / math.log(2.0 / (1.0 + math.exp(-rate)))
+
+
+@lru_cache(maxsize=8)
+def _default_groups(**given: Any) -> list[Group]:
+    """The experts that there are by default, with these parameters."""
+    norma = [NORMA(rate=1.0, decay=d, margin=m, **given) for d in DECAYS for m in MARGINS]
+    aggressive = [PassiveAggressive(C=C, **given) for C in CAPS]
+    amira = [AMIRA(epsilon=epsilon, multiclass="ovr", **given) for epsilon in EPSILONS]
+    return grouped([*norma, *aggressive, *amira, Perceptron(**given)])

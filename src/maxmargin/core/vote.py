@@ -1,0 +1,187 @@
+"""Experts that learn side by side, and a vote among them whose weights are shared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.compiler import METHODS
+
+# How often the leader is written down: at first after each trial, then half as often whenever there
+# is no room left.
+MOST_LEADERS = 2048
+
+CLOCK = np.dtype([("stride", "i8"), ("written", "i8")], align=True)
+
+
+class Bank(NamedTuple):
+    """Rules of one class, each for ``each`` problems that follow each other.
+
+    Attributes
+    ----------
+    kind : any rule of that class
+    table : the numbers of each rule
+    each : int
+    """
+
+    kind: Any
+    table: np.ndarray
+    each: int
+
+    def of(self, c):
+        return self.kind.like(self.table, c // self.each)
+
+    def needs_norm(self):
+        return self.kind.needs_norm()
+
+
+class Experts(NamedTuple):
+    """The ``each`` problems of a learner, once for each of several experts."""
+
+    labels: np.ndarray
+    each: int
+    experts: int
+
+    def problems(self):
+        return self.each * self.experts
+
+    def sign(self, i, c):
+        positive = 1 if self.each == 1 else c % self.each
+        return 1.0 if self.labels[i] == positive else -1.0
+
+    def is_shown(self, c):
+        return True
+
+    def class_of(self, i):
+        return self.labels[i]
+
+
+class Votes(NamedTuple):
+    """What is known of the experts.
+
+    Attributes
+    ----------
+    weights : their weights, which add up to 1
+    wrong : their mistakes
+    leaders : the expert of the largest weight after every ``stride`` trials
+    clock : how many leaders are ``written``, and that ``stride``
+    """
+
+    weights: np.ndarray
+    wrong: np.ndarray
+    leaders: np.ndarray
+    clock: np.recarray
+
+    def score(self, said, n, scores):
+        """The scores of all classes for row ``n``: the weight of their voters less that of others.
+
+        A single column is that of class 1.
+        """
+        for c in range(scores.shape[1]):
+            mine = 1 if scores.shape[1] == 1 else c
+            scores[n, c] = 0.0
+            for e in range(self.weights.size):
+                scores[n, c] += self.weights[e] if said[n, e] == mine else -self.weights[e]
+
+    def judge(self, said, n, label, keep, share):
+        """Herbster and Warmuth's fixed-share algorithm, where ``keep`` is ``exp(-rate)``.
+
+        Experts that were wrong keep that part of their weight, and then each gives the part
+        ``share`` of its weight to the others, in equal parts.
+        """
+        total = 0.0
+        for e in range(self.weights.size):
+            if said[n, e] != label:
+                self.weights[e] *= keep
+                self.wrong[e] += 1
+            total += self.weights[e]
+        part = share / max(self.weights.size - 1, 1)
+        for e in range(self.weights.size):
+            own = self.weights[e] / total
+            self.weights[e] = (1.0 - share) * own + part * (1.0 - own)
+
+    def write_leader(self, trials):
+        if trials % self.clock[0].stride == 0:
+            leader = 0
+            for e in range(self.weights.size):
+                if self.weights[e] > self.weights[leader]:
+                    leader = e
+            self.leaders[self.clock[0].written] = leader
+            self.clock[0].written += 1
+            if self.clock[0].written == self.leaders.size:
+                half = self.leaders.size // 2
+                for k in range(half):
+                    self.leaders[k] = self.leaders[2 * k + 1]
+                self.clock[0].written = half
+                self.clock[0].stride *= 2
+
+
+bridge("score", "judge", "write_leader")
+
+
+def new_votes(experts: int) -> Votes:
+    """All experts weigh the same."""
+    clock = np.zeros(1, CLOCK).view(np.recarray)
+    clock.stride = 1
+    return Votes(
+        weights=np.full(experts, 1.0 / experts),
+        wrong=np.zeros(experts, dtype=np.int64),
+        leaders=np.zeros(MOST_LEADERS, dtype=np.int32),
+        clock=clock,
+    )
+
+
+@register_jitable(**METHODS)
+def winner(scores, n, first, columns, classes):  # type: ignore[no-untyped-def]
+    """The class of the highest score of row ``n``; of two classes the sign of the second's decides.
+
+    The scores are in ``columns`` columns from ``first`` on, those of the ``classes`` that can be
+    predicted before others; a single one is that of class 1.
+    """
+    if classes == 2:
+        return 1 if scores[n, first + min(columns - 1, 1)] >= 0.0 else 0
+    best = 0
+    for c in range(1, classes):
+        if scores[n, first + c] > scores[n, first + best]:
+            best = c
+    return best
+
+
+@Compiled
+def say(outputs, each, classes, first, stop, said):  # type: ignore[no-untyped-def]
+    """Put into ``said`` which class the experts from ``first`` to ``stop`` predict for each row.
+
+    Of the ``each`` outputs of an expert those of the first ``classes`` are of classes that can be
+    predicted.
+    """
+    for n in range(said.shape[0]):
+        for e in range(first, stop):
+            said[n, e] = winner(outputs, n, (e - first) * each, each, classes)
+
+
+@Compiled
+def poll(said, votes, scores):  # type: ignore[no-untyped-def]
+    """Put into ``scores`` how the experts vote on each row."""
+    for n in range(said.shape[0]):
+        votes.score(said, n, scores)
+
+
+@Compiled
+def hold(said, order, labels, classes, votes, keep, share, scores, tally):  # type: ignore[no-untyped-def]
+    """Let the experts vote on each row, and weigh them by its label, row by row.
+
+    A row i that stands in the order as ``-1 - i`` is only voted on.
+    """
+    trials, mistakes = tally[0].trials, tally[0].mistakes
+    for n in range(order.size):
+        votes.score(said, n, scores)
+        if order[n] >= 0:
+            label = labels[order[n]]
+            mistakes += winner(scores, n, 0, scores.shape[1], classes) != label
+            trials += 1
+            votes.judge(said, n, label, keep, share)
+            votes.write_leader(trials)
+    tally[0].trials, tally[0].mistakes = trials, mistakes

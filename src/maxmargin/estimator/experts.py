@@ -1,0 +1,71 @@
+"""Learners that are experts of a vote: which of them can be one model, and by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.vote import Bank
+from maxmargin.models.spec import ModelSpec
+
+
+class Group(NamedTuple):
+    """Experts of one kind: one model has the problems of all."""
+
+    spec: ModelSpec
+    learners: list[Any]
+
+
+def check_experts(learners: Sequence[Any], base: type) -> None:
+    """Raise unless all are learners, derived from ``base``, whose outputs the loop sees."""
+    if not learners:
+        raise ValueError("The 'learners' parameter must name at least one learner.")
+    for k, learner in enumerate(learners):
+        name = f"learners[{k}]"
+        if not isinstance(learner, base):
+            raise TypeError(
+                f"The 'learners' parameter must be a list of learners of maxmargin with a rule, "
+                f"but {name} is {learner!r}."
+            )
+        learner.check_parameters()  # type: ignore[attr-defined]
+        cannot = {
+            "it has no partial_fit": not hasattr(learner, "partial_fit"),
+            "it is a vote itself": hasattr(learner, "learners"),
+            "it predicts by averaged weights": getattr(learner, "average", False),
+            "its soft margin gives each row a coordinate": learner.soft_margin > 0.0,  # type: ignore[attr-defined]
+            "it sees no rows with kernel='precomputed'": learner.kernel == "precomputed",  # type: ignore[attr-defined]
+        }
+        for why in (why for why, holds in cannot.items() if holds):
+            raise ValueError(f"The 'learners' parameter cannot hold {name}, {learner!r}: {why}.")
+
+
+def grouped(learners: Sequence[Any]) -> list[Group]:
+    """Groups of learners of one class and with equal specifications, in order of appearance.
+
+    Learners of several classes together, or from pairs of rows, stay alone.
+    """
+    groups: list[Group] = []
+    for learner in learners:
+        spec = replace(learner._spec(), certified=False)
+        alone = spec.multiclass != "ovr" or spec.has_pairs()
+        if alone:
+            spec = replace(spec, certified=True)
+        for group in groups:
+            first = group.learners[0]
+            if not alone and group.spec == spec and type(first) is type(learner):
+                group.learners.append(learner)
+                break
+        else:
+            groups.append(Group(spec, [learner]))
+    return groups
+
+
+def rules_of(group: Group, p: float) -> Any:
+    """The rules of the experts of a group in that norm, or the rule of the only one."""
+    rules = [learner._rule(p) for learner in group.learners]
+    if len(rules) == 1:
+        return rules[0]
+    return Bank(rules[0], np.array(rules, dtype=np.float64), each=1)

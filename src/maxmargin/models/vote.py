@@ -1,0 +1,210 @@
+"""Models of several learners, the experts, that predict by a vote."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.loop import NO_TRACE, Trace
+from maxmargin.core.rows import Tail
+from maxmargin.core.vote import Experts, Votes, hold, new_votes, poll, say
+from maxmargin.models.base import Model, new_tally
+from maxmargin.models.spec import ModelSpec
+
+# Rows that all experts learn before the next ones come: few enough to stay in a cache.
+BLOCK_BYTES = 2**18
+LEAST_ROWS, MOST_ROWS = 64, 2048
+
+
+class VoteRule(NamedTuple):
+    """What experts learn by, and how they are weighed.
+
+    Attributes
+    ----------
+    rules : for each group of experts a `Bank` of their rules, or the rule of the only one
+    keep : part of its weight that a wrong expert keeps
+    share : part of its weight that every expert gives to the others
+    """
+
+    rules: tuple[Any, ...]
+    keep: float
+    share: float
+
+
+class VoteModel(Model):
+    """Groups of experts, each one model with the problems of all its experts.
+
+    Experts never learn from the vote. So they learn from a block of rows group by group, in one
+    compiled loop over the rows for each, and write down what they say before they learn; the vote
+    follows from that.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    problems : int
+        Weight vectors of one expert.
+    spare : bool
+        Is the last one that of a class which never occurs?
+    groups : list of Model
+    """
+
+    def __init__(self, spec: ModelSpec, problems: int, spare: bool, groups: list[Model]) -> None:
+        self.spec, self.spare, self.groups = spec, spare, groups
+        self.tail, self.tally, self.unsettled = Tail(0.0, 0.0), new_tally(), False
+        self._problems = problems
+        self.votes = new_votes(sum(self._sizes()))
+
+    def _sizes(self) -> list[int]:
+        """The number of experts of each group."""
+        return [count for _, count in self.spec.experts]
+
+    def _classes(self) -> int:
+        """How many classes can be predicted."""
+        return 2 if self._problems == 1 else self._problems - self.spare
+
+    @property
+    def p(self) -> Any:  # type: ignore[override]
+        """One for each group."""
+        return tuple(model.p for model in self.groups)
+
+    def problems(self) -> int:
+        return self._problems
+
+    def width(self) -> int:
+        return self.groups[0].width()
+
+    def _with(self, groups: list[Model]) -> VoteModel:
+        """The same votes for other models, with counts of their own."""
+        model = copy.copy(self)
+        model.groups, model.tally = groups, self.tally.copy()
+        model.votes = Votes._make(array.copy() for array in self.votes)
+        return model
+
+    # ------------------------------------------------------------------------------------ learning
+    def rows(self, X: Any) -> list[Any]:
+        return [model.rows(X) for model in self.groups]
+
+    def fit_rows(self, X: Any) -> list[Any]:
+        return [model.fit_rows(X) for model in self.groups]
+
+    def begin_fit(self, rows: list[Any]) -> None:
+        for model, own in zip(self.groups, rows, strict=True):
+            model.begin_fit(own)
+
+    def end_fit(self) -> None:
+        for model in self.groups:
+            model.end_fit()
+
+    def twin(self) -> VoteModel:
+        return self._with([model.twin() for model in self.groups])
+
+    def continued(self) -> VoteModel:
+        return self._with([model.continued() for model in self.groups])
+
+    def streaming(self, rows: int, alone: bool = False) -> VoteModel:
+        groups = [model.streaming(rows, alone) for model in self.groups]
+        if alone:
+            self.groups = groups
+            return self
+        pairs = zip(groups, self.groups, strict=True)
+        return self._with([new.twin() if new is old else new for new, old in pairs])
+
+    def settle(self) -> None:
+        for model in self.groups:
+            model.settle()
+        self.unsettled = False
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> VoteModel:
+        groups = []
+        for model, count in zip(self.groups, self._sizes(), strict=True):
+            firsts = range(0, count * self._problems, self._problems)
+            groups.append(model.grown(width, [first + c for first in firsts for c in which], codes))
+        more = self._with(groups)
+        more._problems = len(which)
+        return more
+
+    def can_have_room(self, width: int) -> bool:
+        return all(model.can_have_room(width) for model in self.groups)
+
+    def present(
+        self, rows: list[Any], targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        size, made = _rows_per_block(rows[0]), 0.0
+        self.unsettled = True
+        for start in range(0, order.size, size):
+            part, history = order[start : start + size], trace.history[start : start + size]
+            scores, updates = self._meet(rows, targets, part, rule)
+            if history.size:
+                history[:, :-1], history[:, -1] = scores, made + updates
+            made += updates[-1]
+        self.unsettled = any(model.unsettled for model in self.groups)
+
+    def _meet(
+        self, rows: list[Any], targets: Any, order: np.ndarray, rule: VoteRule
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Let all experts say what they predict for some rows, learn from them, and vote.
+
+        Returns the scores, and the updates that were made after each row.
+        """
+        said = np.empty((order.size, self.votes.weights.size), np.int32)
+        updates, first = np.zeros(order.size), 0
+        classes = self._classes()
+        groups = zip(self.groups, rows, rule.rules, self._sizes(), strict=True)
+        for model, own, rules, count in groups:
+            history = np.empty((order.size, count * self._problems + 1))
+            aims = targets
+            if count > 1:
+                rules = rules._replace(each=self._problems)
+                aims = Experts(targets.labels, self._problems, count)
+            model.present(own, aims, order, rules, NO_TRACE._replace(history=history))
+            say(history, self._problems, classes, first, first + count, said)
+            updates += history[:, -1]
+            first += count
+        scores = np.empty((order.size, self._problems))
+        labels, tally = targets.labels, self.tally
+        hold(said, order, labels, classes, self.votes, rule.keep, rule.share, scores, tally)
+        return scores, updates
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def updates(self) -> int:
+        return sum(model.updates() for model in self.groups)
+
+    def is_finite(self) -> bool:
+        return all(model.is_finite() for model in self.groups)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """The weight of those who vote for a class, less that of the others."""
+        said, first = np.empty((X.shape[0], self.votes.weights.size), np.int32), 0
+        for model, count in zip(self.groups, self._sizes(), strict=True):
+            outputs = np.ascontiguousarray(model.outputs(X))
+            say(outputs, self._problems, self._classes(), first, first + count, said)
+            first += count
+        scores = np.empty((X.shape[0], self._problems))
+        poll(said, self.votes, scores)
+        return scores
+
+    def weights(self) -> np.ndarray:
+        raise AttributeError("A vote has no weights of features: see weights_, those of experts.")
+
+    coefficients = intercepts = weights
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """Not known: a vote is about no hyperplane."""
+        return np.full(self._problems, np.nan)
+
+    def bounds(self) -> np.ndarray:
+        return np.full(self._problems, np.inf)
+
+    def ceiling(self, radius: float) -> float:
+        return np.inf
+
+
+def _rows_per_block(rows: Any) -> int:
+    values = getattr(rows, "values", None)  # of a kernel's rows nothing is read twice
+    if values is None:
+        return MOST_ROWS
+    per_row = max(1, values.nbytes // max(1, rows.size()))
+    return min(max(BLOCK_BYTES // per_row, LEAST_ROWS), MOST_ROWS)
