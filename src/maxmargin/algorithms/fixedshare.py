@@ -84,7 +84,7 @@ class FixedShare(OnlineClassifier):
 
     Examples
     --------
-    >>> from maxmargin import NORMA, FixedShare
+    >>> from maxmargin import FixedShare, NORMA
     >>> grid = [NORMA(decay=decay) for decay in (0.0, 0.01, 0.1)]
     >>> clf = FixedShare(learners=grid)
     >>> clf = clf.partial_fit([[0.0, 1.0], [2.0, 1.0]] * 9, [0, 1] * 9, classes=[0, 1])
@@ -95,7 +95,7 @@ class FixedShare(OnlineClassifier):
     learners: Any = None
     share: float = 0.001
     rate: float = 0.5
-    max_iter: int = 1
+    max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
 

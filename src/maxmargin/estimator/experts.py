@@ -21,14 +21,14 @@ class Group(NamedTuple):
 
 def check_experts(learners: Sequence[Any], base: type) -> None:
     """Raise unless all are learners, derived from ``base``, whose outputs the loop sees."""
+    the = "The 'learners' parameter of FixedShare"
     if not learners:
-        raise ValueError("The 'learners' parameter must name at least one learner.")
+        raise ValueError(f"{the} must name at least one learner.")
     for k, learner in enumerate(learners):
-        name = f"learners[{k}]"
         if not isinstance(learner, base):
-            raise TypeError(
-                f"The 'learners' parameter must be a list of learners of maxmargin with a rule, "
-                f"but {name} is {learner!r}."
+            raise ValueError(
+                f"{the} must be a list of learners of maxmargin that have a rule, but learners[{k}]"
+                f" is {learner!r}."
             )
         learner.check_parameters()  # type: ignore[attr-defined]
         cannot = {
@@ -39,7 +39,7 @@ def check_experts(learners: Sequence[Any], base: type) -> None:
             "it sees no rows with kernel='precomputed'": learner.kernel == "precomputed",  # type: ignore[attr-defined]
         }
         for why in (why for why, holds in cannot.items() if holds):
-            raise ValueError(f"The 'learners' parameter cannot hold {name}, {learner!r}: {why}.")
+            raise ValueError(f"{the} cannot hold learners[{k}], {learner!r}: {why}.")
 
 
 def grouped(learners: Sequence[Any]) -> list[Group]:
