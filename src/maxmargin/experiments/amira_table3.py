@@ -7,8 +7,16 @@ from typing import Any
 
 from maxmargin import Pegasos
 from maxmargin.datasets import load_mnist
-from maxmargin.experiments.digits import data_of, errors_by_pass, panel, table_lines, usual_learner
-from maxmargin.experiments.experiment import Cell, DataHome, Experiment, Results, Scale, Tolerance
+from maxmargin.experiments.digits import (
+    ONE_ORDER,
+    data_of,
+    errors_by_pass,
+    lowest,
+    panel,
+    table_lines,
+    usual_learner,
+)
+from maxmargin.experiments.experiment import Cell, DataHome, Experiment, Results, Scale
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import PAPER
 
@@ -25,10 +33,6 @@ SLOW = ("Avg. Perceptron", "Aggr. ROMMA", "Pegasos(500)")
 PASSES = 4
 KERNEL = {"kernel": "poly", "degree": 4, "gamma": 1.0 / 255.0**2, "coef0": 1.0}
 RIDGE = 5e5
-
-ERRORS = Tolerance(
-    0.2, "20 of the 10 000 test digits; two orders of the rows differed by up to 0.26"
-)
 
 
 def cells(scale: Scale) -> Sequence[Cell]:
@@ -69,12 +73,22 @@ EXPERIMENT = Experiment(
     runs=5,
     cells=cells,
     measure=measure,
-    compared=tuple(table_lines(TABLE, (1, 2, 3, 4), PASSES, ERRORS, "Table 3")),
+    compared=(
+        *table_lines(TABLE, (1, 2, 3, 4), PASSES, "Table 3"),
+        lowest(
+            "bin AMIRA(0.9)",
+            [name for name in TABLE if name not in ("bin AMIRA(0.9)", "Aggr. ROMMA")],
+            (2, 3, 4),
+            "binary AMIRA(0.9) has the lowest error from the second pass on",
+            "section 4.3",
+        ),
+    ),
     panels=panels,
     choices=(
         "λ = 5·10⁵ on the diagonal belongs to training rows only: a test digit never gets it.",
         "Kernel values are computed from products in single precision.",
         "Updates are summed over the ten classifiers.",
+        ONE_ORDER,
         "The slowest learners make two runs instead of five.",
     ),
     differences=(
