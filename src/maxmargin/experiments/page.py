@@ -20,8 +20,8 @@ from maxmargin.experiments.verdicts import (
 
 SCALES = {
     "full": "",
-    "quick": "This is the quick version, with fewer runs than the papers made; the tables say how "
-    "many.",
+    "quick": "This is the quick version, with fewer runs than the papers made, so that more stays "
+    "undecided; the tables say how many.",
     "tiny": "This is a tiny stand-in that shows that everything works; nothing is compared.",
 }
 

@@ -119,42 +119,40 @@ def judge(experiment: Experiment, results: Results, scale: Scale) -> list[Line]:
 
 def _number(printed: Printed, results: Results, papers_runs: int) -> Line:
     rule = printed.tolerance
-    paper = shown(printed.value, printed.decimals)
-    line = _line(printed, printed.column, paper)
+    line = _line(printed, printed.column, shown(printed.value, printed.decimals))
     try:
         values = [float(value) for value in printed.ours(results)]
     except NotMeasured:
         return replace(line, why=rule.why if isinstance(rule, NoVerdict) else NOT_RUN)
-    mean, runs = statistics.fmean(values), len(values)
-    spread = statistics.stdev(values) if runs > 1 else None
+    mean = statistics.fmean(values)
     line = replace(
         line,
         # “0.1” is a rounded number of the paper, but nobody wants ours rounded so much.
         ours=shown(mean, max(printed.decimals, 2) if printed.decimals else 0),
         mean=mean,
-        spread=spread,
-        runs=runs,
+        spread=statistics.stdev(values) if len(values) > 1 else None,
+        runs=len(values),
         why=rule.why,
     )
     if isinstance(rule, NoVerdict):
         return line
-    if rule.by_chance and spread is None:
+    if rule.by_chance and line.spread is None:
         return replace(line, verdict=UNDECIDED)
-    chance = by_chance(printed, spread, runs, papers_runs) if rule.by_chance and spread else 0.0
+    chance = by_chance(printed, line, papers_runs) if rule.by_chance else 0.0
     allowed = 0.5 * 10.0**-printed.decimals + chance + rule.part * abs(printed.value)
-    if not abs(mean - printed.value) <= allowed:
-        verdict = FAILED
-    else:
-        telling = chance <= MOST_BY_CHANCE * abs(printed.value)
-        verdict = REPRODUCED if telling else UNDECIDED
     part = f" ({100 * rule.part:g} %)" if rule.part else ""
-    return replace(line, verdict=verdict, tolerance=f"± {allowed:.2g}{part}")
+    line = replace(line, tolerance=f"± {allowed:.2g}{part}")
+    if not abs(mean - printed.value) <= allowed:  # nor if it is no number
+        return replace(line, verdict=FAILED)
+    telling = chance <= MOST_BY_CHANCE * abs(printed.value)
+    return replace(line, verdict=REPRODUCED if telling else UNDECIDED)
 
 
-def by_chance(printed: Printed, spread: float, runs: int, papers_runs: int) -> float:
+def by_chance(printed: Printed, line: Line, papers_runs: int) -> float:
     """How far the means may be apart; the paper's runs differ as ours do, if it does not say."""
-    theirs = float(printed.deviation) if printed.deviation else spread
-    return reach(runs, spread / math.sqrt(runs), theirs / math.sqrt(papers_runs))
+    assert line.spread is not None
+    theirs = float(printed.deviation) if printed.deviation else line.spread
+    return reach(line.runs, line.spread / math.sqrt(line.runs), theirs / math.sqrt(papers_runs))
 
 
 def _claim(claim: Claim, results: Results) -> Line:
