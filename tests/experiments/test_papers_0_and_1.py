@@ -36,10 +36,10 @@ def test_pegasos_projects():
     assert (learner.project, learner.lambda_) == (True, 4.5e-6)
 
 
-def test_the_perceptron_makes_many_runs():
+def test_learners_that_swing_make_many_runs():
     cells = amira_table2.cells("full")
     runs = {name: sum(cell["learner"] == name for cell in cells) for name in ("Perceptron", "ALMA")}
-    assert runs == {"Perceptron": 60, "ALMA": 10}
+    assert runs == {"Perceptron": 40, "ALMA": 10}
 
 
 def test_a_run_has_one_order():

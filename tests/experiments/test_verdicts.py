@@ -119,6 +119,7 @@ def test_one_run_has_no_spread():
 
 
 def test_lines_say_why():
+    assert line(PART, 12345.0, text="12345").tolerance == "± 1\N{THIN SPACE}235 (10 %)"
     judged = line(PART, 1.0)
     assert (judged.tolerance, judged.why) == ("± 0.11 (10 %)", "why")
     judged = line(NoVerdict("seconds"), 1.0)

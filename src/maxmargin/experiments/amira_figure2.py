@@ -71,5 +71,9 @@ EXPERIMENT = of_cube(
         "Pegasos makes 20 passes: it never stops by itself.",
         "250 runs instead of 500.",
     ),
-    differences=("Margins of runs that do not separate the data (Pegasos) are drawn at 0.",),
+    differences=(
+        "AMIRA(0.1) reaches 0.97 to 0.98 of the best margin with every gap that we tried, from 0.1 "
+        "to 0.25, where about 0.95 is printed.",
+        "Margins of runs that do not separate the data (Pegasos) are drawn at 0.",
+    ),
 )

@@ -58,8 +58,9 @@ FITTED = ("Pegasos", "bin AMIRA(0.5)", "1-best AMIRA(0.5)")
 SVM = "SVM"
 PASSES = 5
 GAMMA = 1.0 / (2.0 * 3.5**2)
-RUNS, MANY = 10, {"Perceptron": 60}
-"""The Perceptron swings so much after one pass that ten orders of the rows do not suffice."""
+SWINGING = ("Perceptron", "Avg. Perceptron", "ROMMA", "bin MIRA", "1-best MIRA")
+"""They correct mistakes only, and after one pass ten orders of the rows do not suffice for them."""
+RUNS, MANY = 10, 40
 QUICK = ("Perceptron", "bin AMIRA(0.9)", "1-best AMIRA(0.85)")
 
 NOT_K_BEST = NoVerdict("the printed updates are those of 1-best, with which they are compared")
@@ -67,12 +68,12 @@ NOT_K_BEST = NoVerdict("the printed updates are those of 1-best, with which they
 
 def cells(scale: Scale) -> list[Cell]:
     names = QUICK if scale == "quick" else LEARNERS
-    most = {"full": max(MANY.values()), "quick": 3, "tiny": 1}[scale]
+    most = {"full": MANY, "quick": 3, "tiny": 1}[scale]
     found: list[Cell] = [
         {"learner": name, "seed": seed}
         for seed in range(most)
         for name in names
-        if seed < MANY.get(name, RUNS)
+        if seed < RUNS or name in SWINGING
     ]
     return found if scale == "quick" else [*found, {"learner": SVM, "seed": 0}]
 
@@ -166,7 +167,8 @@ EXPERIMENT = Experiment(
         "The lines “k-best” are compared with 1-best, Algorithm 2: the printed updates are its. "
         "k-best itself is shown without a verdict.",
         ONE_ORDER,
-        "The Perceptron makes 60 runs: after one pass its last hypothesis still swings.",
+        "Learners that correct mistakes only make 40 runs: after one pass their last hypothesis "
+        "still swings, the Perceptron’s from 6.4 to 9.0 % in 55 orders.",
         "SVM is one-vs-rest LIBSVM with C = 100 and σ = 3.58.",
     ),
     differences=(

@@ -29,7 +29,6 @@ TABLE = {  # errors after passes 1 to 4, updates after four
     "bin MIRA": "2.65 2.02 1.77 1.69 11091",
     "bin AMIRA(0.9)": "2.27 1.79 1.64 1.59 12969",
 }
-SLOW = ("Avg. Perceptron", "Aggr. ROMMA", "Pegasos(500)")
 PASSES = 4
 KERNEL = {"kernel": "poly", "degree": 4, "gamma": 1.0 / 255.0**2, "coef0": 1.0}
 RIDGE = 5e5
@@ -43,7 +42,7 @@ def cells(scale: Scale) -> Sequence[Cell]:
         {"learner": name, "seed": seed}
         for seed in range(runs)
         for name in TABLE
-        if seed < 2 or name not in SLOW
+        if seed < 2 or name != "Aggr. ROMMA"
     ]
 
 
@@ -89,14 +88,13 @@ EXPERIMENT = Experiment(
         "Kernel values are computed from products in single precision.",
         "Updates are summed over the ten classifiers.",
         ONE_ORDER,
-        "The slowest learners make two runs instead of five.",
+        "Aggressive ROMMA, the slowest learner, which gets no verdict, makes two runs instead of "
+        "five.",
     ),
     differences=(
         "Aggressive ROMMA, which corrects every margin below 1, is printed with as many updates as "
         "ROMMA, which corrects mistakes; on USPS ours makes a hundred times as many.",
         "The Perceptron’s printed error falls to 2.12 % and rises again to 2.26 % in the fourth "
-        "pass, as last hypotheses do; ours, of five orders, lies between 1.82 and 1.94 % there, "
-        "and between 2.3 and 3.2 % after one pass. ROMMA after two passes misses the tolerance by "
-        "0.01.",
+        "pass; after one pass it swings so much that five runs of the paper cannot tell.",
     ),
 )

@@ -141,7 +141,8 @@ def _number(printed: Printed, results: Results, papers_runs: int) -> Line:
     chance = by_chance(printed, line, papers_runs) if rule.by_chance else 0.0
     allowed = 0.5 * 10.0**-printed.decimals + chance + rule.part * abs(printed.value)
     part = f" ({100 * rule.part:g} %)" if rule.part else ""
-    line = replace(line, tolerance=f"± {allowed:.2g}{part}")
+    amount = f"{allowed:.2g}" if allowed < 10.0 else shown(allowed, 0)
+    line = replace(line, tolerance=f"± {amount}{part}")
     if not abs(mean - printed.value) <= allowed:  # nor if it is no number
         return replace(line, verdict=FAILED)
     telling = chance <= MOST_BY_CHANCE * abs(printed.value)
