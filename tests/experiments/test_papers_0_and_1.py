@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -40,6 +42,16 @@ def test_learners_that_swing_make_many_runs():
     cells = amira_table2.cells("full")
     runs = {name: sum(cell["learner"] == name for cell in cells) for name in ("Perceptron", "ALMA")}
     assert runs == {"Perceptron": 40, "ALMA": 10}
+
+
+@pytest.mark.skipif("MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder")
+@pytest.mark.parametrize(
+    ("name", "printed"), [("1-best AMIRA(0.85)", 2585), ("k-best AMIRA(0.85)", None)]
+)
+def test_the_printed_updates_are_those_of_1_best(name, printed):
+    """On USPS, in one order of the rows; k-best makes about 2110."""
+    updates = amira_table2.measure({"learner": name, "seed": 0}, False, None)["updates"]
+    assert updates == pytest.approx(printed or 2110, rel=0.03)
 
 
 def test_a_run_has_one_order():
