@@ -46,7 +46,8 @@ def test_links_have_targets_and_ids_are_unique(page):
 
 def test_page_opens_with_the_summary(page):
     summary = page[: page.index("<section")]
-    assert "<b>2 of 4 strictly, 1 of 1 where missing details were fitted" in summary
+    assert "<b>2 of 4</b>" in summary
+    assert "and 1 of 1 where missing details were fitted; of them\n1 are undecided." in summary
     assert "B, error: 2.05, printed 1.10" in summary
 
 
