@@ -163,7 +163,7 @@ EXPERIMENT = Experiment(
         "their errors and updates say.",
         "Updates are summed over the ten classifiers. Pixels are as distributed, from −1 to 1.",
         "ALMA’s and Pegasos’ parameters are lost: ALMA has α = 0.9 and B = 1/α, Pegasos projects, "
-        "with the λ that gives the printed number of updates, 4.5·10⁻⁶.",
+        "with the λ that gives about the printed numbers, 4.5·10⁻⁶.",
         "The lines “k-best” are compared with 1-best, Algorithm 2: the printed updates are its. "
         "k-best itself is shown without a verdict.",
         ONE_ORDER,
@@ -172,7 +172,7 @@ EXPERIMENT = Experiment(
         "SVM is one-vs-rest LIBSVM with C = 100 and σ = 3.58.",
     ),
     differences=(
-        "k-best AMIRA makes 7 to 18 % fewer updates than printed, 1-best as many as printed.",
+        "k-best AMIRA makes 6 to 18 % fewer updates than printed, 1-best as many as printed.",
         "Aggressive ROMMA corrects every margin below 1 and makes a hundred times the printed "
         "number of updates; the printed errors and updates are those of a learner that corrects "
         "mistakes.",
