@@ -120,6 +120,8 @@ def noca(
     floor: float = 0.7,
     weights: str = "count",
     output: str = "normalised",
+    nearest: str = "class",
+    variance: str = "central",
     max_components: int | None = None,
     keep: bool = False,
 ) -> MixtureTrace:
@@ -136,6 +138,9 @@ def noca(
     lowered as before. If its class has none, which would keep it unlearnt for ever, x founds a
     component in the place of the one with the fewest rows, taken from classes with more than one
     component while there are such, so that no class is lost.
+
+    As printed, ``nearest="any"`` takes the nearest component of all, which keeps its label, and
+    ``variance="raw"`` puts x^2 in the place of the product of gaps.
 
     Ties go to the first component, the lowest class, and the positive one of two classes.
     """
@@ -161,7 +166,7 @@ def noca(
             rho = tau * rho
         rhos.append(rho)
 
-        same = np.flatnonzero(mixture.labels == label)
+        same = np.flatnonzero((mixture.labels == label) | (nearest == "any"))
         distances = np.sqrt(np.sum((mixture.means[same] - x) ** 2, axis=1))
         full = max_components is not None and len(mixture.labels) >= max_components
         found = len(same) == 0 or (not full and bool(error or np.min(distances) > epsilon))
@@ -170,7 +175,7 @@ def noca(
             mixture = _found(mixture, k, x, label, width)
         else:
             k = int(same[np.argmin(distances)])
-            _reestimate(mixture, k, x, least)
+            _reestimate(mixture, k, x, least, variance)
         assigned.append(k)
         founded.append(found)
         if keep:
@@ -219,11 +224,12 @@ def _found(mixture: Mixture, k: int, x: Array, label: int, width: float) -> Mixt
     )
 
 
-def _reestimate(mixture: Mixture, k: int, x: Array, least: float) -> None:
-    """The rule below equation (8) with (x - mu)(x - mu') in place of x x', in place."""
+def _reestimate(mixture: Mixture, k: int, x: Array, least: float, variance: str) -> None:
+    """The rule below equation (8), in place; if central with (x - mu)(x - mu') for its x x'."""
     n, mean = mixture.counts[k], mixture.means[k]
     moved = (n * mean + x) / (n + 1)
-    spread = (n * mixture.variances[k] + (x - mean) * (x - moved)) / (n + 1)
+    square = x * x if variance == "raw" else (x - mean) * (x - moved)
+    spread = (n * mixture.variances[k] + square) / (n + 1)
     mixture.means[k] = moved
     mixture.variances[k] = np.maximum(least, spread)
     mixture.counts[k] = n + 1

@@ -74,6 +74,8 @@ def settings_of_all_kinds(most=(1, 2, 3, 5, 8, 100)):
             "floor": magnitudes(1e-3, 3.0),
             "weighting": st.sampled_from(["count", "equal"]),
             "output": st.sampled_from(["probability", "density"]),
+            "nearest": st.sampled_from(["class", "any"]),
+            "variance": st.sampled_from(["central", "raw"]),
             "max_components": st.sampled_from(most),
         }
     )
@@ -189,6 +191,7 @@ def test_of_equal_classes_the_positive_or_the_first_is_predicted(classes, first,
 def assert_compiled_is_plain(learner, X, y, classes) -> None:
     learner = clone(learner).partial_fit(X, y, classes=range(classes))
     mixture = new_mixture(classes, X.shape[1], learner.max_components, learner.rho)
+    mixture = learner._reading()(*mixture)
     rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
     mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
@@ -213,7 +216,7 @@ def test_compiled_is_plain_to_the_bit(form, stream, parameters):
 @settings(max_examples=40, deadline=None)
 @given(stream=streams(), parameters=settings_of_all_kinds(most=[30]))
 def test_components_are_what_their_rows_are(stream, parameters):
-    parameters |= {"floor": 1e-8}
+    parameters |= {"floor": 1e-8, "nearest": "class", "variance": "central"}
     width = parameters["width"] or parameters["epsilon"] / 2
     members: list[list[int]] = []
     for i, learner in enumerate(play(NOCA(**parameters), stream)):
@@ -234,6 +237,39 @@ def test_components_are_what_their_rows_are(stream, parameters):
     np.testing.assert_allclose(learner.weights_, expected)
 
 
+@settings(max_examples=40, deadline=None)
+@given(stream=streams(), parameters=settings_of_all_kinds(most=[30]))
+def test_variances_as_printed_are_mean_squares(stream, parameters):
+    """Whatever class the rows have, where the nearest component is that of any."""
+    parameters |= {"floor": 1e-8, "nearest": "any", "variance": "raw"}
+    trace = follow(stream, parameters)
+    assume(is_clear(trace, parameters["rho"]))
+    learner = NOCA(**parameters).partial_fit(stream.X, stream.y, classes=range(stream.classes))
+    width = parameters["width"] or parameters["epsilon"] / 2
+    for k, variances in enumerate(learner.variances_):
+        first, *others = np.flatnonzero(trace.assigned == k)
+        assert learner.components_[k] == stream.y[first]
+        squares = np.sum(stream.X[others] ** 2, axis=0)
+        np.testing.assert_allclose(variances, (width**2 + squares) / (1 + len(others)), **TOLERANCE)
+
+
+def test_a_row_can_join_the_nearest_component_of_any_class():
+    rows, labels = [[0.0], [4.0], [1.0]], ["a", "b", "b"]
+    means = {}
+    for nearest in ("class", "any"):
+        learner = NOCA(epsilon=9.0, rho=0.0, max_components=2, nearest=nearest)
+        learner.partial_fit(rows, labels, classes=["a", "b"])
+        assert learner.components_.tolist() == ["a", "b"]
+        means[nearest] = learner.means_[:, 0].tolist()
+    assert means == {"class": [0.0, 2.5], "any": [0.5, 4.0]}
+
+
+def test_another_reading_can_go_on_with_the_same_components():
+    learner = NOCA(epsilon=9.0, rho=0.0).partial_fit([[2.0], [6.0]], ["a", "b"], classes=["a", "b"])
+    learner.set_params(variance="raw").partial_fit([[2.0]], ["a"])
+    assert learner.variances_[:, 0] == pytest.approx([(4.5**2 + 4.0) / 2.0, 4.5**2])
+
+
 def test_variances_stop_at_the_floor():
     X = np.repeat([[0.0, 1.0], [9.0, 1.0]], 50, axis=0)
     learner = NOCA(epsilon=2.0, width=0.8, floor=0.5, rho=0.0, random_state=0).fit(X, X[:, 0])
@@ -248,6 +284,7 @@ def test_variances_stop_at_the_floor():
     seed=seeds,
 )
 def test_shift_and_scale_of_the_data_change_nothing(stream, parameters, scale, seed):
+    parameters |= {"variance": "central"}  # the raw one is about the origin
     if parameters["output"] == "density":
         scale = 1.0  # densities are per unit of volume
     trace = follow(stream, parameters)

@@ -46,18 +46,21 @@ def test_links_have_targets_and_ids_are_unique(page):
 
 def test_page_opens_with_the_summary(page):
     summary = page[: page.index("<section")]
-    assert "<b>3 of 4</b>" in summary
+    assert "<b>2 of 4</b>" in summary
+    assert "and 1 of 1 where missing details were fitted; of them\n1 are undecided." in summary
     assert "B, error: 2.05, printed 1.10" in summary
 
 
 def test_lines_show_paper_ours_runs_and_verdict(page):
     text = unescape(re.sub(r"<[^>]+>", " ", page[page.index("<section") :]))
     words = re.sub(r"[ \n]+", " ", text)  # but not thin spaces
-    assert "error 1.10 1.05 ± 0.07 reproduced 2 of 4 ± 0.25" in words
-    assert "error 1.10 2.05 ± 0.07 not reproduced 2 of 4 ± 0.25" in words
-    assert words.count("± 0.25 : made up.") == 1
+    assert "error 1.10 1.05 ± 0.07 reproduced 2 of 4 ± 0.23 (20 %)" in words
+    assert "error 1.10 2.05 ± 0.07 not reproduced 2 of 4 ± 0.23 (20 %)" in words
+    assert "end 1.00 1.00 ± 0.00 reproduced fitted 2 of 4" in words
+    assert words.count("Made up.") == 1
     assert "updates 90\N{THIN SPACE}000 1\N{THIN SPACE}000 ± 0 not compared 4 other ways." in words
     assert "A makes fewer errors 1.05 against 2.05 reproduced" in words
+    assert "nobody knows too few runs undecided" in words
 
 
 def test_texts_are_escaped(page):

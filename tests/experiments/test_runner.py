@@ -52,7 +52,8 @@ def files_below(folder):
 
 def test_all_files_are_written(tmp_path):
     said = run([EXPERIMENT], "full", tmp_path, None, 1)
-    assert said == "made-up  3 of 4 reproduced"
+    counts = "2 of 4 strictly, 1 of 1 where missing details were fitted; 1 of them undecided"
+    assert said == f"made-up  {counts}"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"cells", "index.html", "results.csv", "results.json", "summary.md"}
     assert len(list((tmp_path / "cells" / "made-up").iterdir())) == 8
@@ -185,8 +186,9 @@ def test_json_says_where_numbers_come_from(tmp_path):
 def test_summary_for_a_readme(tmp_path):
     run([EXPERIMENT], "full", tmp_path, None, 1)
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    assert "| `made-up` | Nobody, “Nothing & more”, Table 0 | 3 of 4 | B, error |" in text
-    assert "3 of 4 compared numbers" in text
+    place = "Nobody, “Nothing & more”, Table 0"
+    assert f"| `made-up` | {place} | 2 of 4 | 1 of 1 | B, error | A & B |" in text
+    assert "Numbers and claims reproduced: 2 of 4 strictly, 1 of 1 where missing" in text
 
 
 def test_file_names_are_safe():

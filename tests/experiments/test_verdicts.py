@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from experiments.made_up import EXPERIMENT
 
+from maxmargin.experiments.chance import alike, all_hold, less
 from maxmargin.experiments.experiment import (
+    BY_CHANCE,
+    EXACT,
     Claim,
     NotMeasured,
     NoVerdict,
@@ -15,7 +19,17 @@ from maxmargin.experiments.experiment import (
     at,
     measured,
 )
-from maxmargin.experiments.verdicts import FAILED, NOT_COMPARED, REPRODUCED, count, judge, shown
+from maxmargin.experiments.verdicts import (
+    FAILED,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+    score,
+    shown,
+)
+
+PART = Tolerance("why", by_chance=False, part=0.1)
 
 
 def results(*values, **more):
@@ -24,8 +38,9 @@ def results(*values, **more):
     )
 
 
-def line(tolerance, *values, text="1.00", scale="full", **more):
-    printed = Printed("A", "error", text, measured("error", learner="A"), tolerance, "Table 1")
+def line(tolerance, *values, text="1.00", deviation="", scale="full", **more):
+    ours = measured("error", learner="A")
+    printed = Printed("A", "error", text, ours, tolerance, "Table 1", deviation=deviation)
     changed = {**vars(EXPERIMENT), "compared": [printed]}
     (judged,) = judge(type(EXPERIMENT)(**changed), results(*values, **more), scale)
     return judged
@@ -34,13 +49,15 @@ def line(tolerance, *values, text="1.00", scale="full", **more):
 @pytest.mark.parametrize(
     ("tolerance", "ours", "verdict"),
     [
-        (Tolerance(0.1, "why"), 1.09, REPRODUCED),
-        (Tolerance(0.1, "why"), 0.91, REPRODUCED),
-        (Tolerance(0.1, "why"), 1.11, FAILED),
-        (Tolerance(0.1, "why"), 0.89, FAILED),
-        (Tolerance(0.1, "why"), -1.0, FAILED),
-        (Tolerance(0.1, "why"), float("nan"), FAILED),
-        (Tolerance(0.1, "why"), float("inf"), FAILED),
+        (PART, 1.104, REPRODUCED),  # a tenth of it, and half the last digit
+        (PART, 0.896, REPRODUCED),
+        (PART, 1.106, FAILED),
+        (PART, 0.894, FAILED),
+        (PART, -1.0, FAILED),
+        (PART, float("nan"), FAILED),
+        (PART, float("inf"), FAILED),
+        (EXACT, 1.0049, REPRODUCED),
+        (EXACT, 1.0051, FAILED),
         (NoVerdict("why"), 1.0, NOT_COMPARED),
         (NoVerdict("why"), 7.0, NOT_COMPARED),
     ],
@@ -49,43 +66,80 @@ def test_verdict_follows_from_the_tolerance(tolerance, ours, verdict):
     assert line(tolerance, ours).verdict == verdict
 
 
-def test_relative_tolerance_is_a_part_of_the_printed_number():
-    tolerance = Tolerance(0.04, "why", relative=True)
-    assert line(tolerance, 51.9, text="50.0").verdict == REPRODUCED
+def test_the_allowance_is_a_part_of_the_printed_number():
+    tolerance = Tolerance("why", by_chance=False, part=0.04)
+    assert line(tolerance, 52.0, text="50.0").verdict == REPRODUCED
     assert line(tolerance, 52.1, text="50.0").verdict == FAILED
-    assert line(tolerance, -0.529, text="-0.5").verdict == FAILED
+    assert line(tolerance, -0.58, text="-0.5").verdict == FAILED
+
+
+def test_tolerance_follows_from_spread_and_print():
+    """2.776 is Student's t for five runs; the paper made four, which differ as ours do."""
+    values = [0.98, 0.99, 1.0, 1.01, 1.02]
+    allowed = 0.005 + 2.776 * np.std(values, ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    for sign in (-1.0, 1.0):
+        for part, verdict in ((0.99, REPRODUCED), (1.01, FAILED)):
+            shift = sign * part * allowed
+            judged = line(BY_CHANCE, *(value + shift for value in values))
+            assert judged.verdict == verdict
+            assert judged.tolerance == f"± {allowed:.2g}"
+
+
+def test_a_printed_deviation_is_that_of_the_papers_runs():
+    values = [0.98, 0.99, 1.0, 1.01, 1.02]
+    ours, theirs = np.std(values, ddof=1) / np.sqrt(5), 0.04 / np.sqrt(4)
+    judged = line(BY_CHANCE, *values, deviation="0.04")
+    assert judged.tolerance == f"± {0.005 + 2.776 * np.hypot(ours, theirs):.2g}"
+
+
+def test_digits_that_are_not_printed_are_allowed_for():
+    values = [0.138, 0.140, 0.142]
+    assert line(BY_CHANCE, *values, text="0.1").verdict == REPRODUCED
+    assert line(BY_CHANCE, *values, text="0.10").verdict == FAILED
+
+
+@pytest.mark.parametrize("values", [[1.0], [7.0], [0.9, 1.1], [0.8, 1.1, 1.1]])
+def test_undecided_where_runs_do_not_suffice(values):
+    """One run has no spread; and by chance the others could be almost anything."""
+    assert line(BY_CHANCE, *values).verdict == UNDECIDED
+
+
+def test_few_runs_can_be_too_far_away_all_the_same():
+    assert line(BY_CHANCE, 6.9, 7.1).verdict == FAILED
 
 
 def test_it_is_the_mean_that_is_compared():
-    judged = line(Tolerance(0.1, "why"), 0.0, 2.0)
+    judged = line(PART, 0.0, 2.0)
     assert (judged.verdict, judged.mean, judged.runs) == (REPRODUCED, 1.0, 2)
     assert judged.spread == pytest.approx(2.0**0.5)
 
 
 def test_one_run_has_no_spread():
-    assert line(Tolerance(0.1, "why"), 1.0).spread is None
+    assert line(PART, 1.0).spread is None
 
 
 def test_lines_say_why():
-    judged = line(Tolerance(0.1, "few digits"), 1.0)
-    assert (judged.tolerance, judged.why) == ("± 0.1", "few digits")
-    assert line(Tolerance(0.04, "few digits", relative=True), 1.0).tolerance == "± 4 %"
+    assert line(PART, 12345.0, text="12345").tolerance == "± 1\N{THIN SPACE}235 (10 %)"
+    judged = line(PART, 1.0)
+    assert (judged.tolerance, judged.why) == ("± 0.11 (10 %)", "why")
     judged = line(NoVerdict("seconds"), 1.0)
     assert (judged.tolerance, judged.why) == ("", "seconds")
 
 
 def test_what_was_not_run_is_not_compared():
-    judged = line(Tolerance(0.1, "why"))
+    judged = line(PART)
     assert (judged.verdict, judged.runs, judged.mean) == (NOT_COMPARED, 0, None)
 
 
 def test_stand_ins_are_not_compared():
-    assert line(Tolerance(0.1, "why"), 1.0, scale="tiny").verdict == NOT_COMPARED
-    judged = line(Tolerance(0.1, "why"), 1.0, stand_in="generated rows")
+    assert line(PART, 1.0, scale="tiny").verdict == NOT_COMPARED
+    judged = line(PART, 1.0, stand_in="generated rows")
     assert (judged.verdict, judged.why) == (NOT_COMPARED, "generated rows")
 
 
-@pytest.mark.parametrize(("true", "verdict"), [(True, REPRODUCED), (False, FAILED)])
+@pytest.mark.parametrize(
+    ("true", "verdict"), [(True, REPRODUCED), (False, FAILED), (None, UNDECIDED)]
+)
 def test_claims(true, verdict):
     claim = Claim("A", "A is best", lambda results: (true, "1 against 2"), "Table 1")
     changed = {**vars(EXPERIMENT), "compared": [claim]}
@@ -102,10 +156,41 @@ def test_counts():
         REPRODUCED,
         NOT_COMPARED,
         REPRODUCED,
+        UNDECIDED,
     ]
-    total = count(lines)
-    assert (total.reproduced, total.compared, total.all) == (3, 4, 5)
-    assert str(count([*lines, *lines])) == "6 of 8"
+    total = score(lines)
+    assert total.strictly == (2, 4, 1)
+    assert total.fitted == (1, 1, 0)
+    assert total.not_compared == 1
+    said = "4 of 8 strictly, 2 of 2 where missing details were fitted; 2 of them undecided"
+    assert str(score([*lines, *lines])) == said
+    assert str(score(lines[3:4])) == "nothing compared"
+
+
+def test_what_chance_can_do():
+    """Twenty runs that differ by 1: a difference of their means by 0.1 is chance, one by 2 not."""
+    random = np.random.default_rng(0)
+    ours = random.normal(size=20)
+    for gap, answer in ((-2.0, False), (0.1, None), (2.0, True)):
+        theirs = ours + random.normal(gap, 1.0, size=20)
+        assert less(ours, theirs) is answer
+        assert less(theirs, ours) is (None if answer is None else not answer)
+    assert less([1.0], [9.0]) is None
+    assert less([1.0, 1.0], [1.5, 1.5, -7.0]) is True
+
+
+def test_what_is_alike_differs_less_than_single_runs():
+    assert alike([1.0, 3.0], [1.5, 3.5]) is True
+    assert alike([1.0, 1.1], [3.0, 3.1]) is False
+    assert alike([1.0], [1.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "together"),
+    [([True, True], True), ([True, None], None), ([None, False, True], False), ([], True)],
+)
+def test_all_hold(answers, together):
+    assert all_hold(answers) is together
 
 
 def test_results_by_cell():

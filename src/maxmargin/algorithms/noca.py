@@ -43,6 +43,52 @@ class NOCARule(NamedTuple):
     normalised: bool
 
 
+class OfAnyClass(Mixture):
+    """Components of which the nearest is asked for, whatever its class."""
+
+    __slots__ = ()
+
+    def nearest(self, own):  # type: ignore[no-untyped-def]
+        best = -1
+        for k in range(self.state[0].components):
+            if best < 0 or self.distances[k] < self.distances[best]:
+                best = k
+        return best
+
+
+class MeanSquares(Mixture):
+    """Components whose variances follow the squares of rows, not those of gaps to the mean."""
+
+    __slots__ = ()
+
+    def join_in(self, k, least):  # type: ignore[no-untyped-def]
+        size = self.sizes[k]
+        for j in range(self.row.size):
+            x = self.row[j]
+            self.means[k, j] = (size * self.means[k, j] + x) / (size + 1.0)
+            variance = (size * self.variances[k, j] + x * x) / (size + 1.0)
+            self.variances[k, j] = max(least, variance)
+        self.sizes[k] = size + 1
+        self.state[0].rows += 1
+        self.set_level(k)
+
+
+class MeanSquaresOfAnyClass(MeanSquares):
+    """Both."""
+
+    __slots__ = ()
+    nearest = OfAnyClass.nearest
+
+
+# By `nearest` and `variance`.
+READINGS: dict[tuple[str, str], type[Mixture]] = {
+    ("class", "central"): Mixture,
+    ("any", "central"): OfAnyClass,
+    ("class", "raw"): MeanSquares,
+    ("any", "raw"): MeanSquaresOfAnyClass,
+}
+
+
 class MixtureModel:
     """Components, and the mistakes made while they were learnt.
 
@@ -55,12 +101,21 @@ class MixtureModel:
         self.mixture: Mixture = new_mixture(classes, width, components, rho)
         self.errors = 0
 
-    def learn(self, X: Any, codes: np.ndarray, order: np.ndarray, rule: Any, advance: Any) -> None:
-        rows = as_rows(X, Tail(0.0, 0.0))
+    def learn(
+        self,
+        X: Any,
+        codes: np.ndarray,
+        order: np.ndarray,
+        rule: NOCARule,
+        reading: type[Mixture],
+        advance: Any,
+    ) -> None:
+        """Present the rows ``order``; the components move as ``reading`` has it."""
+        rows, mixture = as_rows(X, Tail(0.0, 0.0)), reading(*self.mixture)
         step = max(1, VALUES_PER_CALL // (X.shape[1] * self.mixture.owners.size))
         for start in range(0, order.size, step):
             part = order[start : start + step]
-            self.errors += int(learn_mixture(rows, codes, part, rule, self.mixture))
+            self.errors += int(learn_mixture(rows, codes, part, rule, mixture))
             advance(part.size / order.size, note=f"{self.used()} components")
 
     def settle(self) -> None:
@@ -99,7 +154,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
 
     Components move, so there is no margin in a fixed space, and no certificate. Memory and the time
     for a row are bounded by `max_components`; when that is reached, x joins the nearest component
-    of its class in any case.
+    in any case.
 
     Parameters
     ----------
@@ -119,6 +174,12 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     output : {"probability", "density"}, default="probability"
         What margins are made of: probabilities, or the densities themselves (as printed in the
         paper), which depend on the scale of the data.
+    nearest : {"class", "any"}, default="class"
+        Where the nearest component is sought: in the class of the row, or among all (as printed in
+        the paper). A component keeps its label, whatever joins it.
+    variance : {"central", "raw"}, default="central"
+        What a component's variances are the means of: squared gaps to its mean, or squares of the
+        features themselves (as printed in the paper), which depend on where the origin is.
     max_components : int, default=100
         Components kept at most.
     max_iter : int, default=1
@@ -155,8 +216,8 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     mistake bounds of the paper hold only for densities that are small everywhere.) The last
     hypothesis swings more from order to order than the mistakes made on the way.
 
-    The variance of a component is that about its mean, where the paper prints the mean square, and
-    the nearest component is sought in the class of the row.
+    Where the paper and the defaults differ (`weighting`, `output`, `nearest`, `variance`), the
+    other value is the paper's.
 
     References
     ----------
@@ -180,6 +241,8 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     floor: float = 0.7
     weighting: str = "count"
     output: str = "probability"
+    nearest: str = "class"
+    variance: str = "central"
     max_components: int = 100
     max_iter: int = 1
     shuffle: bool = True
@@ -203,6 +266,8 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         "floor": [MAGNITUDES],
         "weighting": [StrOptions({"count", "equal"})],
         "output": [StrOptions({"probability", "density"})],
+        "nearest": [StrOptions({"class", "any"})],
+        "variance": [StrOptions({"central", "raw"})],
         "max_components": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
@@ -232,7 +297,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         inputs.check_labels(y)
         inputs.check_values(X)
         classes = inputs.classes_of(y)
-        state, rule = self._begun(classes, features), self._rule()
+        state, how = self._begun(classes, features), (self._rule(), self._reading())
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         order = np.arange(X.shape[0], dtype=np.int64)
         codes, passes, interrupted = inputs.class_codes(y, classes), 0, None
@@ -241,7 +306,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
                 while passes < self.max_iter:
                     if self.shuffle:
                         random.shuffle(order)
-                    state.model.learn(X, codes, order, rule, advance)
+                    state.model.learn(X, codes, order, *how, advance)
                     passes += 1
         except KeyboardInterrupt as signal:
             interrupted = signal
@@ -287,7 +352,8 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
         model = state.model if alone else copy.deepcopy(state.model)
-        model.learn(X, codes, np.arange(X.shape[0], dtype=np.int64), self._rule(), quiet)
+        order = np.arange(X.shape[0], dtype=np.int64)
+        model.learn(X, codes, order, self._rule(), self._reading(), quiet)
         return state._replace(model=model), None
 
     def _begun(self, classes: np.ndarray, features: Features) -> State:
@@ -306,6 +372,9 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
             by_size=self.weighting == "count",
             normalised=self.output == "probability",
         )
+
+    def _reading(self) -> type[Mixture]:
+        return READINGS[self.nearest, self.variance]
 
     # --------------------------------------------------------------------------------- predicting
     def _class_logs(self, X: Any) -> np.ndarray:

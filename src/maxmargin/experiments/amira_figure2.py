@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin import AMIRA, Pegasos, Perceptron
-from maxmargin.experiments.experiment import Cell, Claim, DataHome, Results, Scale, in_runs
+from maxmargin.experiments.chance import less
+from maxmargin.experiments.experiment import Answer, Cell, Claim, DataHome, Results, Scale, in_runs
 from maxmargin.experiments.figures import COLOURS, Panel
 from maxmargin.experiments.separable import CHOICES, MOST_PASSES, measure_learners, of_cube, printed
 
@@ -32,10 +33,10 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, float]:
     return measure_learners(learners, int(cell["seed"]), tiny)
 
 
-def no_large_margin(results: Results) -> tuple[bool, str]:
-    pegasos, amira = (results.mean(f"{name} share") for name in (PEGASOS, "AMIRA(0.9)"))
-    runs = len(results.values("best"))
-    return pegasos < amira, f"{pegasos:.2f} against AMIRA(0.9)’s {amira:.2f}, {in_runs(runs)}"
+def no_large_margin(results: Results) -> Answer:
+    pegasos, amira = (results.values(f"{name} share") for name in (PEGASOS, "AMIRA(0.9)"))
+    said = f"{np.mean(pegasos):.2f} against AMIRA(0.9)’s {np.mean(amira):.2f}"
+    return less(pegasos, amira), f"{said}, {in_runs(len(amira))}"
 
 
 def panels(results: Results) -> list[Panel]:
@@ -62,7 +63,7 @@ EXPERIMENT = of_cube(
     measure=measure,
     compared=[
         *(printed(name, text, WHERE) for name, text in PRINTED.items()),
-        Claim(PEGASOS, "Pegasos does not give a large margin", no_large_margin, WHERE),
+        Claim(PEGASOS, "Pegasos does not give a large margin", no_large_margin, WHERE, fitted=True),
     ],
     panels=panels,
     choices=(
@@ -70,5 +71,9 @@ EXPERIMENT = of_cube(
         "Pegasos makes 20 passes: it never stops by itself.",
         "250 runs instead of 500.",
     ),
-    differences=("Margins of runs that do not separate the data (Pegasos) are drawn at 0.",),
+    differences=(
+        "AMIRA(0.1) reaches 0.97 to 0.98 of the best margin with every gap that we tried, from 0.1 "
+        "to 0.25, where about 0.95 is printed.",
+        "Margins of runs that do not separate the data (Pegasos) are drawn at 0.",
+    ),
 )

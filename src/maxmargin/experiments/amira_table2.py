@@ -10,23 +10,29 @@ from sklearn.svm import SVC
 
 from maxmargin import ALMA, Pegasos
 from maxmargin.datasets import load_usps
+from maxmargin.experiments.chance import all_hold, less
 from maxmargin.experiments.digits import (
     BEST,
+    ONE_ORDER,
     after,
     data_of,
     errors_by_pass,
+    lowest,
     panel,
     table_lines,
     usual_learner,
 )
 from maxmargin.experiments.experiment import (
+    EXACT,
+    Answer,
     Cell,
+    Claim,
     DataHome,
     Experiment,
+    NoVerdict,
     Printed,
     Results,
     Scale,
-    Tolerance,
 )
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import PAPER
@@ -41,26 +47,33 @@ TABLE = {  # errors after passes 1 and 3, best of five passes, updates after fiv
     "bin MIRA": "7.32 6.21 6.21 1716",
     "bin AMIRA(0.9)": "4.62 4.51 4.51 11928",
     "bin AMIRA(0.5)": "5.02 5.00 5.00 27201",
-    "k-best MIRA": "7.19 6.15 6.15 667",
-    "k-best AMIRA(0.85)": "4.56 4.60 4.56 2585",
-    "k-best AMIRA(0.5)": "4.92 4.91 4.87 4084",
+    "1-best MIRA": "7.19 6.15 6.15 667",
+    "1-best AMIRA(0.85)": "4.56 4.60 4.56 2585",
+    "1-best AMIRA(0.5)": "4.92 4.91 4.87 4084",
 }
+K_BEST = {f"k-best{name[6:]}": line for name, line in TABLE.items() if name.startswith("1-best")}
+"""The same lines under the name that the paper gives them."""
+LEARNERS = (*TABLE, *K_BEST)
+FITTED = ("Pegasos", "bin AMIRA(0.5)", "1-best AMIRA(0.5)")
 SVM = "SVM"
 PASSES = 5
 GAMMA = 1.0 / (2.0 * 3.5**2)
-QUICK = ("Perceptron", "bin AMIRA(0.9)", "k-best AMIRA(0.85)")
+SWINGING = ("Perceptron", "Avg. Perceptron", "ROMMA", "bin MIRA", "1-best MIRA")
+"""They correct mistakes only, and after one pass ten orders of the rows do not suffice for them."""
+RUNS, MANY = 10, 40
+QUICK = ("Perceptron", "bin AMIRA(0.9)", "1-best AMIRA(0.85)")
 
-ERRORS = Tolerance(
-    0.3, "six of the 2007 test digits; orders of the rows move an error by 0.1 to 0.25"
-)
+NOT_K_BEST = NoVerdict("the printed updates are those of 1-best, with which they are compared")
 
 
 def cells(scale: Scale) -> list[Cell]:
-    names, runs = (QUICK, 2) if scale == "quick" else (tuple(TABLE), 10)
+    names = QUICK if scale == "quick" else LEARNERS
+    most = {"full": MANY, "quick": 3, "tiny": 1}[scale]
     found: list[Cell] = [
         {"learner": name, "seed": seed}
-        for seed in range(1 if scale == "tiny" else runs)
+        for seed in range(most)
         for name in names
+        if seed < RUNS or name in SWINGING
     ]
     return found if scale == "quick" else [*found, {"learner": SVM, "seed": 0}]
 
@@ -79,8 +92,21 @@ def learner(name: str) -> Any:
     if name == "ALMA":
         return ALMA(alpha=0.9, B=1.0 / 0.9, **settings)
     if name == "Pegasos":
-        return Pegasos(lambda_=3e-5, **settings)
+        return Pegasos(lambda_=4.5e-6, project=True, **settings)
     return usual_learner(name, **settings)
+
+
+def fewer_updates(results: Results) -> Answer:
+    """One joint learner of several classes against ten of two, for each pair of like ones."""
+    pairs = [("1-best MIRA", "bin MIRA"), ("1-best AMIRA(0.85)", "bin AMIRA(0.9)")]
+    updates = [[results.values("updates", learner=each) for each in pair] for pair in pairs]
+    said = "; ".join(f"{np.mean(one):.0f} against {np.mean(ten):.0f}" for one, ten in updates)
+    return all_hold(less(one, ten) for one, ten in updates), f"updates: {said}"
+
+
+def rivals_of(name: str) -> list[str]:
+    """All learners of the table that are known for what they are."""
+    return [each for each in TABLE if each not in (name, "Aggr. ROMMA")]
 
 
 def panels(results: Results) -> list[Panel]:
@@ -104,8 +130,31 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     compared=(
-        *table_lines(TABLE, (1, 3, BEST), PASSES, ERRORS, "Table 2"),
-        Printed(SVM, "error %", "4.70", after(1, SVM), ERRORS, "Table 2, last line"),
+        *table_lines(TABLE, (1, 3, BEST), PASSES, "Table 2", fitted=FITTED),
+        *table_lines(
+            K_BEST, (1, 3, BEST), PASSES, "Table 2", instead=dict.fromkeys(K_BEST, NOT_K_BEST)
+        ),
+        Printed(SVM, "error %", "4.70", after(1, SVM), EXACT, "Table 2, last line"),
+        lowest(
+            "1-best AMIRA(0.85)",
+            rivals_of("1-best AMIRA(0.85)"),
+            (1,),
+            "k-best AMIRA(0.85) has the lowest error after one pass",
+            "section 4.2",
+        ),
+        lowest(
+            "bin AMIRA(0.9)",
+            rivals_of("bin AMIRA(0.9)"),
+            (3,),
+            "binary AMIRA(0.9) has the lowest error after three passes",
+            "section 4.2",
+        ),
+        Claim(
+            "1-best AMIRA",
+            "k-best AMIRA needs significantly fewer updates than one-vs-rest",
+            fewer_updates,
+            "section 4.2",
+        ),
     ),
     panels=panels,
     choices=(
@@ -113,21 +162,20 @@ EXPERIMENT = Experiment(
         "and from the order of lines in Table 3; the ε of the lines with most updates is 0.5, as "
         "their errors and updates say.",
         "Updates are summed over the ten classifiers. Pixels are as distributed, from −1 to 1.",
-        "ALMA’s and Pegasos’ parameters are lost: ALMA has α = 0.9 and B = 1/α, Pegasos the λ with "
-        "the printed number of updates, 3·10⁻⁵.",
+        "ALMA’s and Pegasos’ parameters are lost: ALMA has α = 0.9 and B = 1/α, Pegasos projects, "
+        "with the λ that gives about the printed numbers, 4.5·10⁻⁶.",
+        "The lines “k-best” are compared with 1-best, Algorithm 2: the printed updates are its. "
+        "k-best itself is shown without a verdict.",
+        ONE_ORDER,
+        "Learners that correct mistakes only make 40 runs: after one pass their last hypothesis "
+        "still swings, the Perceptron’s from 6.4 to 9.0 % in 55 orders.",
         "SVM is one-vs-rest LIBSVM with C = 100 and σ = 3.58.",
     ),
     differences=(
-        "k-best AMIRA makes 15 to 18 % fewer updates than printed. Another exact solver of the "
-        "same programme makes as many as ours; the paper’s iterative one may have stopped early.",
+        "k-best AMIRA makes 6 to 18 % fewer updates than printed, 1-best as many as printed.",
         "Aggressive ROMMA corrects every margin below 1 and makes a hundred times the printed "
         "number of updates; the printed errors and updates are those of a learner that corrects "
         "mistakes.",
-        "After one pass the Perceptron’s last hypothesis still swings: ten orders of the rows give "
-        "6.6 to 7.5 %.",
-        "Pegasos with the λ of the printed number of updates is better than printed after one pass "
-        "and does not improve any more. A smaller λ comes nearer to the printed errors and makes a "
-        "third of the updates or fewer; the paper’s steps must have been others.",
         "The SVM’s number is quoted from another paper. Read as exp(−d²/(4σ²)), its kernel gives "
         "4.78 %.",
     ),

@@ -7,8 +7,16 @@ from typing import Any
 
 from maxmargin import Pegasos
 from maxmargin.datasets import load_mnist
-from maxmargin.experiments.digits import data_of, errors_by_pass, panel, table_lines, usual_learner
-from maxmargin.experiments.experiment import Cell, DataHome, Experiment, Results, Scale, Tolerance
+from maxmargin.experiments.digits import (
+    ONE_ORDER,
+    data_of,
+    errors_by_pass,
+    lowest,
+    panel,
+    table_lines,
+    usual_learner,
+)
+from maxmargin.experiments.experiment import Cell, DataHome, Experiment, Results, Scale
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import PAPER
 
@@ -21,14 +29,9 @@ TABLE = {  # errors after passes 1 to 4, updates after four
     "bin MIRA": "2.65 2.02 1.77 1.69 11091",
     "bin AMIRA(0.9)": "2.27 1.79 1.64 1.59 12969",
 }
-SLOW = ("Avg. Perceptron", "Aggr. ROMMA", "Pegasos(500)")
 PASSES = 4
 KERNEL = {"kernel": "poly", "degree": 4, "gamma": 1.0 / 255.0**2, "coef0": 1.0}
 RIDGE = 5e5
-
-ERRORS = Tolerance(
-    0.2, "20 of the 10 000 test digits; two orders of the rows differed by up to 0.26"
-)
 
 
 def cells(scale: Scale) -> Sequence[Cell]:
@@ -39,7 +42,7 @@ def cells(scale: Scale) -> Sequence[Cell]:
         {"learner": name, "seed": seed}
         for seed in range(runs)
         for name in TABLE
-        if seed < 2 or name not in SLOW
+        if seed < 2 or name != "Aggr. ROMMA"
     ]
 
 
@@ -69,20 +72,29 @@ EXPERIMENT = Experiment(
     runs=5,
     cells=cells,
     measure=measure,
-    compared=tuple(table_lines(TABLE, (1, 2, 3, 4), PASSES, ERRORS, "Table 3")),
+    compared=(
+        *table_lines(TABLE, (1, 2, 3, 4), PASSES, "Table 3"),
+        lowest(
+            "bin AMIRA(0.9)",
+            [name for name in TABLE if name not in ("bin AMIRA(0.9)", "Aggr. ROMMA")],
+            (2, 3, 4),
+            "binary AMIRA(0.9) has the lowest error from the second pass on",
+            "section 4.3",
+        ),
+    ),
     panels=panels,
     choices=(
         "λ = 5·10⁵ on the diagonal belongs to training rows only: a test digit never gets it.",
         "Kernel values are computed from products in single precision.",
         "Updates are summed over the ten classifiers.",
-        "The slowest learners make two runs instead of five.",
+        ONE_ORDER,
+        "Aggressive ROMMA, the slowest learner, which gets no verdict, makes two runs instead of "
+        "five.",
     ),
     differences=(
         "Aggressive ROMMA, which corrects every margin below 1, is printed with as many updates as "
         "ROMMA, which corrects mistakes; on USPS ours makes a hundred times as many.",
         "The Perceptron’s printed error falls to 2.12 % and rises again to 2.26 % in the fourth "
-        "pass, as last hypotheses do; ours, of five orders, lies between 1.82 and 1.94 % there, "
-        "and between 2.3 and 3.2 % after one pass. ROMMA after two passes misses the tolerance by "
-        "0.01.",
+        "pass; after one pass it swings so much that five runs of the paper cannot tell.",
     ),
 )

@@ -14,7 +14,15 @@ from sklearn.svm import SVC
 
 from maxmargin import BisectionPerceptron, DirectionalPerceptron
 from maxmargin.datasets import make_separable
-from maxmargin.experiments.experiment import Cell, Claim, DataHome, Experiment, Results, Scale
+from maxmargin.experiments.experiment import (
+    Answer,
+    Cell,
+    Claim,
+    DataHome,
+    Experiment,
+    Results,
+    Scale,
+)
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.training import fit_quietly
 from maxmargin.pages.svg import BLUE, BOUND, MARGIN, MUTED
@@ -111,27 +119,27 @@ def shares(results: Results, what: str) -> np.ndarray:
     return np.array(results.values(what)) / np.array(results.values("geometric"))[:, None]
 
 
-def between_bounds(results: Results) -> tuple[bool, str]:
+def between_bounds(results: Results) -> Answer:
     ratios = 1.0 / shares(results, "directional")
     above = ratios / np.hypot(1.0, 1.0 / np.array(DISTANCES))
     said = f"γ/γ_d ≥ {ratios.min():.5f}, and at most {above.max():.3f} R/ρ; runs: {len(ratios)}"
     return bool(ratios.min() >= 1.0 - LIBSVM and above.max() <= 1.0 + LIBSVM), said
 
 
-def tends_to_geometric(results: Results) -> tuple[bool, str]:
+def tends_to_geometric(results: Results) -> Answer:
     least = shares(results, "directional").min(axis=0)
     said = ", ".join(f"{s:.3f} for ρ = {d:g} R" for d, s in zip(DISTANCES, least, strict=True))
     return bool((np.diff(least) > 0).all() and least[-1] >= 0.98), f"least γ_d/γ: {said}"
 
 
-def finds_the_best(results: Results) -> tuple[bool, str]:
+def finds_the_best(results: Results) -> Answer:
     found = np.array(results.values("bisection")) / np.array(results.values("directional"))
     said = f"{found.min():.4f} to {found.max():.4f} of the exact margin; searches: {found.size}"
     return bool(found.min() >= 1.0 - PRECISION), said
 
 
 def within_bound(length: str, where: str) -> Claim:
-    def holds(results: Results) -> tuple[bool, str]:
+    def holds(results: Results) -> Answer:
         parts = np.array(results.values(length)) / np.array(results.values(f"{length} bound"))
         said = f"at most {parts.max():.3f} of the bound; runs: {parts.size}"
         return bool(parts.max() <= 1.0), said
@@ -139,7 +147,7 @@ def within_bound(length: str, where: str) -> Claim:
     return Claim(f"updates, {length} length", "stay below the proved bound", holds, where)
 
 
-def linear_time(results: Results) -> tuple[bool, str]:
+def linear_time(results: Results) -> Answer:
     times = [results.mean("seconds", rows=rows) for rows in SIZES]
     power = float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
     return power <= 1.1, f"as the number of rows to the power {power:.2f}; 1.1 is allowed"

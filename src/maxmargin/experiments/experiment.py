@@ -29,27 +29,29 @@ class NotMeasured(LookupError):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a measured mean may be from the printed number.
+    """How far a measured mean may be from the printed number, beside half its last digit.
 
     Attributes
     ----------
-    amount : float
-        In units of the number, or as a part of the printed one.
     why : str
-        What the amount allows for.
-    relative : bool
+        What it allows for.
+    by_chance : bool
+        Whether runs differ by chance; then by as much as that can move the means.
+    part : float
+        What else is known beforehand, as a part of the printed number.
     """
 
-    amount: float
     why: str
-    relative: bool = False
+    by_chance: bool = True
+    part: float = 0.0
 
-    def allows(self, ours: float, printed: float) -> bool:
-        unit = abs(printed) if self.relative else 1.0
-        return abs(ours - printed) <= self.amount * unit
 
-    def __str__(self) -> str:
-        return f"± {100 * self.amount:g} %" if self.relative else f"± {self.amount:g}"
+BY_CHANCE = Tolerance(
+    "half the last printed digit, and what chance does to the means of our runs and of the "
+    "paper’s (95 %); undecided where there is one run, or where that is more than a tenth of the "
+    "number"
+)
+EXACT = Tolerance("half the last printed digit; there is no chance in it", by_chance=False)
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,6 @@ class NoVerdict:
     """In place of a tolerance: a number that is shown only, and why."""
 
     why: str
-
-    def __str__(self) -> str:
-        return ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,10 @@ Measure = Callable[[Results], Sequence[float]]
 """One value for each run."""
 
 
+Answer = tuple[bool | None, str]
+"""Whether a claim is true, None if runs do not suffice; and our numbers in words."""
+
+
 def measured(number: str, **where: str | int | float) -> Measure:
     """The number of all cells that agree with ``where``."""
     return lambda results: results.values(number, **where)
@@ -128,6 +131,11 @@ class Printed:
         The place in the paper.
     note : str
         What there is to know about this number.
+    deviation : str
+        That between the paper's runs, if it is printed.
+    fitted : bool
+        Whether details of data or learner that the paper leaves out were chosen so that its
+        numbers come out.
     """
 
     row: str
@@ -137,6 +145,8 @@ class Printed:
     tolerance: Tolerance | NoVerdict
     where: str
     note: str = ""
+    deviation: str = ""
+    fitted: bool = False
 
     @property
     def value(self) -> float:
@@ -158,16 +168,19 @@ class Claim:
     text : str
         The statement.
     holds : callable
-        From the results: whether it is true, and our numbers in words.
+        From the results: whether it is true, None if runs do not suffice, and our numbers in words.
     where : str
         The place in the paper.
+    note, fitted
+        As of a number.
     """
 
     row: str
     text: str
-    holds: Callable[[Results], tuple[bool, str]]
+    holds: Callable[[Results], Answer]
     where: str
     note: str = ""
+    fitted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,16 @@ from maxmargin.experiments.verdicts import (
     FAILED,
     NOT_COMPARED,
     REPRODUCED,
+    UNDECIDED,
     Line,
-    count,
+    score,
     shown,
 )
 
 SCALES = {
     "full": "",
-    "quick": "This is the quick version, with fewer runs than the papers made; the tables say how "
-    "many.",
+    "quick": "This is the quick version, with fewer runs than the papers made, so that more stays "
+    "undecided; the tables say how many.",
     "tiny": "This is a tiny stand-in that shows that everything works; nothing is compared.",
 }
 
@@ -31,7 +32,7 @@ def render(outcomes: Sequence[Outcome], scale: Scale) -> str:
         "experiments/page.html.jinja",
         outcomes=outcomes,
         scale=SCALES[scale],
-        total=count(line for one in outcomes for line in one.lines),
+        total=score(line for one in outcomes for line in one.lines),
         failures=[
             (one.experiment.name, line)
             for one in outcomes
@@ -39,12 +40,12 @@ def render(outcomes: Sequence[Outcome], scale: Scale) -> str:
             if line.verdict == FAILED
         ],
         made=_made(),
-        count=count,
+        score=score,
         pictures=_pictures,
         by_row=_by_row,
         reasons=_reasons,
         spread=_spread,
-        looks={REPRODUCED: "margin", FAILED: "bound", NOT_COMPARED: "muted"},
+        looks={REPRODUCED: "margin", FAILED: "bound", UNDECIDED: "", NOT_COMPARED: "muted"},
         NOT_COMPARED=NOT_COMPARED,
     )
 
@@ -67,9 +68,9 @@ def _by_row(lines: Sequence[Line]) -> dict[str, list[Line]]:
     return groups
 
 
-def _reasons(lines: Sequence[Line]) -> list[tuple[str, str]]:
+def _reasons(lines: Sequence[Line]) -> list[str]:
     """What the tolerances allow for, each once."""
-    return list(dict.fromkeys((line.tolerance, line.why) for line in lines if line.tolerance))
+    return list(dict.fromkeys(line.why for line in lines if line.verdict != NOT_COMPARED))
 
 
 def _spread(line: Line) -> str:

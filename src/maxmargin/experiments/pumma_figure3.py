@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin.experiments.experiment import Claim, Results
+from maxmargin.experiments.experiment import Answer, Claim, Results
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.r_of_k import (
     BIAS,
@@ -21,7 +21,7 @@ def fewer_updates(p: str, r: int, rival: str) -> Claim:
 
 
 def margin_reached(p: str, r: int) -> Claim:
-    def holds(results: Results) -> tuple[bool, str]:
+    def holds(results: Results) -> Answer:
         shares = {name: min(results.values(f"{name} share", p=p, r=r)) for name in NORMS[p]}
         said = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
         return min(shares.values()) >= 0.9, f"least share of all runs: {said}"

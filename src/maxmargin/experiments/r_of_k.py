@@ -12,7 +12,9 @@ from sklearn.base import ClassifierMixin, clone
 
 from maxmargin import ALMA, PUMMA, ROMMA
 from maxmargin.datasets import make_r_of_k
+from maxmargin.experiments.chance import less
 from maxmargin.experiments.experiment import (
+    Answer,
     Cell,
     Claim,
     DataHome,
@@ -103,14 +105,14 @@ def best_margin(X: np.ndarray, y: np.ndarray, p: float) -> float:
 def pumma_needs_less(p: str, r: int, rival: str, what: str, text: str, where: str) -> Claim:
     """Fewer updates, or less time, in all."""
 
-    def holds(results: Results) -> tuple[bool, str]:
-        ours, theirs = (results.mean(f"{n} {what} in all", p=p, r=r) for n in ("PUMMA", rival))
+    def holds(results: Results) -> Answer:
+        runs = [results.values(f"{n} {what} in all", p=p, r=r) for n in ("PUMMA", rival)]
+        ours, theirs = (float(np.mean(each)) for each in runs)
         if what == "updates":
             said = f"{ours:,.0f} against {theirs:,.0f} updates"
         else:
             said = f"{ours:.3g} s against {theirs:.3g} s"
-        runs = in_runs(len(results.values("best", p=p, r=r)))
-        return ours < theirs, f"{said} ({theirs / ours:.1f} ×), {runs}"
+        return less(*runs), f"{said} ({theirs / ours:.1f} ×), {in_runs(len(runs[0]))}"
 
     return Claim(f"p = {p}, bias {BIAS[r]}", f"PUMMA {text} than {rival}", holds, where)
 

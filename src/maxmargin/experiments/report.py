@@ -14,7 +14,7 @@ from maxmargin.experiments.experiment import Scale
 from maxmargin.experiments.page import render
 from maxmargin.experiments.runner import Outcome
 from maxmargin.experiments.store import file_name, write_whole
-from maxmargin.experiments.verdicts import FAILED, count
+from maxmargin.experiments.verdicts import FAILED, UNDECIDED, score
 
 
 def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
@@ -68,37 +68,40 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
 
 def as_markdown(outcomes: Sequence[Outcome], scale: Scale) -> str:
     """A table of all experiments, for a README."""
-    total = count(line for one in outcomes for line in one.lines)
+    total = score(line for one in outcomes for line in one.lines)
     command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
     rows = "\n".join(_row(one) for one in outcomes)
     return f"""<!-- made by: {command} -->
-| experiment | paper | reproduced | not reproduced |
-| --- | --- | --- | --- |
+| experiment | paper | strictly | fitted | not reproduced | undecided |
+| --- | --- | --- | --- | --- | --- |
 {rows}
 
-{total} compared numbers and claims within the stated tolerances ({provenance.today_and_commit()}).
+Numbers and claims reproduced: {total} ({provenance.today_and_commit()}).
 <!-- end -->
 """
 
 
 def _row(outcome: Outcome) -> str:
     one = outcome.experiment
-    failed = [line for line in outcome.lines if line.verdict == FAILED]
-    total = count(outcome.lines)
-    score = str(total) if total.compared else "not compared"
-    names = "; ".join(", ".join(part for part in (x.row, x.column) if part) for x in failed)
-    cells = (f"`{one.name}`", f"{one.paper}, {one.place}", score, names)
+    total = score(outcome.lines)
+    counts = (str(each) if each.compared else "" for each in (total.strictly, total.fitted))
+    names = (
+        "; ".join(
+            ", ".join(part for part in (line.row, line.column) if part)
+            for line in outcome.lines
+            if line.verdict == verdict
+        )
+        for verdict in (FAILED, UNDECIDED)
+    )
+    cells = (f"`{one.name}`", f"{one.paper}, {one.place}", *counts, *names)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def in_words(outcomes: Sequence[Outcome]) -> str:
-    """For the terminal."""
+    """What was reproduced, for the terminal."""
     width = max(len(one.experiment.name) for one in outcomes)
     lines = []
     for one in outcomes:
-        total = count(one.lines)
-        said = f"{total} reproduced" if total.compared else "nothing compared"
-        if not one.records:
-            said = "skipped: " + " ".join(one.missing)
+        said = str(score(one.lines)) if one.records else "skipped: " + " ".join(one.missing)
         lines.append(f"{one.experiment.name:<{width}}  {said}")
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +11,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 
 from maxmargin import NOCA, Forgetron, Projectron
+from maxmargin.experiments.chance import all_hold, less
 from maxmargin.experiments.experiment import (
+    BY_CHANCE,
+    Answer,
     Cell,
     Claim,
     Experiment,
@@ -28,15 +31,14 @@ ORDERS = 5
 LOOKS = 100
 """How often a learner is looked at in its pass."""
 
-CLOSE = Tolerance(
-    0.7,
-    "points; the rules that decide on NOCApm’s components and on its widths are not all printed",
-)
 NO_SIZES = NoVerdict(
     "NOCApm’s size follows our limit; what the others store depends on a threshold and on a limit "
     "that are not printed"
 )
 NO_TIMES = NoVerdict("seconds of MATLAB on another machine")
+OTHER_READING = NoVerdict(
+    "the other reading of the paper, beside the one that is compared; see the choices"
+)
 NO_TEST = NoVerdict(
     "the other reading of “accuracy”; printed deviations between orders are too small for it"
 )
@@ -48,8 +50,9 @@ CHOICES = (
     "than mistakes; the printed sizes are far smaller. Here the number of components is limited to "
     "the printed size. When it is reached, a row joins the nearest component of its class.",
     "A new component is ε/2 wide, and never becomes narrower than 0.7 of that; the paper does not "
-    "say. Both were chosen for Adult. Variances are about the mean, where the paper prints mean "
-    "squares.",
+    "say. Both were chosen for Adult.",
+    "Variances are about the mean, where the paper prints mean squares, and a row joins the "
+    "nearest component of its class, where the paper prints that of any.",
     "The kernel is exp(−‖x − x′‖² / σ²), which fits the printed numbers better than the same with "
     "2σ². Projectron++ stores a mistake whose squared distance is above 0.1, as in its authors’ "
     "library, without a limit on their number.",
@@ -77,8 +80,10 @@ class Setting(NamedTuple):
     budget: int
 
     def learner(self, name: str) -> Any:
-        if name == "NOCApm":
-            return NOCA(epsilon=self.epsilon, max_components=self.components)
+        if name.startswith("NOCApm"):
+            return NOCA(
+                epsilon=self.epsilon, max_components=self.components, **READINGS.get(name, {})
+            )
         gamma = self.sigma**-2
         if name == "Forgetron":
             return Forgetron(budget=self.budget, kernel="rbf", gamma=gamma)
@@ -86,11 +91,17 @@ class Setting(NamedTuple):
 
 
 LEARNERS = ("NOCApm", "Forgetron", "Projectron++")
+READINGS: dict[str, dict[str, Any]] = {
+    "NOCApm, variances as printed": {"variance": "raw"},
+    "NOCApm, nearest of any class": {"nearest": "any"},
+    "NOCApm, both as printed": {"variance": "raw", "nearest": "any"},
+}
+"""What else the paper can be read as."""
 
 
-def cells(scale: Scale) -> Sequence[Cell]:
+def cells(scale: Scale, learners: Sequence[str] = LEARNERS) -> Sequence[Cell]:
     orders = {"full": ORDERS, "quick": 1, "tiny": 2}[scale]
-    return [{"learner": name, "order": order} for order in range(orders) for name in LEARNERS]
+    return [{"learner": name, "order": order} for order in range(orders) for name in learners]
 
 
 def one_pass(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
@@ -117,13 +128,18 @@ def measure_on(train: Any, test: Any, setting: Setting, cell: Cell) -> dict[str,
 
 
 # ------------------------------------------------------------------------------ what is compared
-def compared(table: Mapping[str, str], where: str, *, test: bool) -> list[Printed]:
-    """The lines of a table that gives accuracy, size and seconds of each learner."""
+def compared(
+    table: Mapping[str, str], where: str, *, test: bool, readings: Collection[str] = ()
+) -> list[Printed]:
+    """The lines of a table that gives accuracy, size and seconds of each learner.
+
+    Accuracies have their deviation between orders behind them.
+    """
     lines = []
-    for name, text in table.items():
-        accuracy, size, seconds = text.split()
+    for name in (*table, *readings):
+        accuracy, deviation, size, seconds = table.get(name, table["NOCApm"]).split()
         columns: list[tuple[str, str, str, Tolerance | NoVerdict]] = [
-            ("accuracy", "accuracy, %", accuracy, CLOSE),
+            ("accuracy", "accuracy, %", accuracy, OTHER_READING if name in readings else BY_CHANCE),
             ("size", "size", size, NO_SIZES),
             ("seconds", "seconds", seconds, NO_TIMES),
         ]
@@ -131,9 +147,11 @@ def compared(table: Mapping[str, str], where: str, *, test: bool) -> list[Printe
             columns.append(("test", "accuracy on test rows, %", accuracy, NO_TEST))
         for number, column, printed, rule in columns:
             ours = measured(number, learner=name)
-            lines.append(Printed(name, column, printed, ours, rule, where))
-        if name != "NOCApm":
-            ratio = float(seconds) / float(table["NOCApm"].split()[2])
+            lines.append(
+                Printed(name, column, printed, ours, rule, where, deviation=deviation, fitted=True)
+            )
+        if not name.startswith("NOCApm"):
+            ratio = float(seconds) / float(table["NOCApm"].split()[-1])
             what = "time / NOCApm’s"
             lines.append(Printed(name, what, f"{ratio:.1f}", ratios(name), NO_TIMES, where))
     return lines
@@ -147,20 +165,35 @@ def ratios(name: str) -> Any:
     return values
 
 
-def noca_has(best: Any, number: str, unit: str, text: str) -> Claim:
-    def holds(results: Results) -> tuple[bool, str]:
-        means = {name: results.mean(number, learner=name) for name in LEARNERS}
-        said = ", ".join(f"{name} {unit.format(mean)}" for name, mean in means.items())
-        return means["NOCApm"] == best(means.values()), said
+def noca_has(
+    more: bool, number: str, unit: str, text: str, where: str = "section 4.2", note: str = ""
+) -> Claim:
+    """The claim that NOCApm has more than each rival, or less."""
 
-    return Claim("NOCApm", text, holds, "section 5, text on the tables")
+    def holds(results: Results) -> Answer:
+        values = {name: results.values(number, learner=name) for name in LEARNERS}
+        ours = values["NOCApm"]
+        said = ", ".join(f"{name} {unit.format(np.mean(each))}" for name, each in values.items())
+        pairs = [(values[name], ours) if more else (ours, values[name]) for name in LEARNERS[1:]]
+        return all_hold(less(*pair) for pair in pairs), said
+
+    return Claim("NOCApm", text, holds, where, note, fitted=True)
 
 
+FEWEST = noca_has(
+    False,
+    "size",
+    "{:.0f}",
+    "saves significantly on space: it has the fewest components",
+    "section 5",
+    "Its size follows our limit, which is the printed size.",
+)
 CLAIMS = (
-    noca_has(max, "accuracy", "{:.2f} %", "obtains the best accuracy"),
-    noca_has(min, "seconds", "{:.2g} s", "takes far less time"),
+    noca_has(True, "accuracy", "{:.2f} %", "obtains the best accuracy"),
+    noca_has(False, "seconds", "{:.2g} s", "takes far less time"),
+    FEWEST,
 )
 
 
-of_rivals = partial(Experiment, paper=PAPER, runs=ORDERS, cells=cells)
-"""An experiment with these cells."""
+of_rivals = partial(Experiment, paper=PAPER, runs=ORDERS)
+"""An experiment of this paper."""

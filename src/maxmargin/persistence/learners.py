@@ -58,7 +58,8 @@ def load_learner(found: dict[str, Any], tree: Any) -> Any:
     clf = public_learners()[found["estimator"]]()
     given = found["parameters"]
     parameters = {name: checked_setting(tree.load(value)) for name, value in given.items()}
-    if parameters.keys() != clf.get_params(deep=False).keys():
+    # A parameter that is younger than the file keeps its default.
+    if not parameters.keys() <= clf.get_params(deep=False).keys():
         raise Misfit(f"the parameters are not those of {found['estimator']}")
     clf.set_params(**parameters)
     attributes = found["attributes"]
