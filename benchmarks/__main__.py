@@ -28,6 +28,7 @@ from benchmarks import (
     soft_margin,
     sparse_pass,
     usps,
+    votes,
 )
 from benchmarks.harness import FULL, QUICK, Scale
 from benchmarks.machine import facts
@@ -56,6 +57,7 @@ BENCHMARKS = {
         endless,
         moving,
         electricity,
+        votes,
     )
 }
 

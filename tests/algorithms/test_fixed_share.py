@@ -172,6 +172,14 @@ def test_it_goes_on_from_files_and_pickles(parameters, tmp_path):
         assert each.leaders_.tolist() == clf.leaders_.tolist()
 
 
+def test_a_single_expert_keeps_all_weight():
+    X, codes = problem(2, rows=50)
+    clf = FixedShare(learners=[Perceptron()], share=0.3).partial_fit(X, codes, classes=[0, 1])
+    np.testing.assert_allclose(clf.weights_, [1.0])
+    alone_too = Perceptron().partial_fit(X, codes, classes=[0, 1])
+    assert clf.predict(X).tolist() == alone_too.predict(X).tolist()
+
+
 # --------------------------------------------------------------------------------------- theorem
 def fewest_mistakes(wrong, switches):
     """Of all sequences of experts that change at most so often (dynamic programming)."""

@@ -94,14 +94,15 @@ class Votes(NamedTuple):
         """
         total = 0.0
         for e in range(self.weights.size):
-            if said[n, e] != label:
-                self.weights[e] *= keep
-                self.wrong[e] += 1
+            is_wrong = said[n, e] != label
+            self.weights[e] *= keep if is_wrong else 1.0
+            self.wrong[e] += is_wrong
             total += self.weights[e]
-        part = share / max(self.weights.size - 1, 1)
+        others = self.weights.size - 1
+        part = share / others if others > 0 else 0.0
+        scale = (1.0 - part * (others + 1)) / total
         for e in range(self.weights.size):
-            own = self.weights[e] / total
-            self.weights[e] = (1.0 - share) * own + part * (1.0 - own)
+            self.weights[e] = scale * self.weights[e] + part
 
     def write_leader(self, trials):
         if trials % self.clock[0].stride == 0:

@@ -1,0 +1,97 @@
+"""A vote of 34 learners: how near to the best of them in hindsight, and at what cost.
+
+Each row is predicted before it is learnt from. The moving targets are those of `moving`, means of
+ten seeds. What a vote costs is compared with the products w.x of all its experts alone, in the same
+compiled loop, and with its experts learning one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
+from benchmarks.moving import SEEDS, SHARED, STREAMS, TRIALS
+from maxmargin import FixedShare, Perceptron
+from maxmargin.core.vote import Experts
+from maxmargin.datasets import load_electricity
+from maxmargin.evaluate import progressive
+from maxmargin.models.build import build
+from maxmargin.models.spec import ModelSpec
+
+NAME = "votes"
+
+VOTE, ALONE, LOOKS = "the vote", "its experts, one after the other", "their products w.x alone"
+
+
+def run(scale: Scale) -> Report:
+    floors, notes, skipped = [], [], {}
+    contenders = []
+    try:
+        X, labels = load_electricity()
+    except OSError as error:
+        skipped["electricity"] = str(error)
+    else:
+        rows = scale.rows(labels.size)
+        X, y = (X[:rows] - X.mean(axis=0)) / X.std(axis=0), labels[:rows] == "UP"
+        clf = FixedShare()
+        report = progressive(clf, X, y)
+        best = int(clf.expert_mistakes_.min())
+        floors += [
+            Floor("accuracy on electricity, %", ">=", 92.0, [100.0 * report.accuracy]),
+            Floor("its mistakes / the best expert's", "<=", 1.02, [report.wrong.sum() / best]),
+        ]
+        contenders += measured("electricity", X, y)
+    for name, stream in STREAMS.items():
+        mistakes, bests, medians = np.array(
+            [mistakes_on(*stream(scale.rows(TRIALS), random_state=seed)) for seed in SEEDS]
+        ).T
+        ratio = mistakes.mean() / bests.mean()
+        floors.append(Floor(f"mistakes on {name} / the best expert's", "<=", 1.05, [ratio]))
+        notes.append(
+            f"{name}: {mistakes.mean():.1f} mistakes, the best expert {bests.mean():.1f}, the "
+            f"median {medians.mean():.1f}."
+        )
+    random = np.random.default_rng(0)
+    X = random.normal(size=(scale.rows(5000), 1000))
+    contenders += measured("1000 features", X, X @ random.normal(size=1000) > 0.0)
+    values = race(contenders, scale.rounds)
+    for case in dict.fromkeys(key.case for key in values):
+        cost = ratios(values, Key(case, VOTE), Key(case, LOOKS))
+        floors.append(Floor(f"{case}: time / that of the products", "<=", 1.4, cost))
+        cost = ratios(values, Key(case, VOTE), Key(case, ALONE))
+        floors.append(Floor(f"{case}: time / that of the experts", "<=", 1.0, cost))
+    return Report(NAME, "34 experts", "s", values, floors, skipped, notes)
+
+
+def mistakes_on(X: np.ndarray, y: np.ndarray) -> tuple[int, int, float]:
+    """Those of the vote, of its best expert, and of the one in the middle."""
+    clf = FixedShare(**SHARED)
+    wrong = progressive(clf, X, y).wrong.sum()
+    each = clf.expert_mistakes_
+    return int(wrong), int(each.min()), float(np.median(each))
+
+
+def measured(case: str, X: np.ndarray, y: np.ndarray) -> list[Contender]:
+    experts = FixedShare().partial_fit(X[:2], [0, 1], classes=[0, 1]).experts_
+
+    def vote() -> Any:
+        return FixedShare().partial_fit(X, y, classes=[False, True])
+
+    def alone() -> Any:
+        return [clone(each).partial_fit(X, y, classes=[False, True]) for each in experts]
+
+    model: Any = build(ModelSpec(certified=False), len(experts), X[:1]).model
+    model.linear.weights[:] = np.random.default_rng(0).normal(size=model.linear.weights.shape)
+    rows, targets = model.rows(X), Experts(y.astype(np.int32), 1, len(experts))
+    order, rule = -1 - np.arange(y.size, dtype=np.int32), Perceptron()._rule(2.0)
+    step = max(64, 2**18 // X.itemsize // X.shape[1])
+
+    def looks() -> None:
+        for start in range(0, y.size, step):
+            model.present(rows, targets, order[start : start + step], rule)
+
+    works = {VOTE: vote, ALONE: alone, LOOKS: looks}
+    return [Contender(Key(case, name), lambda w=w: seconds(w)) for name, w in works.items()]
