@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval, validate_params
+from maxmargin.estimator.parameters import Exponents
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
@@ -28,7 +29,7 @@ check_facts = validate_params(
         "drift": _NOT_NEGATIVE,
         "squared_drift": _NOT_NEGATIVE,
         "losses": _NOT_NEGATIVE,
-        "p": [Interval(Real, 2, None, closed="left")],
+        "p": [Exponents()],
         "aggressive": ["boolean"],
     },
     prefer_skip_nested_validation=False,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 
 
 @rule
@@ -87,7 +87,7 @@ class Perceptron(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
-        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
+        "p": P_CONSTRAINTS,
         "margin": [Interval(Real, 0, None, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "average": ["boolean"],
