@@ -454,6 +454,17 @@ def test_expected_mistakes_against_a_sequence(stream, budget, data):
         assert expected <= limit * (1 + 1e-12)
 
 
+def test_forgetting_is_paid_for():
+    """Two rows in turns with room for one: every trial is a mistake."""
+    rows, labels = np.tile(np.eye(2), (50, 1)), np.ones(100)
+    assert reference.expected_mistakes(rows @ rows.T, labels, budget=1) == 100
+    for norm in np.linspace(0.01, 0.99, 50):
+        losses = 100 * (1.0 - norm / np.sqrt(2.0))
+        assert RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=1) >= 100
+        # Room for both is enough for two mistakes.
+        assert RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=10**6) < 100
+
+
 @pytest.mark.parametrize("budget", [2, 4])
 def test_mistakes_on_a_random_budget_in_the_mean(budget):
     rows, labels = _short_stream("repeated", 14, 6, 0.2, 5)

@@ -6,7 +6,7 @@ import pytest
 import reference
 import reference_pnorm
 from algorithms.agreement import assert_follows, magnitudes, streams
-from algorithms.moving import WRONG_FACTS, losses_on_the_way, play, pursuits
+from algorithms.moving import WRONG_FACTS, Pursuit, losses_on_the_way, play, pursuits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import separable
@@ -205,6 +205,21 @@ def test_losses_of_the_tuned_learner(pursuit, part):
     a = unshrunk * learner.decay
     assert limit <= printed * (1 + 1e-9)
     assert limit >= printed * 2 / (2 + a) * (1 - 1e-9)
+
+
+def test_loss_bound_is_nearly_attained_by_a_decay_that_is_too_large():
+    """One row again and again: w stays at 1 / decay, where the target has output 1.
+
+    For decay 2 each trial costs 1/2 in the limit of small rates, as much as the bound allows.
+    """
+    trials, settings_ = 5000, {"rate": 0.01, "decay": 2.0}
+    pursuit = Pursuit(np.ones((trials, 1)), np.ones(trials), np.ones((trials, 1)), 1.0, 2.0)
+    trace = reference.norma(pursuit.X, pursuit.y, margin=0.6, **settings_)
+    assert trace.updated.all()
+    facts = known(pursuit) | {"margin": 1.0, "threshold": 0.6, **settings_}
+    limit = NORMA.loss_bound(**facts, margin_errors=trials)
+    made = losses_on_the_way(trace, pursuit, 0.6)
+    assert limit - 0.05 * NORMA.loss_bound(**facts) <= made <= limit
 
 
 def test_loss_bound_by_hand():
