@@ -193,6 +193,19 @@ def noca(
     )
 
 
+def noca_without_estimates(K: Array, y: Array, *, rho: float, tau: float) -> NDArray[np.bool_]:
+    """Chi, He & Zhang, (7) and (10) alone: which rows are margin errors.
+
+    Each of them founds a component and lowers rho; other rows change nothing. K are the densities
+    of components at each other's means.
+    """
+    errors = np.zeros(len(y), dtype=bool)
+    for i in range(len(y)):
+        errors[i] = y[i] * np.sum(y[:i] * errors[:i] * K[:i, i]) < rho
+        rho *= tau if errors[i] else 1.0
+    return errors
+
+
 def _log_sum(terms: Array) -> float:
     """The log of the sum of the exponentials, -inf for none."""
     top = np.max(terms, initial=-np.inf)
@@ -406,6 +419,25 @@ def random_budget(
         return Store(ids, c)
 
     return _store_run(K, y, order, update)
+
+
+def expected_mistakes(K: Array, y: Array, *, budget: int) -> float:
+    """Mistakes of `random_budget` in the mean over all choices, each of them followed."""
+    chances: dict[tuple[int, ...], float] = {(): 1.0}  # of the sets of rows that are stored
+    mistakes = 0.0
+    for i in range(len(y)):
+        after: dict[tuple[int, ...], float] = {}
+        for stored, chance in chances.items():
+            outcomes = [stored]
+            if y[i] * sum(y[j] * K[j, i] for j in stored) <= 0:
+                mistakes += chance
+                outcomes = [(*stored, i)]
+                if len(stored) == budget:
+                    outcomes = [(*stored[:s], *stored[s + 1 :], i) for s in range(budget)]
+            for each in outcomes:
+                after[each] = after.get(each, 0.0) + chance / len(outcomes)
+        chances = after
+    return mistakes
 
 
 def projectron(

@@ -164,6 +164,49 @@ def pnorm_alma(
     return _run(X, y, p, trial)
 
 
+def additive(
+    X: Array,
+    y: Array,
+    factors: Callable[[], float],
+    *,
+    p: float = 2.0,
+    rate: float = 1.0,
+    margin: float = 0.0,
+    beta: float = 0.0,
+) -> Array:
+    """Tsampouka & Shawe-Taylor, (2.1): w after each update, until a pass is clean.
+
+    An update is due by (2.2), w.z <= margin, or with a beta by (2.30), w.z <= beta |w|. It adds
+    rate f z, where each f is a new one of the factors.
+    """
+    theta, w, history, clean = np.zeros(X.shape[1]), np.zeros(X.shape[1]), [], False
+    while not clean:
+        clean = True
+        for z in y[:, None] * X:
+            if np.dot(w, z) <= margin + beta * norm(theta, p):
+                theta = theta + rate * factors() * z
+                w = link(theta, p)
+                history.append(w)
+                clean = False
+    return np.array(history)
+
+
+def pnorm_romma(X: Array, y: Array, *, p: float, delta: float) -> Trace:
+    """ROMMA in the p-norm: the w' of least |w'|_q with w'.z >= 1 and w'.theta >= |theta|_p^2.
+
+    That is Ishibashi, Hatano & Takeda, (3), without the bias and with 2 z in place of the pair's
+    difference. The mass is |w|_q^2.
+    """
+
+    def trial(theta: Array, w: Array, mass: float, z: Array, k: int) -> After:
+        if not np.any(z) or (np.dot(w, z) >= 1 - delta and np.dot(w, z) > 0):
+            return theta, mass, False
+        theta = pair_theta(2 * z, theta, p)
+        return theta, norm(theta, p) ** 2, True
+
+    return _run(X, y, p, trial)
+
+
 # Learners with a bias, by a pair of the last positive and the last negative row that was used.
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from reference import Trace
 
 from maxmargin.models.spec import ModelSpec
 
@@ -50,6 +51,10 @@ class Pursuit(NamedTuple):
     def drift(self) -> float:
         return float(self.lengths(np.diff(self.U, axis=0)).sum())
 
+    def standing(self) -> "Pursuit":
+        """The same rows and labels, compared with the first vector alone."""
+        return self._replace(U=np.repeat(self.U[:1], len(self.U), axis=0))
+
     def squared_drift(self) -> float:
         return float(np.sum(self.lengths(np.diff(self.U, axis=0)) ** 2))
 
@@ -61,6 +66,13 @@ class Pursuit(NamedTuple):
 def play(learner: Any, pursuit: Pursuit) -> Any:
     learner.set_params(fit_intercept=False)
     return learner.partial_fit(pursuit.X, pursuit.y, classes=[-1, 1])
+
+
+def losses_on_the_way(trace: Trace, pursuit: Pursuit, threshold: float) -> float:
+    """Sum of ``max(0, threshold - y (w.x))``, with the weights before each trial."""
+    before = np.vstack([np.zeros(pursuit.X.shape[1]), trace.history[:-1]])
+    outputs = pursuit.y * np.sum(before * pursuit.X, axis=1)
+    return float(np.maximum(0.0, threshold - outputs).sum())
 
 
 def _pursuit(

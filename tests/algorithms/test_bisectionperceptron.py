@@ -1,6 +1,7 @@
 """The bisection for the largest directional margin, and the bounds of the Perceptrons inside."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -119,6 +120,80 @@ def test_what_cannot_be_separated():
     assert not clf.converged_
     assert [one.outcome for one in clf.rounds_] == ["hopeless"]
     assert clf.certificate_.ratio == 0.0
+
+
+# ----------------------------------------------------------------------- the paper's own bisections
+
+
+@every_form
+@both_implementations
+@pytest.mark.parametrize("max_checks", [240, 2400])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bisections_of_the_paper(form, two_stage, max_checks, seed):
+    X, y = separable(n=30, d=3, gap=0.3, shift=0.0, seed=seed)
+    smallest = np.linalg.norm(X, axis=1).min()
+    theirs = bisection(X, y, precision=0.02 * smallest, max_checks=max_checks, two_stage=two_stage)
+    clf = BisectionPerceptron(
+        schedule="paper",
+        precision=0.02,
+        max_checks=max_checks,
+        two_stage=two_stage,
+        fit_intercept=False,
+        shuffle=False,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(FORMS[form](X), y)
+    assert len(clf.rounds_) == len(theirs.rounds)
+    for one, other in zip(clf.rounds_, theirs.rounds, strict=True):
+        assert one.beta == pytest.approx(other.beta, rel=1e-12)
+        assert (one.outcome == "reached") == other.success
+        assert one.checks == other.checks
+        assert np.nan_to_num(one.found) == pytest.approx(other.found, rel=1e-9)
+    np.testing.assert_allclose(clf.coef_[0], theirs.w, rtol=1e-9)
+    if theirs.margin > 0.0:
+        assert clf.certificate_.margin >= theirs.margin * (1 - 1e-9)
+        best, _, _ = max_margin(X, y, intercept=False)
+        assert clf.certificate_.bound >= best
+
+
+def test_both_implementations_of_the_paper_profit_from_checks():
+    X, y = separable(n=30, d=3, gap=0.3, shift=0.0, seed=0)
+    outcomes = set()
+    for max_checks in (240, 2400, 24_000):
+        clf = BisectionPerceptron(schedule="paper", max_checks=max_checks, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            outcomes |= {one.outcome for one in clf.fit(X, y).rounds_}
+    assert outcomes >= {"reached", "second stage"}
+    assert clf.certificate_.ratio > 0.9
+
+
+def test_the_bisection_of_the_paper_with_a_kernel_and_classes():
+    X, y = three_classes(n=40, d=3)
+    clf = BisectionPerceptron(schedule="paper", kernel="rbf", gamma=0.5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(X, y)
+    assert len(clf.rounds_) == 3
+    assert clf.score(X, y) == 1.0
+    # Rows have norm 1 there, and sqrt(2) with the intercept's coordinate.
+    assert clf.rounds_[0][0].beta == pytest.approx(np.sqrt(2.0) / 2)
+
+
+@both_implementations
+def test_what_cannot_be_separated_by_the_bisections_of_the_paper(two_stage):
+    clf = BisectionPerceptron(
+        schedule="paper", two_stage=two_stage, max_checks=400, fit_intercept=False, random_state=0
+    )
+    X, y = overlapping(n=40)
+    with pytest.warns(ConvergenceWarning, match="no separating hyperplane"):
+        clf.fit(X, y)
+    assert not clf.converged_
+    X[0] = 0.0
+    with pytest.warns(ConvergenceWarning, match="no separating hyperplane"):
+        clf.fit(X, y)
+    assert clf.rounds_ == []
 
 
 def test_no_partial_fit():

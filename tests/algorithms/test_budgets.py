@@ -397,6 +397,114 @@ def test_mistake_bounds(make, seed):
     assert Projectron.max_mistakes(5.0, threshold=0.01) == np.inf
 
 
+def _short_stream(kind, rows, features, flips, seed):
+    """Rows of norm at most 1: any, all different directions, or few of them again and again."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows, features))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    if kind == "orthogonal":
+        X = np.eye(rows)
+    elif kind == "repeated":
+        X = np.eye(features)[random.integers(features, size=rows)]
+    labels = np.where(X @ random.normal(size=X.shape[1]) > 0, 1.0, -1.0)
+    return X, np.where(random.uniform(size=rows) < flips, -labels, labels)
+
+
+short_streams = st.builds(
+    _short_stream,
+    kind=st.sampled_from(["any", "orthogonal", "repeated"]),
+    rows=st.integers(1, 12),
+    features=st.integers(1, 6),
+    flips=st.sampled_from([0.0, 0.2, 1.0]),
+    seed=seeds,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(stream=short_streams, budget=st.integers(1, 4), data=st.data())
+def test_expected_mistakes_on_a_random_budget(stream, budget, data):
+    rows, labels = stream
+    expected = reference.expected_mistakes(rows @ rows.T, labels, budget=budget)
+    random = np.random.default_rng(data.draw(seeds))
+    directions = [labels @ rows, *random.normal(size=(10, rows.shape[1]))]
+    for g in (each / np.linalg.norm(each) for each in directions if each.any()):
+        for norm in np.linspace(0.02, 0.999, 15) * np.sqrt(budget):
+            losses = np.maximum(0.0, 1.0 - labels * (rows @ (norm * g))).sum()
+            limit = RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=budget)
+            assert expected <= limit * (1 + 1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(stream=short_streams, budget=st.integers(2, 4), data=st.data())
+def test_expected_mistakes_against_a_sequence(stream, budget, data):
+    rows, labels = stream
+    expected = reference.expected_mistakes(rows @ rows.T, labels, budget=budget)
+    random = np.random.default_rng(data.draw(seeds))
+    for speed in (0.01, 0.1, 1.0):
+        steps = speed * random.normal(size=rows.shape)
+        steps[0] = (labels @ rows) / 2
+        G = np.cumsum(steps, axis=0)
+        G *= random.uniform(0.1, 0.99) * np.sqrt(budget) / np.linalg.norm(G, axis=1).max()
+        limit = RandomBudgetPerceptron.expected_mistakes(
+            np.linalg.norm(G, axis=1).max(),
+            np.maximum(0.0, 1.0 - labels * np.sum(G * rows, axis=1)).sum(),
+            budget=budget,
+            drift=np.linalg.norm(np.diff(G, axis=0), axis=1).sum(),
+        )
+        assert expected <= limit * (1 + 1e-12)
+
+
+def test_forgetting_is_paid_for():
+    """Two rows in turns with room for one: every trial is a mistake."""
+    rows, labels = np.tile(np.eye(2), (50, 1)), np.ones(100)
+    assert reference.expected_mistakes(rows @ rows.T, labels, budget=1) == 100
+    for norm in np.linspace(0.01, 0.99, 50):
+        losses = 100 * (1.0 - norm / np.sqrt(2.0))
+        assert RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=1) >= 100
+        # Room for both is enough for two mistakes.
+        assert RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=10**6) < 100
+
+
+@pytest.mark.parametrize("budget", [2, 4])
+def test_mistakes_on_a_random_budget_in_the_mean(budget):
+    rows, labels = _short_stream("repeated", 14, 6, 0.2, 5)
+    expected = reference.expected_mistakes(rows @ rows.T, labels, budget=budget)
+    made = [
+        RandomBudgetPerceptron(budget=budget, kernel="linear", random_state=seed)
+        .partial_fit(rows, labels, classes=[-1, 1])
+        .n_mistakes_
+        for seed in range(400)
+    ]
+    assert np.std(made) > 0.3
+    assert np.mean(made) == pytest.approx(expected, abs=4 * np.std(made) / np.sqrt(400))
+
+
+@pytest.mark.parametrize("make", [noisy_stream, one_cloud])
+def test_expected_mistakes_on_longer_streams(make):
+    rows, labels = make(400, 0)
+    K, random = kernels.rbf(rows, rows, 0.5), np.random.default_rng(0)
+    for budget in (5, 50):
+        made = [
+            RandomBudgetPerceptron(budget=budget, random_state=seed, **RBF)
+            .partial_fit(rows, labels, classes=[-1, 1])
+            .n_mistakes_
+            for seed in range(20)
+        ]
+        mean = np.mean(made) - 4 * np.std(made) / np.sqrt(20)
+        for norm, losses in comparisons(K, labels, 0.99 * np.sqrt(budget), random):
+            assert mean <= RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=budget)
+
+
+def test_expected_mistakes_by_hand():
+    bound = RandomBudgetPerceptron.expected_mistakes
+    assert bound(1.0, budget=4) == pytest.approx(2 / (1 - 1 / 4))
+    assert bound(2.0, budget=4) == np.inf
+    # (m - 3)^2 = 2 m + m^2 / 4 and a drift of 1/2 that costs as much as two losses
+    found = bound(1.0, 1.0, budget=4, drift=0.5)
+    assert found > 3
+    assert (found - 3) ** 2 == pytest.approx(2 * found + found**2 / 4)
+
+
 def test_projectron_without_threshold_is_the_perceptron():
     for rows, labels in ((X, y), THREE):
         settings = {**RBF, "fit_intercept": True, "max_iter": 1, "shuffle": False}

@@ -1,8 +1,10 @@
+import math
 from functools import partial
 
 import numpy as np
 import pytest
 import reference
+import reference_pnorm
 from algorithms.agreement import assert_follows, magnitudes, streams
 from algorithms.theory import ROUNDING, converged, separable_problems, weights
 from algorithms.trials import after, trials
@@ -113,3 +115,70 @@ def test_bounds_by_hand():
     # At the best rate: 2 F R^2 / (g - b)^2 * m / (1 - (g - b) / (R m^2)) with m = 1 + 2 b / R.
     assert limit == pytest.approx(2 * 2 * 16 * 1.5 / (1 - 0.25 / 1.5**2))
     assert DirectionalPerceptron.max_updates_fixed(0.5, 10.0, 2.0, 1.0) == np.inf
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    problem=separable_problems(),
+    part=st.floats(0.05, 0.9),
+    spread=st.floats(1.0, 1.5),
+    start=st.integers(1, 60),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bounds_for_any_factors(problem, part, spread, start, seed):
+    """(2.43), (2.45) and (2.48) for steps whose factors change from one update to the next."""
+    best, radius = problem.margin, problem.radius
+    beta = part * best
+    assume(spread * beta < 0.95 * best)
+    draw = np.random.default_rng(seed)
+    factors = lambda: draw.uniform(1.0, spread) if seed % 2 else draw.choice([1.0, spread])  # noqa: E731
+    taken = len(reference_pnorm.additive(problem.rows, problem.y, factors, beta=beta))
+    assert taken <= DirectionalPerceptron.max_updates_after(start, beta, radius, best, spread)
+    assert taken <= DirectionalPerceptron.max_updates(beta, radius, best, spread)
+    assert taken <= DirectionalPerceptron.max_updates_refined(beta, radius, best, spread)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    problem=separable_problems(), part=st.floats(0.05, 0.9), step=steps, start=st.integers(1, 60)
+)
+def test_the_learner_converges_within_the_general_bound(problem, part, step, start):
+    best = problem.margin
+    beta, spread = part * best, 1.0
+    if step == "relaxed":
+        spread = DirectionalPerceptron.step_spread(beta, problem.smallest)
+        assume(spread * beta < 0.95 * best)
+    learner = converged(DirectionalPerceptron(beta=beta, step=step), problem)
+    limit = DirectionalPerceptron.max_updates_after(start, beta, problem.radius, best, spread)
+    assert learner.n_updates_ <= limit
+
+
+@given(
+    k=st.floats(1.01, 100.0),
+    part=st.floats(0.01, 0.5),
+    spread=st.floats(1.0, 1.9),
+    start=st.integers(1, 1000),
+)
+def test_general_bound_solves_its_equation(k, part, spread, start):
+    t = DirectionalPerceptron.max_updates_after(start, part, k, 1.0, spread)
+    k *= spread
+    right = k**2 / (1 - spread * part)
+    inner = start / k * (1 - 1 / k) + 0.5 / start + 0.5 * np.log((t - 1) / start)
+    if t > start + 1:
+        assert (t - start) / inner == pytest.approx(right, rel=1e-6)
+    else:
+        assert 1 / inner >= right * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("radius", [1.5, 10.0, 300.0])
+def test_the_others_are_special_cases_of_the_general_bound(beta, radius):
+    """(2.45) is N = 1 with x (1 - x) <= 1/4, and (2.48) is N of (2.46) with (2.47)."""
+    general = DirectionalPerceptron.max_updates_after
+    limit = DirectionalPerceptron.max_updates(beta, radius, 1.0)
+    assert general(1, beta, radius, 1.0) <= limit * (1 + 1e-9)
+    start = max(1, math.floor(radius / 2 / (1 - beta / radius)))
+    refined = DirectionalPerceptron.max_updates_refined(beta, radius, 1.0)
+    if start > 1:
+        assert general(start, beta, radius, 1.0) <= refined * (1 + 1e-9)
+    assert general(1, 1.0, radius, 1.0) == np.inf

@@ -741,3 +741,151 @@ def test_attributes_are_described():
     heads = re.findall(r"^(\w[\w, ]*)(?: :.*)?$", sections(NOCA)["Attributes"], re.MULTILINE)
     described = {name for head in heads for name in head.split(", ")}
     assert fitted | {"feature_names_in_", "n_features_in_"} == described
+
+
+# ------------------------------------------------------------------------------------ the theorems
+def density(gaps, variances):
+    """Of a Gaussian with these variances at some gaps from its mean."""
+    return np.exp(-0.5 * np.sum(gaps**2 / variances, axis=-1)) / np.sqrt(
+        np.prod(2 * np.pi * variances * np.ones(gaps.shape[-1]))
+    )
+
+
+class Duel(NamedTuple):
+    """A stream of two classes, the width of components and functions to compare with."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    width: float
+    seed: int
+
+    def kernel(self, some, others):
+        return density(some[:, None] - others, self.width**2)
+
+    def comparisons(self):
+        """The norm of g, a margin, and its losses at that margin."""
+        random = np.random.default_rng(self.seed)
+        for some in (slice(0, 1), slice(0, 4), slice(None)):
+            points, weights = self.X[some], self.y[some] * random.uniform(0.5, 1, len(self.y[some]))
+            outputs = self.y * (self.kernel(self.X, points) @ weights)
+            norm = np.sqrt(weights @ self.kernel(points, points) @ weights)
+            for size in (0.3, 1.0, 3.0, 10.0):
+                for margin in np.quantile(np.abs(size * outputs), [0.0, 0.2, 0.5, 1.0]):
+                    losses = np.maximum(0.0, margin - size * outputs)
+                    yield size * norm, margin, losses
+
+
+def _duel(rows, features, spread, width, seed) -> Duel:
+    random = np.random.default_rng(seed)
+    centres = 3 * width * random.normal(size=(2, features))
+    y = random.choice([-1.0, 1.0], size=rows)
+    y[:2] = 1.0, -1.0
+    X = centres[(y > 0).astype(int)] + spread * width * random.normal(size=(rows, features))
+    return Duel(X, y, width, seed)
+
+
+duels = st.builds(
+    _duel,
+    rows=st.integers(2, 50),
+    features=st.integers(1, 3),
+    spread=st.sampled_from([0.05, 0.5, 2.0]),
+    width=magnitudes(0.3, 3.0),
+    seed=seeds,
+)
+rhos, taus = st.floats(0.0, 0.5), st.floats(0.1, 0.95)
+
+
+@settings(deadline=None, max_examples=100)
+@given(duel=duels, rho=rhos, tau=taus)
+def test_theorem_2(duel, rho, tau):
+    """Where only margin errors change something."""
+    errors = reference.noca_without_estimates(duel.kernel(duel.X, duel.X), duel.y, rho=rho, tau=tau)
+    for norm, margin, losses in duel.comparisons():
+        limit = NOCA.max_margin_errors(
+            norm,
+            margin,
+            losses[errors].sum(),
+            width=duel.width,
+            features=duel.X.shape[1],
+            rho=rho,
+            tau=tau,
+        )
+        assert errors.sum() <= limit * (1 + 1e-9)
+
+
+def test_theorem_2_says_something():
+    """Two clouds, 2 000 rows: the bound is about the clouds, not about the number of rows."""
+    random = np.random.default_rng(0)
+    y = np.tile([1.0, -1.0], 1000)
+    duel = Duel(2 * y[:, None] + 0.05 * random.normal(size=(2000, 1)), y, 0.5, 0)
+    errors = reference.noca_without_estimates(
+        duel.kernel(duel.X, duel.X), y, rho=0.1, tau=0.5
+    ).sum()
+    limit = min(
+        NOCA.max_margin_errors(norm, margin, losses.sum(), width=0.5, features=1, tau=0.5)
+        for norm, margin, losses in duel.comparisons()
+    )
+    assert 2 <= errors <= limit < 6
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    duel=duels,
+    rho=rhos,
+    tau=taus,
+    near=magnitudes(0.1, 10.0),
+    floor=st.sampled_from([0.75, 0.9, 1.0, 1.5]),
+)
+def test_theorem_3(duel, rho, tau, near, floor):
+    """The learner itself, with densities as they are."""
+    rows, features = duel.X.shape
+    parameters = {"width": duel.width, "floor": floor, "rho": rho, "tau": tau}
+    learner = NOCA(
+        epsilon=near * duel.width,
+        weighting="equal",
+        output="density",
+        max_components=rows,
+        shuffle=False,
+        **parameters,
+    ).fit(duel.X, duel.y)
+    errors, components = learner.n_margin_errors_, len(learner.components_)
+    known = {"quiet": rows - errors, "components": components, "features": features}
+    for norm, margin, losses in duel.comparisons():
+        limit = NOCA.max_margin_errors_reestimated(
+            norm, margin, losses.sum(), **known, **parameters
+        )
+        assert errors <= limit * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("part", [0.6, 0.8, 1.0, 3.0])
+def test_lengths_of_components(part):
+    """What Theorem 3 rests on: |N(., V)|^2 = N(0; 2 V - width^2), in the space of Theorem 2.
+
+    The norm is the largest sqrt(h' K^-1 h) over values h at finitely many points.
+    """
+    width = 0.7
+    points = width * np.linspace(-8.0, 8.0, 25)[:, None]
+    values = density(points, part * width**2)
+    K = density(points[:, None] - points, width**2)
+    length2 = values @ np.linalg.solve(K, values)
+    expected = 1.0 / np.sqrt(2 * np.pi * (2 * part - 1) * width**2)
+    assert 0.97 * expected <= length2 <= expected * (1 + 1e-9)
+
+
+def test_theorems_by_hand():
+    peak = 1 / (2 * np.pi)
+    known = {"width": 1.0, "features": 2, "rho": 0.1, "tau": 0.5}
+    limit = NOCA.max_margin_errors(2.0, 0.5, 3.0, **known)
+    assert limit == pytest.approx((4 + 6 + 0.4) / (1 - peak))
+    assert NOCA.max_margin_errors(2.0, 0.5 * peak, **known) == np.inf
+    none = NOCA.max_margin_errors_reestimated(
+        2.0, 0.5, 3.0, quiet=0, components=4, floor=0.8, **known
+    )
+    assert none == limit
+    known |= {"quiet": 3, "components": 4}
+    # floor^2 = 3/4: W^2 = peak / (2 floor^2 - 1) = 2 peak
+    longer = NOCA.max_margin_errors_reestimated(2.0, 0.5, 3.0, floor=0.75**0.5, **known)
+    W = np.sqrt(2 * peak)
+    more = 6 * (np.sqrt(2) * 2.0 * W + 4 * W**2 + W**2) / (1 - peak)
+    assert longer == pytest.approx(limit + more)
+    assert NOCA.max_margin_errors_reestimated(2.0, 0.5, floor=0.7, **known) == np.inf

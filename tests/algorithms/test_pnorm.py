@@ -273,3 +273,26 @@ def test_a_stream_that_grows_by_many_powers_of_ten():
         clf.partial_fit(size * rows, [1, -1], classes=[-1, 1])
         assert (clf.predict(size * rows) == [1, -1]).all()
     assert np.isfinite(clf.coef_).all()
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 1.999, np.inf, np.nan])
+@pytest.mark.parametrize("kind", [Perceptron, ALMA, NORMA, TrackingALMA, PUMMA])
+def test_norms_without_a_theorem_are_refused(kind, p):
+    X, y = separable(n=10)
+    why = (
+        r"'p' parameter of \w+ must be .*\[2\.0, inf\), where .* smooth.* use p=2; .*infinity norm"
+    )
+    with pytest.raises(ValueError, match=why):
+        kind(p=p).fit(X, y)
+
+
+def test_below_2_the_square_of_the_norm_is_not_smooth():
+    """What an update adds to |theta|^2 beyond 2 w.d is no multiple of |d|^2 for p < 2."""
+    theta, d = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    for p, largest in [(2.0, 1.0), (3.0, 2.0), (8.0, 7.0), (1.5, np.inf)]:
+        excess = [
+            (reference.norm(theta + step * d, p) ** 2 - 1.0) / step**2
+            for step in 10.0 ** -np.arange(1, 7)
+        ]
+        assert max(excess) <= largest * (1 + 1e-3)
+    assert max(excess) > 1000.0

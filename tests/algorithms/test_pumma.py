@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from problems import label, separable, separable_sets, three_classes
 from reference import max_margin
 from scipy import sparse
+from scipy.linalg import hadamard
+from scipy.optimize import linprog
 from sklearn.base import clone
 
-from maxmargin import AMIRA, PUMMA
+import maxmargin
+from maxmargin import AMIRA, PUMMA, ROMMA
 from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
@@ -283,12 +286,163 @@ def test_few_evaluations_per_update(r):
 # ------------------------------------------------------------------------------------- parameters
 
 
-def test_without_intercept_only_p_2():
-    X, y = separable(n=10)
-    with pytest.raises(ValueError, match="must be 2 without an intercept"):
-        PUMMA(p=3.0, fit_intercept=False).fit(X, y)
-
-
 def test_max_updates_in_numbers():
     assert PUMMA.max_updates(0.5, 4.0, 1.0) == 49.0
     assert PUMMA.max_updates(0.5, 4.0, 1.0, p=3.0) == 97.0
+    assert PUMMA.max_updates(0.5, 2.0, 1.0, p=3.0, distortion=2.0) == 97.0
+
+
+# ------------------------------------------------------------------------------ without intercept
+
+
+@every_form
+@every_exponent
+@a_few_sets
+@given(data=separable_sets(), delta=st.sampled_from([0.05, 0.3, 1.0]))
+def test_without_intercept_it_follows_its_reference(form, p, data, delta):
+    X, y = data
+    try:
+        trace = reference.pnorm_romma(X, y, p=p, delta=delta)
+    except (ValueError, RuntimeError):  # without an intercept there need not be a solution
+        assume(False)
+    assume(np.abs(trace.history).max() < 1e3)
+    clf = PUMMA(delta=delta, p=p, fit_intercept=False)
+    for i, updated in steps(clf, FORMS[form](X), y):
+        w = trace.history[i]
+        assert updated == trace.updated[i]
+        np.testing.assert_allclose(clf.coef_[0], w, rtol=1e-7, atol=1e-7 * np.abs(w).max())
+    assert clf.intercept_[0] == 0.0
+    assert clf.n_mistakes_ == trace.mistakes.sum()
+
+
+@every_exponent
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_intercept_it_converges_within_the_bounds(p, delta, seed):
+    X, y = separable(n=40, d=4, gap=0.3, shift=0.0, seed=seed)
+    best, _, _ = reference.max_pnorm_margin(X, y, p, intercept=False)
+    clf = PUMMA(p=p, delta=delta, fit_intercept=False, max_iter=10**5, random_state=0).fit(X, y)
+    assert clf.converged_
+    radius = max(reference.norm(x, p) for x in X)
+    assert 0 < clf.n_updates_ <= ROMMA.max_updates(delta, radius, best, p)
+    reached = np.min(y * (X @ clf.coef_[0])) / reference.norm(clf.coef_[0], p / (p - 1))
+    assert PUMMA.margin_fraction(delta) * best <= reached <= best * (1 + 1e-4)
+    assert clf.certificate_.margin == pytest.approx(reached, rel=1e-9)
+    assert clf.certificate_.bound >= best * (1 - 1e-9)
+    assert clf.certificate_.ratio >= 1 - delta
+
+
+def test_without_intercept_the_bound_grows_with_p():
+    """Rows of a Walsh matrix, of which each agrees with the target in half of the places."""
+    X = hadamard(64).astype(float)[1:]
+    y = X[:, 5]
+    taken = {}
+    for p in (2.0, 8.0):
+        clf = PUMMA(p=p, delta=0.5, fit_intercept=False, random_state=0).fit(X, y)
+        taken[p] = clf.n_updates_
+        assert clf.n_updates_ <= ROMMA.max_updates(0.5, 64.0 ** (1 / p), 1.0, p)
+    assert taken[8.0] < taken[2.0]
+
+
+@pytest.mark.parametrize("p", [3.0, "log"])
+def test_without_intercept_all_else_is_as_with_one(p, tmp_path):
+    X, y = three_classes(n=60, d=4)
+    X = X - X.mean(axis=0)
+    whole = PUMMA(p=p, fit_intercept=False).partial_fit(X, y, classes=[0, 1, 2])
+    parts = PUMMA(p=p, fit_intercept=False)
+    for start in range(0, 60, 7):
+        parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=[0, 1, 2])
+        maxmargin.save(parts, tmp_path / "model")
+        parts = maxmargin.load(tmp_path / "model")
+    np.testing.assert_array_equal(parts.coef_, whole.coef_)
+    fitted = PUMMA(p=p, fit_intercept=False, soft_margin=0.5, random_state=0).fit(X, y)
+    assert fitted.converged_
+    assert fitted.certificate_.ratio >= 0.9
+    np.testing.assert_array_equal(fitted.intercept_, 0.0)
+
+
+def test_without_intercept_columns_can_come_later():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 6))
+    X[:40, 4:] = 0.0
+    y = np.where(X @ random.normal(size=6) > 0, 1, -1)
+    settings_ = {"p": 3.0, "fit_intercept": False}
+    whole = PUMMA(**settings_).partial_fit(X, y, classes=[-1, 1])
+    grown = PUMMA(**settings_).partial_fit(X[:40, :4], y[:40], classes=[-1, 1])
+    grown.partial_fit(X[40:], y[40:], grow=True)
+    np.testing.assert_allclose(grown.coef_, whole.coef_, rtol=1e-12)
+
+
+# ---------------------------------------------------------------------- margins in other norms
+
+
+def exact_margin(X, y, norm):
+    """The best margin with intercept in a norm from 1 to infinity."""
+    if 1.0 < norm < np.inf:
+        return reference.max_pnorm_margin(X, y, norm, intercept=True)[0]
+    # w = u - v with u, v >= 0; the dual norm is a sum, or the largest entry.
+    n, d = X.shape
+    rows = y[:, None] * np.hstack([X, -X, np.ones((n, 1)), -np.ones((n, 1))])
+    cost = np.r_[np.ones(2 * d), 0.0, 0.0]
+    if norm == 1.0:
+        limits = np.hstack([np.eye(2 * d), np.zeros((2 * d, 2)), -np.ones((2 * d, 1))])
+        rows = np.vstack([np.hstack([-rows, np.zeros((n, 1))]), limits])
+        cost, right = np.r_[np.zeros(2 * d + 2), 1.0], np.r_[-np.ones(n), np.zeros(2 * d)]
+        return 1.0 / linprog(cost, A_ub=rows, b_ub=right).fun
+    return 1.0 / linprog(cost, A_ub=-rows, b_ub=-np.ones(n)).fun
+
+
+def reached_margin(clf, X, y, norm):
+    dual = 1.0 if norm == np.inf else np.inf if norm == 1.0 else norm / (norm - 1)
+    lowest = np.min(y * (X @ clf.coef_[0] + clf.intercept_[0]))
+    return lowest / np.linalg.norm(clf.coef_[0], ord=dual)
+
+
+@pytest.mark.parametrize("p", [2.0, 4.0, "log"])
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, np.inf])
+@pytest.mark.parametrize("kind", ["dense", "few relevant", "corners"])
+def test_margins_in_other_norms(p, norm, kind):
+    """Corollary 3, where the norm is infinite, and its like for others."""
+    random = np.random.default_rng(7)
+    X, delta = random.normal(size=(40, 12)), 0.2
+    target = random.normal(size=12) if kind == "dense" else np.r_[1.0, np.zeros(11)]
+    if kind == "corners":
+        X = np.sign(X)
+    y = np.where(X @ target > 0, 1, -1)
+    X = X + 0.3 * y[:, None] * target / np.abs(target).sum()
+    clf = PUMMA(p=p, delta=delta, max_iter=10**5, random_state=0).fit(X, y)
+    assert clf.converged_
+    exponent = clf._state.model.p
+    best, distortion = exact_margin(X, y, norm), PUMMA.distortion(exponent, norm, 12)
+    gaps = (X[y > 0][:, None] - X[y < 0]).reshape(-1, 12)
+    widest = np.linalg.norm(gaps, ord=norm, axis=1).max()
+    assert clf.n_updates_ <= PUMMA.max_updates(delta, widest, best, exponent, distortion)
+    reached = reached_margin(clf, X, y, norm)
+    assert reached >= PUMMA.margin_fraction(delta, distortion) * best * (1 - 1e-6)
+    assert reached <= best * (1 + 1e-4)
+
+
+def test_other_norms_are_paid_for():
+    """One feature against the sum of many: without the factor the fraction would be wrong."""
+    X = np.vstack([np.eye(16), -np.eye(16)])
+    y = np.repeat([1, -1], 16)
+    clf = PUMMA(p=2.0, delta=0.01, random_state=0).fit(X, y)
+    # All weights are equal: margin 1/16 in the infinity norm, and 1/4 in the 2-norm.
+    assert reached_margin(clf, X, y, np.inf) == pytest.approx(1 / 16, rel=0.02)
+    assert PUMMA.distortion(2.0, np.inf, 16) == 4.0
+    assert PUMMA.distortion(2.0, 1.0, 16) == 4.0
+    assert PUMMA.distortion(2.0, 2.0, 16) == 1.0
+
+
+@pytest.mark.parametrize("features", [2, 100, 10**6])
+@pytest.mark.parametrize("c", [0.5, 2.0, 5.0])
+def test_corollary_3_as_it_is_printed(features, c):
+    """With p = c ln n and the constant of Theorem 2 mended: 4 (p - 1) e^(2/c) (R / gamma)^2."""
+    p, delta, radius, margin = c * np.log(features), 0.1, 3.0, 0.2
+    distortion = PUMMA.distortion(p, np.inf, features)
+    assert distortion == pytest.approx(np.exp(1 / c))
+    fraction = PUMMA.margin_fraction(delta, distortion)
+    assert fraction == pytest.approx((1 - delta) * np.exp(-1 / c))
+    ours = PUMMA.max_updates(delta, 2 * radius, margin, p, distortion)
+    printed = 4 * (p - 1) * np.exp(2 / c) * (radius / margin) ** 2 / delta**2
+    assert ours == pytest.approx(1 + printed - 4 * (p - 1) / delta**2)

@@ -71,5 +71,22 @@ def test_bounds_by_hand():
 )
 def test_bound_is_sharper_than_the_papers(margin, overshoot, rate, radius, best):
     target = margin + overshoot
-    papers = (target * radius / (target - margin)) ** 2 / (rate * (2 - rate) * best**2)
+    papers = Relaxation.max_updates_paper(margin, target, rate, radius, best, smallest=radius)
     assert Relaxation.max_updates(margin, target, rate, radius, best) <= papers
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=separable_problems(), margin=st.floats(0.1, 2.0), overshoot=st.floats(0.1, 2.0))
+def test_the_bound_of_the_paper_holds_too(problem, margin, overshoot):
+    """(2.29), which is never below ours."""
+    target, best = margin + overshoot, problem.margin
+    for rate in (0.3, 1.0, 1.7):
+        learner = converged(Relaxation(margin=margin, target=target, rate=rate), problem)
+        known = (margin, target, rate, problem.radius, best)
+        papers = Relaxation.max_updates_paper(*known, problem.smallest)
+        assert learner.n_updates_ <= Relaxation.max_updates(*known) <= papers
+
+
+def test_the_bound_of_the_paper_by_hand():
+    limit = Relaxation.max_updates_paper(1.0, 1.5, 0.5, radius=2.0, margin=0.5, smallest=1.0)
+    assert limit == pytest.approx(4 / 3 * (4 / 0.5) ** 2 * 1.5**2 / 0.25)

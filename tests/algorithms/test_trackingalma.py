@@ -3,8 +3,9 @@ from functools import partial
 import numpy as np
 import pytest
 import reference
+import reference_pnorm
 from algorithms.agreement import assert_follows, magnitudes, streams
-from algorithms.moving import WRONG_FACTS, play, pursuits
+from algorithms.moving import WRONG_FACTS, Pursuit, losses_on_the_way, play, pursuits
 from algorithms.trials import after, trials
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -52,8 +53,9 @@ def test_mistakes_of_the_tuned_learner(pursuit, aggressive):
 def test_margin_errors(pursuit, part):
     """With a threshold above 0, the updates are the margin errors."""
     facts, threshold = known(pursuit), part * pursuit.margin
-    learner = TrackingALMA.tuned(**facts, margin=pursuit.margin - threshold)
-    play(learner.set_params(margin=threshold), pursuit)
+    learner = TrackingALMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
+    assert learner.margin == threshold
+    play(learner, pursuit)
     limit = TrackingALMA.margin_error_bound(**facts, margin=pursuit.margin, threshold=threshold)
     assert learner.n_updates_ <= limit
 
@@ -106,3 +108,75 @@ def test_wrong_facts_are_named(call, bad):
 def test_threshold_is_below_the_margin(threshold):
     with pytest.raises(ValueError, match="'threshold' parameter"):
         TrackingALMA.margin_error_bound(1.0, 1.0, 1.0, threshold=threshold)
+
+
+@given(pursuit=pursuits(), part=st.floats(0.01, 0.99))
+def test_tuned_for_a_threshold(pursuit, part):
+    """Theorem 1: no other rate makes what the proof bounds smaller."""
+    facts, threshold = known(pursuit), part * pursuit.margin
+    learner = TrackingALMA.tuned(**facts, margin=pursuit.margin, threshold=threshold)
+    assert (learner.margin, learner.radius, learner.p) == (threshold, facts["norm"], pursuit.p)
+    limit = TrackingALMA.margin_error_bound(**facts, margin=pursuit.margin, threshold=threshold)
+
+    def errors(rate):
+        gain = pursuit.margin - threshold - rate * (pursuit.p - 1) * facts["radius"] ** 2 / 2
+        length = facts["norm"] ** 2 / 2 + facts["norm"] * facts["drift"]
+        return (facts["losses"] + length / rate) / gain if gain > 0 else np.inf
+
+    assert errors(learner.rate) == pytest.approx(limit, rel=1e-9)
+    for other in (0.5, 0.9, 1.1, 2.0):
+        assert errors(other * learner.rate) >= limit * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("kind", [{}, {"aggressive": False}, {"aggressive": True}])
+def test_a_threshold_decides_whatever_else_is_said(kind):
+    learner = TrackingALMA.tuned(2.0, 3.0, 0.5, threshold=0.25, **kind)
+    assert (learner.rate, learner.margin) == (0.0625, 0.25)
+    with pytest.raises(ValueError, match="'threshold' parameter must be below the margin"):
+        TrackingALMA.tuned(2.0, 3.0, 0.5, threshold=0.5, **kind)
+    with pytest.raises(ValueError, match="'threshold' parameter"):
+        TrackingALMA.tuned(2.0, 3.0, 0.5, threshold=-0.5, **kind)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    pursuit=pursuits(),
+    part=st.floats(0.0, 1.5),
+    rate=magnitudes(0.001, 3.0),
+    standing=st.booleans(),
+)
+def test_losses_with_any_rate(pursuit, part, rate, standing):
+    """(6)."""
+    pursuit = pursuit.standing() if standing else pursuit
+    facts, threshold = known(pursuit), part * pursuit.margin
+    trace = reference_pnorm.pnorm_tracking_alma(
+        pursuit.X, pursuit.y, p=pursuit.p, rate=rate, radius=facts["norm"], margin=threshold
+    )
+    made, errors = losses_on_the_way(trace, pursuit, threshold), int(trace.updated.sum())
+    facts |= {"rate": rate, "threshold": threshold, "margin": pursuit.margin}
+    assert made <= TrackingALMA.loss_bound(**facts, margin_errors=errors) * (1 + 1e-9)
+    assert made <= TrackingALMA.loss_bound(**facts) * (1 + 1e-9)
+
+
+def test_loss_bound_is_attained_on_orthogonal_rows():
+    """Each row is an error with loss rho, and (6) is an equality."""
+    X, y, rho = np.eye(16), np.tile([-1.0, 1.0], 8), 0.5
+    pursuit = Pursuit(X, y, np.tile(y, (16, 1)), 1.0, 2.0)
+    trace = reference.tracking_alma(X, y, rate=1.0, radius=4.0, margin=rho)
+    facts = known(pursuit) | {"margin": 1.0, "threshold": rho, "rate": 1.0}
+    limit = TrackingALMA.loss_bound(**facts, margin_errors=16)
+    assert losses_on_the_way(trace, pursuit, rho) == pytest.approx(limit) == pytest.approx(8.0)
+
+
+def test_loss_bound_by_hand():
+    facts = {"radius": 2.0, "norm": 3.0, "margin": 2.0, "losses": 5.0, "drift": 1.0, "p": 5.0}
+    # (9 / 2 + 3) / 0.1, and 2 - 1 - 0.1 * 4 * 4 / 2 = 0.2
+    limit = TrackingALMA.loss_bound(**facts, threshold=1.0, rate=0.1)
+    assert limit == pytest.approx(80.0)
+    after = TrackingALMA.loss_bound(**facts, threshold=1.0, rate=0.1, margin_errors=10)
+    assert after == pytest.approx(78.0)
+    assert TrackingALMA.loss_bound(**facts, threshold=1.0, rate=0.2) == np.inf
+    with pytest.raises(ValueError, match="'rate' parameter"):
+        TrackingALMA.loss_bound(**facts, threshold=1.0, rate=0.0)
+    with pytest.raises(ValueError, match="'margin_errors' parameter"):
+        TrackingALMA.loss_bound(**facts, threshold=1.0, rate=0.1, margin_errors=-1)

@@ -145,7 +145,6 @@ def draw_learner(random, size, name, fixed):
         drawn |= {"intercept": "coordinate", "average": False}
     if drawn.get("p", 2.0) > 2.0 and random.random() < 0.9:
         drawn |= {"multiclass": "ovr", "average": False}
-        drawn["fit_intercept"] |= name == "PUMMA"
     return getattr(maxmargin, name)(**{key: drawn[key] for key in drawn if key in known})
 
 

@@ -13,7 +13,7 @@ from maxmargin import AMIRA, PUMMA, ROMMA
 LINEAR = {"kernel": "linear", "p": 2.0, "average": False, "budget": None}
 FEW = (
     ("PUMMA", {"kernel": "linear", "p": 2.0, "fit_intercept": True}, 2),
-    ("PUMMA", {"kernel": "linear", "p": 4.0, "fit_intercept": True}, 2),
+    ("PUMMA", {"kernel": "linear", "p": 4.0}, 2),
     ("AMIRA", {**LINEAR, "multiclass": "k-best", "intercept": "coordinate"}, 3),
     ("AMIRA", {"kernel": "rbf", "intercept": "coordinate", "budget": None}, 2),
     ("ROMMA", {"kernel": "linear"}, 2),
@@ -39,6 +39,7 @@ ROWS = {"line": np.array([[1.0, 0.0], [-1.0, 0.0]]), "corners": np.eye(3)}
     [
         (PUMMA(), "line"),
         (PUMMA(p=4.0), "line"),
+        (PUMMA(p=4.0, fit_intercept=False), "line"),
         (PUMMA(soft_margin=1.0), "line"),
         (ROMMA(fit_intercept=False), "line"),
         (AMIRA(kernel="rbf", gamma=1.0), "line"),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
 
 
 @rule
@@ -89,7 +89,7 @@ class ALMA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
-        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
+        "p": P_CONSTRAINTS,
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "B": [Interval(Real, 0, None, closed="neither"), None],
         "C": [Interval(Real, 0, None, closed="neither"), None],

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._terminal import Advance, bar
-from maxmargin._validation import Interval
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.certificates.bounds import directional_bound, rounding_of_products
-from maxmargin.core.looks import lowest_outputs
+from maxmargin.core.looks import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
@@ -73,6 +73,11 @@ class BisectionPerceptron(OnlineClassifier):
         many up to four times where that did not suffice. Of two stages each gets one half.
     two_stage : bool, default=True
         Profit from failed rounds by a second stage.
+    schedule : {"certified", "paper"}, default="certified"
+        Which margins are asked for. "paper" takes the bisections of the paper by the letter, the
+        first one or, with two stages, the second: they start with half the smallest norm of a row,
+        change that by half as much after each round, until the change is below `precision` of that
+        norm, and use no certificate on the way. They are there to be compared with.
     <shared>
 
     Notes
@@ -97,6 +102,7 @@ class BisectionPerceptron(OnlineClassifier):
     precision: float = 0.01
     max_checks: int | None = None
     two_stage: bool = True
+    schedule: str = "certified"
 
     facts = Facts(
         guarantee="the directional margin, to `precision`",
@@ -109,6 +115,7 @@ class BisectionPerceptron(OnlineClassifier):
         "precision": [Interval(Real, 0, 1, closed="neither")],
         "max_checks": [Interval(Integral, 1, None, closed="left"), None],
         "two_stage": ["boolean"],
+        "schedule": [StrOptions({"certified", "paper"})],
     }
 
     @property
@@ -122,16 +129,17 @@ class BisectionPerceptron(OnlineClassifier):
     def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
         problems, labels, random = model.problems(), targets.labels, plan.random()
         kind, searches = (KernelTrial if model.has_supports else LinearTrial), []
+        search = Search if self.schedule == "certified" else PaperSearch
         with bar(plan.name, math.inf, "passes", enabled=plan.verbose) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
                 single = kind.of_one_problem(model)
-                searches.append(Search(self, single, rows, Binary(mine), random, advance).run())
-        kind.join(model, [search.best.model for search in searches])
-        rounds = [search.rounds for search in searches]
+                searches.append(search(self, single, rows, Binary(mine), random, advance).run())
+        kind.join(model, [each.best.model for each in searches])
+        rounds = [each.rounds for each in searches]
         checks = sum(one.checks for each in rounds for one in each)
-        converged = all(search.is_proved() for search in searches)
-        separated = all(search.low > 0.0 for search in searches)
+        converged = all(each.is_proved() for each in searches)
+        separated = all(each.low > 0.0 for each in searches)
         margins = model.margins(rows, targets)
         model.end_fit()
         warning = ""
@@ -200,6 +208,10 @@ class LinearTrial:
         lowest_outputs(rows, targets, weights, self.model.free_intercepts(), rounding, lowest)
         return float(lowest[0] / np.linalg.norm(weights))
 
+    def smallest(self, rows: Any) -> float:
+        """The smallest norm of a row."""
+        return math.sqrt(smallest_square(rows))
+
     def bound(self) -> float:
         """From all coefficients, and from those since the last snapshot."""
         linear, mine = self.model.linear, self.model.linear.scalars.table[0]
@@ -246,6 +258,9 @@ class KernelTrial(LinearTrial):
         weights, outputs = self.model.over_training_rows()
         length = np.sqrt((weights * outputs).sum())
         return float(smallest_margins(outputs, targets.labels)[0] / length)
+
+    def smallest(self, rows: Any) -> float:
+        return math.sqrt(self.model.training.diagonal.min())
 
     def bound(self) -> float:
         mine = self.model.scalars.table[0]
@@ -375,3 +390,44 @@ class Search:
             if bound <= beta:
                 return done, bound, "hopeless"
         return most, bound, "given up"
+
+
+class PaperSearch(Search):
+    """The two bisections of section 3, by the letter.
+
+    A margin that a round ends with is what the paper takes it for: ``beta``, or ``beta |a_f| /
+    |a_s|`` for a second stage that goes on from a_f and ends with a_s.
+    """
+
+    def run(self) -> Search:
+        smallest = self.best.smallest(self.rows)
+        beta = step = 0.5 * smallest
+        while smallest > 0.0:  # a row that is 0 has no margin
+            self.ask(beta)
+            step *= 0.5
+            if step < self.settings.precision * smallest:
+                break
+            beta += step if self.rounds[-1].outcome == "reached" else -step
+        self.best.limit(self.bound)
+        return self
+
+    def ask(self, beta: float) -> None:
+        two_stage = self.settings.two_stage
+        if two_stage and beta < self.low:  # which a second stage has reached
+            self.rounds.append(Round(beta, self.low, 0, "reached"))
+            return
+        trial, most = self.best.twin(), self.passes_per_round
+        most = max(1, most // 2) if two_stage else most
+        passes, bound, outcome = self.learn(trial, DirectionalRule(beta, 1.0, 0.0, 0.0), 0.0, most)
+        found = beta if outcome == "reached" else math.nan
+        if two_stage and outcome != "reached":
+            threshold = beta * trial.length()
+            more, later, second = self.learn(trial, PerceptronRule(threshold, 1.0), 0.0, most)
+            passes, bound = passes + more, min(bound, later)
+            if second == "reached":
+                outcome, found = "second stage", threshold / trial.length()
+        self.rounds.append(Round(beta, found, passes * self.order.size, outcome))
+        self.proved = min(self.proved, bound)
+        self.bound = min(self.bound, float(trial.model.bounds()[0]))
+        if found > self.low:
+            self.best, self.low = trial, found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -117,22 +118,16 @@ class DirectionalPerceptron(OnlineClassifier):
 
     @staticmethod
     def max_updates(beta: float, radius: float, margin: float, spread: float = 1.0) -> float:
-        """Bound on the updates with free length; infinite unless ``spread * beta < margin``.
+        """Bound (2.45) on the updates with free length; infinite unless ``spread * beta < margin``.
 
         The largest t with ``(t-1) / (3 + 2 ln(t-1)) <= (F R / gamma)**2 / (4 (1 - F beta /
-        gamma))``, where F is ``spread`` (see `step_spread`).
+        gamma))``, where F is ``spread``, the largest over the smallest factor f (see
+        `step_spread`); it holds for any factors, which may change from one update to the next.
         """
         if spread * beta >= margin:
             return math.inf
         limit = 0.25 * (spread * radius / margin) ** 2 / (1.0 - spread * beta / margin)
-
-        def excess(steps: float) -> float:
-            return steps / (3.0 + 2.0 * math.log(steps)) - limit
-
-        high = 2.0
-        while excess(high) <= 0.0:
-            high *= 2.0
-        return 1.0 + (brentq(excess, 1.0, high) if excess(1.0) < 0.0 else 1.0)
+        return _largest(lambda t: (t - 1.0) / (3.0 + 2.0 * math.log(t - 1.0)) - limit, 2.0)
 
     @staticmethod
     def max_updates_refined(
@@ -152,10 +147,28 @@ class DirectionalPerceptron(OnlineClassifier):
         def excess(t: float) -> float:
             return (t - start) / (1.0 + 1.0 / start + math.log((t - 1.0) / start)) - limit
 
-        high = 2.0 * (start + 1.0)
-        while excess(high) <= 0.0:
-            high *= 2.0
-        return brentq(excess, start + 1.0, high) if excess(start + 1.0) < 0.0 else start + 1.0
+        return _largest(excess, start + 1.0)
+
+    @staticmethod
+    def max_updates_after(
+        start: int, beta: float, radius: float, margin: float, spread: float = 1.0
+    ) -> float:
+        """The bound (2.43), of which `max_updates` and `max_updates_refined` are special cases.
+
+        The largest t with ``(t - N) / (N (1 - 1/k) / k + 1 / (2 N) + ln((t - 1) / N) / 2) <=
+        k**2 / (1 - F beta / gamma)`` where ``k = F R / gamma``. For any N, here ``start``, from 1
+        on: it says how many of the first updates are bounded by their lengths alone.
+        """
+        if spread * beta >= margin:
+            return math.inf
+        k = spread * radius / margin
+        limit, begun = k**2 / (1.0 - spread * beta / margin), start * (1.0 - 1.0 / k) / k
+
+        def excess(t: float) -> float:
+            later = 0.5 / start + 0.5 * math.log((t - 1.0) / start)
+            return (t - start) / (begun + later) - limit
+
+        return _largest(excess, start + 1.0)
 
     @staticmethod
     def stepwise_from(beta: float, radius: float, margin: float, spread: float = 1.0) -> float:
@@ -207,3 +220,11 @@ class DirectionalPerceptron(OnlineClassifier):
         ``radius`` is the largest norm of a row without the intercept's coordinate.
         """
         return math.sqrt(1.0 + (radius / intercept_scaling) ** 2)
+
+
+def _largest(excess: Callable[[float], float], first: float) -> float:
+    """Where an increasing function of the updates has its root, if after ``first``."""
+    high = 2.0 * first
+    while excess(high) <= 0.0:
+        high *= 2.0
+    return brentq(excess, first, high) if excess(first) < 0.0 else first

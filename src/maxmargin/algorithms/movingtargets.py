@@ -10,28 +10,33 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, validate_params
+from maxmargin.estimator.parameters import Exponents
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 _NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
-# Validates the arguments of these names.
-check_facts = validate_params(
-    {
-        "radius": _POSITIVE,
-        "norm": _POSITIVE,
-        "margin": _POSITIVE,
-        "trials": [Interval(Integral, 1, None, closed="left")],
-        "threshold": _NOT_NEGATIVE,
-        "drift": _NOT_NEGATIVE,
-        "squared_drift": _NOT_NEGATIVE,
-        "losses": _NOT_NEGATIVE,
-        "p": [Interval(Real, 2, None, closed="left")],
-        "aggressive": ["boolean"],
-    },
-    prefer_skip_nested_validation=False,
+_FACTS: dict[str, list[Any]] = {
+    "radius": _POSITIVE,
+    "norm": _POSITIVE,
+    "margin": _POSITIVE,
+    "trials": [Interval(Integral, 1, None, closed="left")],
+    "threshold": _NOT_NEGATIVE,
+    "drift": _NOT_NEGATIVE,
+    "squared_drift": _NOT_NEGATIVE,
+    "losses": _NOT_NEGATIVE,
+    "rate": _POSITIVE,
+    "decay": _NOT_NEGATIVE,
+    "margin_errors": [Interval(Integral, 0, None, closed="left"), None],
+    "p": [Exponents()],
+    "aggressive": ["boolean"],
+}
+# These validate the arguments of these names, of bounds and of `tuned`.
+check_facts = validate_params(_FACTS, prefer_skip_nested_validation=False)
+check_tuning = validate_params(
+    _FACTS | {"threshold": [*_NOT_NEGATIVE, None]}, prefer_skip_nested_validation=False
 )
 
 
@@ -63,14 +68,31 @@ class Comparison(NamedTuple):
     def rate(self) -> float:
         return 2.0 * self.gap() / self.curvature()
 
-    def errors_below(self, threshold: float) -> float:
-        """Bound on the trials with ``y (w.x) <= threshold``."""
+    def above(self, threshold: float) -> Comparison:
+        """The same with what the comparison vectors have above a margin of the learner's own."""
         if threshold >= self.margin:
             raise ValueError(
                 f"The 'threshold' parameter must be below the margin {self.margin}, "
                 f"got {threshold}."
             )
-        return error_bound(self.margin - threshold, self.losses, self.constant())
+        return self._replace(margin=self.margin - threshold)
+
+    def errors_below(self, threshold: float) -> float:
+        """Bound on the trials with ``y (w.x) <= threshold``."""
+        return error_bound(self.above(threshold).margin, self.losses, self.constant())
+
+    def losses_below(self, threshold: float, rate: float, margin_errors: int | None) -> float:
+        """Bound on the sum of ``max(0, threshold - y (w.x))``, for any rate: (6) and (15).
+
+        ``K + S / (2 rate) - E (mu - threshold - rate (p - 1) X**2 / 2)`` after E margin errors. If
+        their number is not known, none is the worst as long as the bracket is not negative.
+        """
+        gain = self.margin - threshold - 0.5 * rate * self.curvature()
+        if margin_errors is None:
+            margin_errors = 0
+            if gain < 0.0:
+                return math.inf
+        return self.losses + 0.5 * self.length / rate - margin_errors * gain
 
 
 def best_gap(margin: float, losses: float, constant: float) -> float:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.movingtargets import Comparison, check_facts
+from maxmargin._validation import Interval
+from maxmargin.algorithms.movingtargets import Comparison, check_facts, check_tuning
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 from maxmargin.models.spec import ModelSpec
 
 
@@ -96,7 +96,7 @@ class NORMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
-        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
+        "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],
         "margin": [Interval(Real, 0, None, closed="left")],
@@ -117,7 +117,7 @@ class NORMA(OnlineClassifier):
         return NORMARule(1.0 - self.rate * self.decay, float(self.rate), float(self.margin))
 
     @classmethod
-    @check_facts
+    @check_tuning
     def tuned(
         cls,
         radius: float,
@@ -130,9 +130,10 @@ class NORMA(OnlineClassifier):
         losses: float = 0.0,
         p: float = 2.0,
         aggressive: bool = True,
+        threshold: float | None = None,
         **parameters: Any,
     ) -> NORMA:
-        """The learner with rate, decay and margin set by Theorem 4.
+        """The learner with rate, decay and margin set by Theorem 4, or for a margin by Theorem 3.
 
         Parameters
         ----------
@@ -142,7 +143,8 @@ class NORMA(OnlineClassifier):
         trials : int
             The number T of trials.
         drift, squared_drift : float
-            D1 and D2: sums of ``|u_t - u_{t+1}|_q`` and of its square; both or none are 0.
+            D1 and D2: sums of ``|u_t - u_{t+1}|_q`` and of its square; both or none are 0, and
+            ``D1 <= sqrt(T D2)``, with equality for uniform speed.
         losses : float
             K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
         p : float
@@ -150,20 +152,20 @@ class NORMA(OnlineClassifier):
             features, 2 ln(n) is the usual choice.
         aggressive : bool
             With a positive margin; otherwise learn from mistakes only (margin 0).
+        threshold : float or None
+            The learner's own margin rho, below mu, whatever ``aggressive`` says. The rate is then
+            the one with the smallest `margin_error_bound`.
         **parameters
             Any other parameters of the learner.
         """
         length = _length(norm, trials, drift, squared_drift)
         comparison = Comparison(radius, margin, losses, p, length)
+        rho = comparison.margin - comparison.gap() if aggressive else 0.0
+        if threshold is not None:
+            comparison, rho = comparison.above(threshold), threshold
         rate = comparison.rate()  # alpha'
         decay = math.sqrt(squared_drift / trials) / (norm * rate)
-        return cls(
-            rate=rate / (1.0 + rate * decay),
-            decay=decay,
-            margin=margin - comparison.gap() if aggressive else 0.0,
-            p=p,
-            **parameters,
-        )
+        return cls(rate=rate / (1.0 + rate * decay), decay=decay, margin=rho, p=p, **parameters)
 
     @staticmethod
     @check_facts
@@ -198,17 +200,77 @@ class NORMA(OnlineClassifier):
     ) -> float:
         """Theorem 3: bound on the trials with ``y (w.x) <= threshold``.
 
-        For the learner whose `margin` is ``threshold`` and whose rate and decay are those that
-        `tuned` gives for ``margin - threshold``.
+        For the learner that is `tuned` for this ``threshold``, with the same arguments.
         """
         length = _length(norm, trials, drift, squared_drift)
         return Comparison(radius, margin, losses, p, length).errors_below(threshold)
 
+    @staticmethod
+    @check_facts
+    def loss_bound(
+        radius: float,
+        norm: float,
+        margin: float,
+        trials: int,
+        *,
+        threshold: float,
+        rate: float,
+        decay: float,
+        drift: float = 0.0,
+        squared_drift: float = 0.0,
+        losses: float = 0.0,
+        margin_errors: int | None = None,
+        p: float = 2.0,
+    ) -> float:
+        """A bound on the learner's losses, ``sum max(0, rho - y (w.x))``, for any rate and decay.
+
+        ``K + S / (2 alpha') - E (mu - rho - alpha' (p - 1) X**2 / 2)`` with ``alpha' = alpha / (1 -
+        alpha lambda)``, ``a = alpha' lambda`` and, from the sum of (14), ``S = B**2 + (D2 / a + 2 B
+        D1 + a T B**2) / (2 + a)``. The decay of (8) makes it (15), where 2 stands for ``2 + a``.
+        Divided by rho it bounds the mistakes.
+
+        Parameters
+        ----------
+        radius, norm, margin, trials, drift, squared_drift, losses, p
+            As for `tuned`.
+        threshold, rate, decay : float
+            The learner's `margin` rho, its `rate` alpha and its `decay` lambda.
+        margin_errors : int or None
+            The number E of its trials with ``y (w.x) <= rho``, which are its updates. If it is not
+            known, the bound is the one for any number, infinite where there is none.
+
+        Examples
+        --------
+        >>> from maxmargin import NORMA
+        >>> NORMA.loss_bound(1.0, 4.0, 1.0, trials=9, threshold=0.5, rate=1.0, decay=0.0)
+        8.0
+        """
+        _check_drift(trials, drift, squared_drift)
+        if rate * decay >= 1.0:
+            raise ValueError(f"The 'decay' parameter must be below 1 / rate, got {decay}.")
+        unshrunk = rate / (1.0 - rate * decay)
+        a = unshrunk * decay
+        moves = 2.0 * norm * drift + a * trials * norm**2
+        if squared_drift > 0.0:
+            moves += squared_drift / a if a > 0.0 else math.inf
+        comparison = Comparison(radius, margin, losses, p, norm**2 + moves / (2.0 + a))
+        return comparison.losses_below(threshold, unshrunk, margin_errors)
+
 
 def _length(norm: float, trials: int, drift: float, squared_drift: float) -> float:
+    _check_drift(trials, drift, squared_drift)
+    return norm**2 + norm * (math.sqrt(trials * squared_drift) + drift)
+
+
+def _check_drift(trials: int, drift: float, squared_drift: float) -> None:
     if (drift > 0.0) != (squared_drift > 0.0):
         raise ValueError(
             "The 'drift' and 'squared_drift' parameters must both be 0 or both be positive, "
             f"got {drift} and {squared_drift}."
         )
-    return norm**2 + norm * (math.sqrt(trials * squared_drift) + drift)
+    largest = math.sqrt(trials * squared_drift)
+    if drift > largest * (1.0 + 1e-9):  # of sums that were rounded
+        raise ValueError(
+            "The 'drift' parameter must be at most sqrt(trials * squared_drift) = "
+            f"{largest}, as sums and sums of squares are, got {drift}."
+        )

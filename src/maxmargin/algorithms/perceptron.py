@@ -9,7 +9,7 @@ from typing import NamedTuple
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 
 
 @rule
@@ -87,7 +87,7 @@ class Perceptron(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
-        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
+        "p": P_CONSTRAINTS,
         "margin": [Interval(Real, 0, None, closed="left")],
         "rate": [Interval(Real, 0, None, closed="neither")],
         "average": ["boolean"],
@@ -99,25 +99,98 @@ class Perceptron(OnlineClassifier):
 
     @staticmethod
     def max_updates(
-        radius: float, margin: float, *, threshold: float = 0.0, rate: float = 1.0, p: float = 2.0
+        radius: float,
+        margin: float,
+        *,
+        threshold: float = 0.0,
+        rate: float = 1.0,
+        p: float = 2.0,
+        f_min: float = 1.0,
+        f_max: float = 1.0,
     ) -> float:
         """``((p - 1) R**2 + 2 b / rate) / gamma**2``: no more updates, in any number of passes.
 
-        ``radius`` is the largest p-norm R of a row, ``margin`` the best margin gamma in that norm,
-        ``threshold`` the parameter `margin` b of the learner.
+        With factors, (2.11): ``F**2 (p - 1) R**2 + 2 F b / (rate f_min)`` over ``gamma**2``, where
+        ``F = f_max / f_min``.
+
+        Parameters
+        ----------
+        radius, margin : float
+            The largest p-norm R of a row, and the best margin gamma in that norm.
+        threshold : float
+            The parameter `margin` b of the learner.
+        rate, p : float
+            Those of the learner.
+        f_min, f_max : float
+            For Perceptrons whose steps are ``rate * f * y * x`` with any f between these two, which
+            may change from one update to the next.
+
+        Examples
+        --------
+        >>> from maxmargin import Perceptron
+        >>> Perceptron.max_updates(radius=3.0, margin=0.5)
+        36.0
+        >>> Perceptron.max_updates(radius=3.0, margin=0.5, f_min=0.5, f_max=1.0)
+        144.0
         """
-        return ((p - 1.0) * radius**2 + 2.0 * threshold / rate) / margin**2
+        growth = _growth(radius, threshold, rate, p, f_max)
+        return growth / (rate * f_min * margin) ** 2
+
+    @staticmethod
+    def max_norm(
+        radius: float,
+        margin: float,
+        *,
+        threshold: float = 0.0,
+        rate: float = 1.0,
+        p: float = 2.0,
+        f_min: float = 1.0,
+        f_max: float = 1.0,
+    ) -> float:
+        """``F ((p - 1) rate f_max R**2 + 2 b) / gamma``: the weights never get longer.
+
+        This is (2.20), which is printed without the factors; see `max_updates` for them.
+        """
+        growth = _growth(radius, threshold, rate, p, f_max)
+        return growth / (rate * f_min * margin)
 
     @staticmethod
     def stepwise_from(
-        radius: float, margin: float, *, threshold: float = 0.0, rate: float = 1.0
+        radius: float,
+        margin: float,
+        *,
+        threshold: float = 0.0,
+        rate: float = 1.0,
+        f_min: float = 1.0,
+        f_max: float = 1.0,
     ) -> float:
-        """Every update after this many turns w towards the best direction (p = 2)."""
-        return 0.5 * ((radius / margin) ** 2 - 1.0) + threshold / (rate * margin**2)
+        """Every update after this many turns w towards the best direction (p = 2).
+
+        (2.18): ``F ((R / gamma)**2 - 1) / 2 + b / (rate f_min gamma**2)``, see `max_updates`.
+        """
+        turning = 0.5 * (f_max / f_min) * ((radius / margin) ** 2 - 1.0)
+        return turning + threshold / (rate * f_min * margin**2)
 
     @staticmethod
     def margin_fraction(
-        radius: float, *, threshold: float, rate: float = 1.0, p: float = 2.0
+        radius: float,
+        *,
+        threshold: float,
+        rate: float = 1.0,
+        p: float = 2.0,
+        f_min: float = 1.0,
+        f_max: float = 1.0,
     ) -> float:
-        """``1 / (2 + (p - 1) rate R**2 / b)``: at least this part of the best margin is reached."""
-        return 1.0 / (2.0 + (p - 1.0) * rate * radius**2 / threshold) if threshold > 0.0 else 0.0
+        """``1 / (2 + (p - 1) rate R**2 / b)``: at least this part of the best margin is reached.
+
+        With factors, (2.21): ``1 / (F (2 + (p - 1) rate f_max R**2 / b))``, see `max_updates`.
+        """
+        if threshold == 0.0:
+            return 0.0
+        return rate * f_min * threshold / _growth(radius, threshold, rate, p, f_max)
+
+
+def _growth(radius: float, threshold: float, rate: float, p: float, f_max: float) -> float:
+    """By how much an update lengthens ``|w|**2`` at most, (2.8)."""
+    longest = rate * f_max
+    return (p - 1.0) * (longest * radius) ** 2 + 2.0 * longest * threshold

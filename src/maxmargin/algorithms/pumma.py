@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
 from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
@@ -141,11 +141,11 @@ class PUMMA(OnlineClassifier):
     Notes
     -----
     Guarantee on separable data: at most `max_updates` updates after the first pair, and on return
-    at least ``1 - delta`` of the best margin with intercept. ``1 / |w|`` bounds that margin at all
-    times, so the smallest output is itself the certified ratio. A point that occurs with both
-    labels cannot be separated: the certificate's bound is then 0 (unless there is a `soft_margin`).
-    On other data that are not separable |w| grows until margins of 1 are less than the rounding of
-    ``w.x``; there `fit` ends, and a stream starts anew.
+    at least `margin_fraction` of the best margin with intercept. (Without one, rows take the place
+    of pairs, and `ROMMA.max_updates` holds, for any p.) ``1 / |w|`` bounds that margin, so the
+    smallest output is itself the certified ratio. A point with both labels has the bound 0 (unless
+    there is a `soft_margin`). On other data that are not separable |w| grows until margins of 1 are
+    less than the rounding of ``w.x``; there `fit` ends, and a stream starts anew.
 
     References
     ----------
@@ -174,7 +174,7 @@ class PUMMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],
-        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
+        "p": P_CONSTRAINTS,
     }
     del _parameter_constraints["intercept_scaling"]
 
@@ -186,8 +186,6 @@ class PUMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     def _spec(self) -> ModelSpec:
-        if not self.fit_intercept and self.p != 2.0:
-            raise ValueError("The 'p' parameter of PUMMA must be 2 without an intercept.")
         return replace(super()._spec(), intercept="pair")
 
     def __sklearn_tags__(self) -> Any:
@@ -197,15 +195,25 @@ class PUMMA(OnlineClassifier):
         return tags
 
     @staticmethod
-    def max_updates(delta: float, diameter: float, margin: float, p: float = 2.0) -> float:
-        """``1 + (p - 1) ((D / gamma)**2 - 4) / delta**2``: no more updates, ever.
+    def max_updates(
+        delta: float, diameter: float, margin: float, p: float = 2.0, distortion: float = 1.0
+    ) -> float:
+        """``1 + (p - 1) ((c D / gamma)**2 - 4) / delta**2``: no more updates, ever (Theorem 2).
 
         ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
-        best margin gamma with intercept.
+        best margin gamma with intercept; if not in the p-norm, c is their `distortion`.
         """
-        return 1.0 + (p - 1.0) * ((diameter / margin) ** 2 - 4.0) / delta**2
+        return 1.0 + (p - 1.0) * ((distortion * diameter / margin) ** 2 - 4.0) / delta**2
 
     @staticmethod
-    def margin_fraction(delta: float) -> float:
-        """``1 - delta``: at least this part of the best margin is reached on return."""
-        return 1.0 - delta
+    def margin_fraction(delta: float, distortion: float = 1.0) -> float:
+        """``(1 - delta) / c``: at least this part of the best margin is reached on return."""
+        return (1.0 - delta) / distortion
+
+    @staticmethod
+    def distortion(p: float, norm: float, features: int) -> float:
+        """``c = n**|1/p - 1/r|``, the price of r-norms, 1 <= r <= inf: see ``docs/theory.md``.
+
+        r is ``norm``, n ``features``. For Corollary 3, r = inf and p = a ln n, it is exp(1/a).
+        """
+        return features ** abs(1.0 / p - 1.0 / norm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from numbers import Integral
 
@@ -29,8 +30,8 @@ class RandomBudgetPerceptron(OnlineClassifier):
     Notes
     -----
     Guarantee for kernels with ``K(x, x) <= 1``, like "rbf" without intercept: in expectation, no
-    more mistakes than a constant times the hinge losses of the best sequence of functions that are
-    not longer, nor move more, than about ``sqrt(budget)``.
+    more than `expected_mistakes`, compared with any function that is shorter than ``sqrt(budget)``,
+    or with a sequence of them.
 
     `random_state` determines the choices. One number is drawn for each row, needed or not, so they
     do not depend on how a stream is cut; with several classes all problems use the same one.
@@ -72,3 +73,37 @@ class RandomBudgetPerceptron(OnlineClassifier):
 
     def _spec(self) -> ModelSpec:
         return replace(super()._spec(), on_full="random", lengths=False)
+
+    @staticmethod
+    def expected_mistakes(
+        norm: float, losses: float = 0.0, *, budget: int, drift: float = 0.0
+    ) -> float:
+        """No more mistakes in expectation, on any rows; proof in ``docs/theory.md``.
+
+        The larger root m of ``(m - A)**2 = |g|**2 (2 m + m**2 / budget)`` where ``A = losses +
+        budget * drift``; without losses and drift ``2 |g|**2 / (1 - |g|**2 / budget)``.
+
+        Parameters
+        ----------
+        norm : float
+            The length of a function g, or of the longest of a sequence; the bound is infinite
+            unless it is below ``sqrt(budget)``.
+        losses : float
+            The sum of its hinge losses ``max(0, 1 - y g(x))`` over all trials.
+        budget : int
+            That of the learner.
+        drift : float
+            How far the sequence moves: the sum of the distances of one function from the next.
+
+        Examples
+        --------
+        >>> from maxmargin import RandomBudgetPerceptron
+        >>> RandomBudgetPerceptron.expected_mistakes(5.0, budget=100)
+        66.66666666666667
+        """
+        square, cost = norm**2, losses + budget * drift
+        rest = 1.0 - square / budget
+        if rest <= 0.0:
+            return math.inf
+        half = cost + square
+        return (half + math.sqrt(max(half**2 - rest * cost**2, 0.0))) / rest

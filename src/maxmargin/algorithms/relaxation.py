@@ -103,6 +103,18 @@ class Relaxation(OnlineClassifier):
         return radius**2 * growth / (rate * (target - threshold) * margin**2)
 
     @staticmethod
+    def max_updates_paper(
+        threshold: float, target: float, rate: float, radius: float, margin: float, smallest: float
+    ) -> float:
+        """(2.29): ``(R**2 b_u / ((b_u - b) r gamma))**2 / (rate (2 - rate))``.
+
+        What the paper proves, ``smallest`` being the smallest norm r of a row. It is never below
+        `max_updates`, and far above it where norms differ.
+        """
+        length = radius**2 * target / ((target - threshold) * smallest * margin)
+        return length**2 / (rate * (2.0 - rate))
+
+    @staticmethod
     def margin_fraction(threshold: float, target: float, rate: float) -> float:
         """``b / (rate b_u + (2 - rate) b)``: at least this part of the best margin is reached."""
         return threshold / (rate * target + (2.0 - rate) * threshold)

@@ -108,9 +108,13 @@ class ROMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod
-    def max_updates(delta: float, radius: float, margin: float) -> float:
-        """``1 + ((R / gamma)**2 - 1) / delta**2``: no more updates, in any number of passes."""
-        return 1.0 + ((radius / margin) ** 2 - 1.0) / delta**2
+    def max_updates(delta: float, radius: float, margin: float, p: float = 2.0) -> float:
+        """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: no more updates, in any passes.
+
+        Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Proof in
+        ``docs/theory.md``.
+        """
+        return 1.0 + (p - 1.0) * ((radius / margin) ** 2 - 1.0) / delta**2
 
     @staticmethod
     def margin_fraction(delta: float) -> float:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
-from maxmargin.algorithms.movingtargets import Comparison, check_facts
+from maxmargin._validation import Interval
+from maxmargin.algorithms.movingtargets import Comparison, check_facts, check_tuning
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 
 
 @rule
@@ -88,7 +88,7 @@ class TrackingALMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
-        "p": [Interval(Real, 2, None, closed="left"), StrOptions({"log"})],
+        "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "radius": [Interval(Real, 0, None, closed="right")],
         "margin": [Interval(Real, 0, None, closed="left")],
@@ -98,7 +98,7 @@ class TrackingALMA(OnlineClassifier):
         return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
 
     @classmethod
-    @check_facts
+    @check_tuning
     def tuned(
         cls,
         radius: float,
@@ -109,9 +109,10 @@ class TrackingALMA(OnlineClassifier):
         losses: float = 0.0,
         p: float = 2.0,
         aggressive: bool = True,
+        threshold: float | None = None,
         **parameters: Any,
     ) -> TrackingALMA:
-        """The learner with rate, radius and margin set by Theorem 2.
+        """The learner with rate, radius and margin set by Theorem 2, or for a margin by Theorem 1.
 
         Parameters
         ----------
@@ -127,17 +128,17 @@ class TrackingALMA(OnlineClassifier):
             features, 2 ln(n) is the usual choice.
         aggressive : bool
             With a positive margin; otherwise learn from mistakes only (margin 0).
+        threshold : float or None
+            The learner's own margin rho, below mu, whatever ``aggressive`` says. The rate is then
+            the one with the smallest `margin_error_bound`.
         **parameters
             Any other parameters of the learner.
         """
         comparison = Comparison(radius, margin, losses, p, _length(norm, drift))
-        return cls(
-            rate=comparison.rate(),
-            radius=norm,
-            margin=margin - comparison.gap() if aggressive else 0.0,
-            p=p,
-            **parameters,
-        )
+        rho = comparison.margin - comparison.gap() if aggressive else 0.0
+        if threshold is not None:
+            comparison, rho = comparison.above(threshold), threshold
+        return cls(rate=comparison.rate(), radius=norm, margin=rho, p=p, **parameters)
 
     @staticmethod
     @check_facts
@@ -167,10 +168,47 @@ class TrackingALMA(OnlineClassifier):
     ) -> float:
         """Theorem 1: bound on the trials with ``y (w.x) <= threshold``.
 
-        For the learner whose `margin` is ``threshold`` and whose rate is the one that `tuned` gives
-        for ``margin - threshold``.
+        For the learner that is `tuned` for this ``threshold``, with the same arguments.
         """
         return Comparison(radius, margin, losses, p, _length(norm, drift)).errors_below(threshold)
+
+    @staticmethod
+    @check_facts
+    def loss_bound(
+        radius: float,
+        norm: float,
+        margin: float,
+        *,
+        threshold: float,
+        rate: float,
+        drift: float = 0.0,
+        losses: float = 0.0,
+        margin_errors: int | None = None,
+        p: float = 2.0,
+    ) -> float:
+        """The bound (6) on the learner's losses, ``sum max(0, rho - y (w.x))``, for any rate.
+
+        ``K + (B**2 / 2 + B D) / alpha - E (mu - rho - alpha (p - 1) X**2 / 2)``. Divided by rho it
+        bounds the mistakes.
+
+        Parameters
+        ----------
+        radius, norm, margin, drift, losses, p : float
+            As for `tuned`.
+        threshold, rate : float
+            The learner's `margin` rho and its `rate` alpha; its `radius` is ``norm``.
+        margin_errors : int or None
+            The number E of its trials with ``y (w.x) <= rho``, which are its updates. If it is not
+            known, the bound is the one for any number, infinite where there is none.
+
+        Examples
+        --------
+        >>> from maxmargin import TrackingALMA
+        >>> TrackingALMA.loss_bound(1.0, 4.0, 1.0, threshold=0.5, rate=1.0)
+        8.0
+        """
+        comparison = Comparison(radius, margin, losses, p, _length(norm, drift))
+        return comparison.losses_below(threshold, rate, margin_errors)
 
 
 def _length(norm: float, drift: float) -> float:

@@ -49,6 +49,15 @@ def largest_square(rows, geometry):  # type: ignore[no-untyped-def]
 
 
 @Compiled
+def smallest_square(rows):  # type: ignore[no-untyped-def]
+    """The smallest squared norm of a row, of all its coordinates."""
+    smallest = np.inf
+    for i in range(rows.size()):
+        smallest = min(smallest, rows.square(i))
+    return smallest
+
+
+@Compiled
 def first_malformed(columns, starts, width):  # type: ignore[no-untyped-def]
     """Index of the first CSR row that points outside its arrays or its columns, or -1.
 

@@ -34,6 +34,22 @@ class Facts(NamedTuple):
     certificate: bool = True
 
 
+class Exponents(Interval):
+    """The norms that p can stand for, with the reason in the message of an error."""
+
+    def __init__(self) -> None:
+        super().__init__(Real, 2, None, closed="left")
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}, where the square of the p-norm is smooth, which the theorems "
+            "need (below 2 use p=2; for the infinity norm use a large p, such as 2 ln(n_features); "
+            "docs/theory.md says what is lost)"
+        )
+
+
+# Of learners in p-norms.
+P_CONSTRAINTS: list[Any] = [Exponents(), StrOptions({"log"})]
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
     "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],

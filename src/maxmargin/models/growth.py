@@ -57,7 +57,7 @@ def grown_linear(space: LinearSpace, width: int, which: Sequence[int]) -> Linear
     else:
         witness = JointWitness(*(grown(each) for each in witness))
     scalars = Scalars(space.scalars.table[which].copy().view(np.recarray))
-    return LinearSpace(geometry, width, grown(space.weights), scalars, witness)
+    return type(space)(geometry, width, grown(space.weights), scalars, witness)
 
 
 def grown_pair(space: PairSpace, linear: LinearSpace, which: Sequence[int]) -> PairSpace:

@@ -26,7 +26,7 @@ from maxmargin.models.growth import (
 )
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.euclid import Euclid
-from maxmargin.spaces.linear import LinearSpace, take_snapshots
+from maxmargin.spaces.linear import LinearSpace, PlaneSpace, take_snapshots
 from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.scalars import AWAITING, SINCE_SNAPSHOT
@@ -79,7 +79,8 @@ class LinearModel(Model):
         def vectors(kept: bool) -> np.ndarray:
             return aligned_zeros(problems if kept else 0, size)
 
-        self.linear = LinearSpace(
+        in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
+        self.linear = (PlaneSpace if in_planes else LinearSpace)(
             geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
             width=width,
             weights=vectors(True),

@@ -54,11 +54,13 @@ def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
 
 
 def load_learner(found: dict[str, Any], tree: Any) -> Any:
-    """The learner that JSON stands for."""
+    """The learner that JSON stands for.
+
+    A parameter that came after the file was written has its default, which is what there was.
+    """
     clf = public_learners()[found["estimator"]]()
     given = found["parameters"]
     parameters = {name: checked_setting(tree.load(value)) for name, value in given.items()}
-    # A parameter that is younger than the file keeps its default.
     if not parameters.keys() <= clf.get_params(deep=False).keys():
         raise Misfit(f"the parameters are not those of {found['estimator']}")
     clf.set_params(**parameters)

@@ -127,6 +127,21 @@ class LinearSpace(NamedTuple):
         self.scalars.table[c].next_mark = 2 * self.scalars.table[c].updates
 
 
+class PlaneSpace(LinearSpace):
+    """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
+
+    Where there is no intercept, y * x takes the place of a pair's half difference.
+    """
+
+    __slots__ = ()
+
+    def aim(self, rows, i, c, y, f, xx):
+        return y * f, self.geometry.gather_row(rows, i, c, y, self.weights)
+
+    def decide(self, rule, trial, c):
+        return self.geometry.decide(rule, trial, c)
+
+
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale")
 bridge("fold_lines", "maintain", "mark_lines", inline=False)
 

@@ -234,11 +234,24 @@ class PNorm(NamedTuple):
             for j in range(weights.shape[1]):
                 if self.stamps[j] != self.serial[0]:
                     size = self.gather(weights, c, j, -0.5 * y * pair.members[at, j], size)
+        norm = self.norm_of_gathered(size)
+        return norm * norm, norm
+
+    def gather_row(self, rows, i, c, y, weights):
+        """Gather the reflected row beside theta; its squared norm."""
+        size = 0
+        for k in range(rows.entries(i, weights)):
+            j, x = rows.entry(i, k)
+            size = self.gather(weights, c, j, y * x, size)
+        norm = self.norm_of_gathered(size)
+        return norm * norm
+
+    def norm_of_gathered(self, size):
+        """The norm of what was gathered for the plane."""
         self.serial[1] = size
         for k in range(size):
             self.room.base[k] = abs(self.z[k])
-        norm = self.norm_of_room(size)
-        return norm * norm, norm
+        return self.norm_of_room(size)
 
     def gather(self, weights, c, j, z, size):
         """Add a coordinate to the vectors of the plane; their new size."""
@@ -249,7 +262,7 @@ class PNorm(NamedTuple):
         return size + 1
 
     def decide(self, rule, trial, c):
-        """The step of the rule in the plane of z and theta, which `half_distance2` has gathered."""
+        """The step of the rule in the plane of z and theta, which were gathered before."""
         size = self.serial[1]
         z_norm = math.sqrt(trial.xx)
         if trial.ww == 0.0:
@@ -281,7 +294,7 @@ class PNorm(NamedTuple):
         return math.pow(total, 1.0 / self.p)
 
 
-bridge("change", "add_exactly", "settle", "set_norm2", "gather")
+bridge("change", "add_exactly", "settle", "set_norm2", "gather", "gather_row", "norm_of_gathered")
 bridge("sum_powers", "sum_terms", "norm_of_room", "fit_unit", inline=False)
 
 
