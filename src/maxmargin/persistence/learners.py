@@ -18,6 +18,8 @@ from maxmargin.persistence import version1
 from maxmargin.persistence.walk import MOST, Misfit
 
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
+# Parameters that not all files know, because they are newer; None, which is left out, for these.
+NEWER = {"costs"}
 
 
 @functools.cache
@@ -32,9 +34,23 @@ def is_learner(value: Any) -> bool:
 
 def checked_setting(value: Any) -> Any:
     """The value of a parameter."""
-    if not (value is None or isinstance(value, SETTINGS)):
-        raise Misfit(f"{value!r} is neither a number nor a text nor a random state")
+    if not _is_setting(value):
+        raise Misfit(f"{value!r} is neither numbers nor a text nor a random state")
     return value
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_setting, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf"
+    return value is None or isinstance(value, SETTINGS)
+
+
+def parameters_of(clf: BaseEstimator) -> dict[str, Any]:
+    """All that a file says about the parameters."""
+    given = clf.get_params(deep=False).items()
+    return {name: value for name, value in given if value is not None or name not in NEWER}
 
 
 def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
@@ -43,7 +59,7 @@ def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
     if public_learners().get(name) is not type(clf):
         raise TypeError(f"Only learners of maxmargin can be saved, not {type(clf)!r}.")
     parameters, attributes = {}, {}
-    for parameter, value in clf.get_params(deep=False).items():
+    for parameter, value in parameters_of(clf).items():
         with tree.naming(f"The parameter '{parameter}' of {name}"):
             parameters[parameter] = tree.dump(checked_setting(value))
     for attribute, value in clf.__learnt__().items():
@@ -57,7 +73,8 @@ def load_learner(found: dict[str, Any], tree: Any) -> Any:
     clf = public_learners()[found["estimator"]]()
     given = found["parameters"]
     parameters = {name: checked_setting(tree.load(value)) for name, value in given.items()}
-    if parameters.keys() != clf.get_params(deep=False).keys():
+    known = clf.get_params(deep=False).keys()
+    if not known - NEWER <= parameters.keys() <= known:
         raise Misfit(f"the parameters are not those of {found['estimator']}")
     clf.set_params(**parameters)
     attributes = found["attributes"]
@@ -74,7 +91,7 @@ def summary_of(clf: BaseEstimator) -> dict[str, Any]:
     """What there is to say about a learner in few words, as JSON."""
     words: dict[str, Any] = {
         "estimator": type(clf).__name__,
-        "parameters": {name: shown(value) for name, value in clf.get_params(deep=False).items()},
+        "parameters": {name: shown(value) for name, value in parameters_of(clf).items()},
     }
     return words | clf.__summary__()
 
