@@ -25,8 +25,10 @@ def of_rivals(costs: np.ndarray) -> np.ndarray:
     return costs[~np.eye(len(costs), dtype=bool)] if costs.size else np.ones(1)
 
 
-def spread(costs: np.ndarray) -> float:
-    """The largest cost over the smallest: so much farther intercepts may be from each other."""
+def spread(costs: np.ndarray, classes_with_rows: int) -> float:
+    """So much farther intercepts may be from each other than without costs."""
+    if classes_with_rows == len(costs):
+        return 1.0
     return float(of_rivals(costs).max() / of_rivals(costs).min())
 
 

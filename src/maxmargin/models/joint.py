@@ -113,13 +113,18 @@ class JointModel(LinearModel):
         squares = (np.delete(weights, width, axis=1) ** 2).sum() + hidden
         imbalance = weights[:, width] / offset if offset > 0.0 else np.zeros(1)
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
-        radius *= costs.spread(self.joint.rivals.costs)
+        radius *= costs.spread(self.joint.rivals.costs, self._classes_with_rows())
         bound = bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
         bound += bounds.joint_rounding(mine.updates, mine.positive, mass, radius)
         if self.spec.costs is None:
             return bound
         bound += bounds.joint_rounding(mine.updates, mine.negative, costs_of_mass, radius)
         return costs.bound_in_costs(bound, mass, costs_of_mass)
+
+    def _classes_with_rows(self) -> int:
+        """Those, at least, whose rows brought updates; see `JointSpace.book_all`."""
+        updates = self.linear.scalars.table.updates
+        return int((updates[1:] > 0).sum() + (updates[0] > updates[1:].sum()))
 
     def ceiling(self, radius: float) -> float:
         return super().ceiling(radius) / costs.of_rivals(self.joint.rivals.costs).min()

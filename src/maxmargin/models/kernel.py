@@ -632,12 +632,16 @@ class JointKernelModel(KernelModel):
         squares, offset = self._quadratic(mixture, known).sum(), self.tail.offset
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
         imbalance, wanted = mixture.sum(axis=1), self._costs()
-        radius *= costs.spread(wanted)
+        lifts = mixture[known.labels, np.arange(known.labels.size)]
+        radius *= costs.spread(wanted, np.unique(known.labels[lifts > 0.0]).size)
         bound = bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
         if wanted.size:
             costs_of_mass = -(mixture * wanted[known.labels].T).sum()
             bound = costs.bound_in_costs(bound, mass, costs_of_mass)
         return np.array([bound])
+
+    def updates(self) -> int:
+        return int(self.scalars.table.updates[0])
 
     def ceiling(self, radius: float) -> float:
         return super().ceiling(radius) / costs.of_rivals(self._costs()).min()

@@ -31,7 +31,7 @@ class OneBest(NamedTuple):
         rivals.steps[0] = step = step / cost  # the rule's is along the constraint over its cost
         space.step_all(rows, i, y, 1, step, trial.t)
         cross, square = 2.0 * step * shrink * margin, 2.0 * step * step * xx
-        return space.book_all(rows, i, step, step * cost, cross, square, xx) or due
+        return space.book_all(rows, i, y, step, step * cost, cross, square, xx) or due
 
 
 class KBest(NamedTuple):
@@ -55,7 +55,7 @@ class KBest(NamedTuple):
             squares += step * step
             costs += step * cost
         space.step_all(rows, i, y, count, total, trial.t)
-        return space.book_all(rows, i, total, costs, cross, squares * xx, xx)
+        return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
 
 
 class JointWitness(NamedTuple):
@@ -126,17 +126,20 @@ class JointSpace(NamedTuple):
         linear.geometry.push(rows, i, linear.weights, c, sign * scaled_step)
         linear.witness.follow(rows, i, c, sign, step, scaled_step, trial)
 
-    def book_all(self, rows, i, step, costs, cross, square, xx):
+    def book_all(self, rows, i, y, step, costs, cross, square, xx):
         """Keep the scalars true after a step that changed ``W.W`` by these terms.
 
         ``costs`` is the sum of the rivals' steps times their costs. All rivals have negative
-        coefficients: what they cost is kept where those would have their mass.
+        coefficients: what they cost is kept where those would have their mass. Bounds must also
+        know who has rows: behind the first line updates are those by rows of that class.
         """
         linear = self.linear
         mine, classes = linear.scalars.table[0], linear.weights.shape[0]
         mine.positive += step / mine.scale
         if self.rivals.costs.size > 0:
             mine.negative += costs / mine.scale
+            if y > 0:
+                linear.scalars.table[y].updates += 1
         hidden = rows.tail.hidden_square(i, linear.weights, linear.width)
         if hidden > 0.0:
             mine.hidden_positive += hidden * square / (xx * mine.scale * mine.scale)
