@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, seconds
+from maxmargin.algorithms.amira import AMIRARule
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.rivals import new_rivals
+from maxmargin.core.rule import Trial
 
 NAME = "k-best"
 
@@ -15,17 +17,16 @@ CASE = "one update"
 
 
 @Compiled
-def many_updates(rivals, outputs, count):  # type: ignore[no-untyped-def]
+def many_updates(rivals, outputs, count, rule, trial):  # type: ignore[no-untyped-def]
     """As in the loop: outputs, heap, all rivals in turn, steps."""
     total = 0.0
     for n in range(outputs.shape[0]):
         for c in range(count):
             rivals.outputs[c] = outputs[n, c]
-        size, taken = rivals.heapify(0), 0
+        size, taken = rivals.challengers(0, rule, trial), 0
         while size > 0:
-            rival = rivals.heap[0]
-            rivals.taken[taken] = rival
-            rivals.gaps[taken] = 1.0 - rivals.outputs[0] + rivals.outputs[rival]
+            rivals.taken[taken] = rivals.heap[0]
+            rivals.gaps[taken] = rivals.missing[rivals.heap[0]]
             taken += 1
             size = rivals.pop(size)
         total += rivals.solve(taken, 1.0)
@@ -33,7 +34,7 @@ def many_updates(rivals, outputs, count):  # type: ignore[no-untyped-def]
 
 
 def run(scale: Scale) -> Report:
-    contenders = []
+    contenders, given = [], (AMIRARule(0.1), Trial(0.0, 1.0, 1.0, 1.0, 1, 0))
     for k in LIMITS:
         outputs = np.random.default_rng(0).normal(size=(scale.rows(200_000 // k), k + 1))
         outputs[:, 0] -= 5.0  # all rivals come too close
@@ -41,7 +42,9 @@ def run(scale: Scale) -> Report:
         contenders.append(
             Contender(
                 Key(CASE, f"k = {k}"),
-                lambda r=room, o=outputs, k=k: seconds(lambda: many_updates(r, o, k + 1)) / len(o),
+                lambda r=room, o=outputs, k=k: (
+                    seconds(lambda: many_updates(r, o, k + 1, *given)) / len(o)
+                ),
             )
         )
     values = race(contenders, scale.rounds)

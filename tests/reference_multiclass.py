@@ -8,6 +8,7 @@ W <- c W + sum_z eta_z D(x, y, z). Linear learners present the rows once, in the
 write the constraint vectors out; kernel learners present the rows of ``order`` (with repeats where
 a row comes again) of a Gram matrix K and keep one coefficient for each row and class. A tie of
 scores counts as a mistake where it involves the true class, and else goes to the lowest class.
+Costs are (M, M): the margin of class y over the rival z is to be costs[y, z], and not 1.
 
 Papers cited without a year:
 
@@ -71,8 +72,8 @@ Rule = Callable[[Array, int, Array, float], tuple[float, Array]]
 def hildreth(gram: Array, gaps: Array, tolerance: float = 1e-14) -> Array:
     """Hildreth (1957), as in Zhao & Huang, Algorithm 3: the multipliers of a projection.
 
-    To the nearest point with W'.D_z >= 1 for all z, where gram holds the D_z.D_z' and gaps the
-    1 - W.D_z; it is W + sum_z eta_z D_z. Ends when no eta has moved by more than tolerance times
+    To the nearest point with W'.D_z >= b_z for all z, where gram holds the D_z.D_z' and gaps the
+    b_z - W.D_z; it is W + sum_z eta_z D_z. Ends when no eta has moved by more than tolerance times
     the largest. RuntimeError if that does not happen.
     """
     eta = np.zeros(len(gaps))
@@ -132,25 +133,29 @@ def _passive_aggressive(C: float | None, loss: str) -> Rule:
     return _one_best(step)
 
 
-def _amira_1best(epsilon: float) -> Rule:
-    def step(m: float, xx: float, ww: float) -> tuple[float, float]:
-        return 1.0, (1 - m) / xx if m <= 1 - epsilon and m < 1 else 0.0
-
-    return _one_best(step)
+def _amira_1best(epsilon: float, costs: Array | None) -> Rule:
+    return _amira_kbest(epsilon, 1, costs)
 
 
-def _amira_kbest(epsilon: float, k: int | None) -> Rule:
+def _amira_kbest(epsilon: float, k: int | None, costs: Array | None) -> Rule:
     def rule(scores: Array, label: int, gram: Array, ww: float) -> tuple[float, Array]:
-        eta = np.zeros(len(scores))
+        eta, wanted = np.zeros(len(scores)), np.ones(len(scores))
+        if costs is not None:
+            wanted = costs[label]
         margins = scores[label] - scores
-        best = _rivals(scores, label)[:k]
-        Z = [z for z in best if margins[z] <= 1 - epsilon and margins[z] < 1]
+        gaps = wanted - margins
+        due = [
+            z
+            for z in _rivals(scores, label)
+            if margins[z] <= (1 - epsilon) * wanted[z] and gaps[z] > 0
+        ]
+        Z = sorted(due, key=lambda z: -gaps[z])[:k]  # with equal costs as they come
         if Z:
-            eta[Z] = hildreth(gram[np.ix_(Z, Z)], 1 - margins[Z])
-        # Equal margins have equal multipliers, as the solution is unique: without its rounding
+            eta[Z] = hildreth(gram[np.ix_(Z, Z)], gaps[Z])
+        # Equal gaps have equal multipliers, as the solution is unique: without its rounding
         # classes that tie now still tie later on, and the choice among them is the same for all.
-        for m in np.unique(margins[Z]):
-            tied = [z for z in Z if margins[z] == m]
+        for gap in np.unique(gaps[Z]):
+            tied = [z for z in Z if gaps[z] == gap]
             eta[tied] = eta[tied[0]]
         return 1.0, eta
 
@@ -224,16 +229,24 @@ def passive_aggressive_1best(
     return _run(X, y, classes, _passive_aggressive(C, loss))
 
 
-def amira_1best(X: Array, y: Labels, classes: int, *, epsilon: float = 0.1) -> MulticlassTrace:
+def amira_1best(
+    X: Array, y: Labels, classes: int, *, epsilon: float = 0.1, costs: Array | None = None
+) -> MulticlassTrace:
     """Zhao & Huang, Algorithm 2."""
-    return _run(X, y, classes, _amira_1best(epsilon))
+    return _run(X, y, classes, _amira_1best(epsilon, costs))
 
 
 def amira_kbest(
-    X: Array, y: Labels, classes: int, *, epsilon: float = 0.1, k: int | None = None
+    X: Array,
+    y: Labels,
+    classes: int,
+    *,
+    epsilon: float = 0.1,
+    k: int | None = None,
+    costs: Array | None = None,
 ) -> MulticlassTrace:
     """Zhao & Huang, Algorithm 3; without k all wrong classes."""
-    return _run(X, y, classes, _amira_kbest(epsilon, k))
+    return _run(X, y, classes, _amira_kbest(epsilon, k, costs))
 
 
 def romma_1best(X: Array, y: Labels, classes: int, *, delta: float = 1.0) -> MulticlassTrace:
@@ -301,10 +314,16 @@ def kernel_passive_aggressive_1best(
 
 
 def kernel_amira_1best(
-    K: Array, y: Labels, order: Indices, classes: int, *, epsilon: float = 0.1
+    K: Array,
+    y: Labels,
+    order: Indices,
+    classes: int,
+    *,
+    epsilon: float = 0.1,
+    costs: Array | None = None,
 ) -> KernelMulticlassTrace:
     """``amira_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _amira_1best(epsilon))
+    return _kernel_run(K, y, order, classes, _amira_1best(epsilon, costs))
 
 
 def kernel_amira_kbest(
@@ -315,9 +334,10 @@ def kernel_amira_kbest(
     *,
     epsilon: float = 0.1,
     k: int | None = None,
+    costs: Array | None = None,
 ) -> KernelMulticlassTrace:
     """``amira_kbest`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _amira_kbest(epsilon, k))
+    return _kernel_run(K, y, order, classes, _amira_kbest(epsilon, k, costs))
 
 
 def kernel_romma_1best(
@@ -330,23 +350,32 @@ def kernel_romma_1best(
 # Margins.
 
 
-def joint_margin(W: Array, X: Array, y: Labels) -> float:
-    """The least margin of W over all rows and rivals, divided by the Frobenius norm of W."""
-    scores = X @ W.T
+def joint_margin(W: Array, X: Array, y: Labels, costs: Array | None = None) -> float:
+    """The least margin of W over all rows and rivals, divided by the Frobenius norm of W.
+
+    With costs, each margin counts in units of its cost.
+    """
+    scores, costs = X @ W.T, np.ones((len(W), len(W))) if costs is None else costs
     least = min(
-        s[label] - s[z] for s, label in zip(scores, y, strict=True) for z in _rivals(s, label)
+        (s[label] - s[z]) / costs[label, z]
+        for s, label in zip(scores, y, strict=True)
+        for z in _rivals(s, label)
     )
     return float(least / np.sqrt(np.sum(W * W)))
 
 
-def max_joint_margin(X: Array, y: Labels, classes: int) -> tuple[float, Array]:
+def max_joint_margin(
+    X: Array, y: Labels, classes: int, costs: Array | None = None
+) -> tuple[float, Array]:
     """The largest ``joint_margin``, and its W at functional margin 1; nan if there is none > 0.
 
-    By duality it is the distance of the origin from the hull of all constraint vectors.
+    By duality it is the distance of the origin from the hull of all constraint vectors, each
+    divided by its cost.
     """
+    costs = np.ones((classes, classes)) if costs is None else costs
     D = np.array(
         [
-            constraints(x, label, classes)[z].ravel()
+            constraints(x, label, classes)[z].ravel() / costs[label, z]
             for x, label in zip(X, y, strict=True)
             for z in range(classes)
             if z != label
@@ -366,10 +395,12 @@ def joint_coefficients(y: Labels, multipliers: Array) -> Array:
     return coefficients
 
 
-def joint_bound(K: Array, y: Labels, multipliers: Array) -> float:
+def joint_bound(K: Array, y: Labels, multipliers: Array, costs: Array | None = None) -> float:
     """|W| / sum of multipliers (n, M), all >= 0, with K the Gram matrix of the n rows.
 
-    That is the length of a point of the hull of the constraint vectors: no margin is larger.
+    That is the length of a point of the hull of the constraint vectors: no margin is larger. With
+    costs the vectors are divided by them, so multipliers count times their costs.
     """
     coefficients = joint_coefficients(y, multipliers)
-    return float(np.sqrt(np.sum(coefficients * (K @ coefficients))) / np.sum(multipliers))
+    mass = np.sum(multipliers if costs is None else multipliers * costs[y])
+    return float(np.sqrt(np.sum(coefficients * (K @ coefficients))) / mass)

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from numba import njit
 from reference_multiclass import hildreth, project_by_qp
 
+from maxmargin.algorithms.amira import AMIRARule
 from maxmargin.core.compiler import LOOPS
 from maxmargin.core.rivals import new_rivals, smallest_steps
+from maxmargin.core.rule import Trial
 
 # Steps of a thousandth, so that equal gaps and gaps of 0 are drawn, too.
 some_gaps = st.lists(
@@ -86,9 +88,9 @@ def test_compiled_steps_have_the_bits_of_their_meaning(gaps, xx):
     assert total == pytest.approx(violations.steps.sum(), rel=1e-12, abs=1e-12 / xx)
 
 
-def drain(violations, own, drained):
-    """Write the rivals of class ``own`` down, the highest first; their number."""
-    size, count = violations.heapify(own), 0
+def drain(violations, own, rule, trial, drained):
+    """Write the rivals of class ``own`` that come too close down, as they come; their number."""
+    size, count = violations.challengers(own, rule, trial), 0
     while size > 0:
         drained[count] = violations.heap[0]
         count += 1
@@ -99,15 +101,39 @@ def drain(violations, own, drained):
 compiled_drain = njit(**LOOPS)(drain)
 
 
+def drained(drain, violations, outputs, own, epsilon):
+    """The rivals in the order in which they come."""
+    violations.outputs[:] = outputs
+    found, trial = np.full(outputs.size, -1), Trial(0.0, 1.0, 1.0, 1.0, 1, 0)
+    count = drain(violations, own, AMIRARule(epsilon), trial, found)
+    np.testing.assert_array_equal(violations.outputs, outputs)
+    is_due = violations.least_margin(own) <= 1.0 - epsilon
+    assert is_due == (count > 0)
+    assert violations.worst(own, AMIRARule(epsilon), trial) == (found[0] if is_due else own)
+    return found[:count].tolist()
+
+
+either = pytest.mark.parametrize("drain", [drain, compiled_drain], ids=["plain", "compiled"])
+
+
 @settings(deadline=None)
 @given(outputs=few_outputs, data=st.data())
-@pytest.mark.parametrize("drain", [drain, compiled_drain], ids=["plain", "compiled"])
+@either
 def test_rivals_come_highest_first_and_of_equals_the_first_class(drain, outputs, data):
     own = data.draw(st.integers(0, outputs.size - 1))
-    violations = new_rivals(outputs.size)
-    violations.outputs[:] = outputs
-    drained = np.full(outputs.size, -1)
-    count = drain(violations, own, drained)
-    expected = [c for c in np.argsort(-outputs, kind="stable") if c != own]
-    assert drained[:count].tolist() == expected
-    np.testing.assert_array_equal(violations.outputs, outputs)
+    found = drained(drain, new_rivals(outputs.size), outputs, own, 0.1)
+    above = outputs[own] - outputs <= 0.9
+    assert found == [c for c in np.argsort(-outputs, kind="stable") if c != own and above[c]]
+
+
+@settings(deadline=None)
+@given(outputs=few_outputs, data=st.data())
+@either
+def test_rivals_with_costs_come_by_their_gaps(drain, outputs, data):
+    own, few = data.draw(st.integers(0, outputs.size - 1)), st.sampled_from([0.5, 1.0, 4.0])
+    lines = st.lists(few, min_size=outputs.size, max_size=outputs.size)
+    costs = np.array([data.draw(lines) for _ in range(outputs.size)])
+    found = drained(drain, new_rivals(outputs.size, costs), outputs, own, 0.5)
+    margins = outputs[own] - outputs
+    rivals = [c for c in range(outputs.size) if c != own and margins[c] <= 0.5 * costs[own, c]]
+    assert found == sorted(rivals, key=lambda c: (margins[c] - costs[own, c], -outputs[c], c))

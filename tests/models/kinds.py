@@ -19,6 +19,7 @@ from maxmargin.models.spec import ModelSpec
 
 RBF = {"kernel": "rbf", "gamma": 0.5}
 ON_FULL = ("oldest", "random", "project")
+COSTS = ((0.0, 2.0, 0.5), (1.0, 0.0, 1.0), (3.0, 1.0, 0.0))
 
 SPECS = {
     "linear": ModelSpec(),
@@ -31,11 +32,13 @@ SPECS = {
     "linear, pairs, p-norm": ModelSpec(intercept="pair", p=3.0),
     "linear, joint": ModelSpec(multiclass="k-best"),
     "linear, joint, soft margin": ModelSpec(multiclass="1-best", soft_margin=0.5),
+    "linear, joint, costs": ModelSpec(multiclass="k-best", costs=COSTS),
     "kernel": ModelSpec(**RBF),
     "kernel, soft margin": ModelSpec(**RBF, soft_margin=0.5),
     "kernel, averaged": ModelSpec(kernel="poly", gamma=0.5, coef0=1.0, average=True),
     "kernel, pairs": ModelSpec(**RBF, intercept="pair"),
     "kernel, joint": ModelSpec(**RBF, multiclass="k-best"),
+    "kernel, joint, costs": ModelSpec(**RBF, multiclass="1-best", costs=COSTS),
     **{f"budget, {way}": ModelSpec(**RBF, budget=7, on_full=way) for way in ON_FULL},
     **{f"linear budget, {way}": ModelSpec(budget=5, on_full=way) for way in ON_FULL},
 }

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from models.kinds import (
+    COSTS,
     ON_FULL,
     RBF,
     SPECS,
@@ -148,6 +149,7 @@ OTHERS = {
     "kernel_dtype": "float32",
     "multiclass": "k-best",
     "k": 2,
+    "costs": COSTS,
     "budget": 10,
     "on_full": "oldest",
     "threshold": 0.5,

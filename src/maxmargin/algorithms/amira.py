@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.models.spec import ModelSpec
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
 # rounding.
 SMALLEST_LOSS = 1e-12
+# Costs are limited as the norms of rows are: between these nothing over- or underflows.
+SMALLEST_COST, LARGEST_COST = math.sqrt(SMALLEST_XX), math.sqrt(LARGEST_XX)
 
 
 @rule
@@ -26,6 +32,25 @@ class AMIRARule(NamedTuple):
 
     def step(self, trial):
         return 1.0, (1.0 - trial.margin) / trial.xx
+
+
+def as_costs(given: Any) -> tuple[tuple[float, ...], ...] | None:
+    """What a user gives as costs, in tuples, which can be compared; 0 for a class over itself."""
+    if given is None:
+        return None
+    try:
+        costs = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        costs = np.empty(0)
+    is_square = costs.ndim == 2 and costs.shape[0] == costs.shape[1]
+    rivals = costs[~np.eye(len(costs), dtype=bool)] if is_square else np.full(1, np.nan)
+    if not ((rivals >= SMALLEST_COST) & (rivals <= LARGEST_COST)).all():
+        raise ValueError(
+            "The 'costs' parameter of AMIRA must be a square array with a number for each two "
+            f"classes, from {SMALLEST_COST:.0e} to {LARGEST_COST:.0e}. Got {given!r} instead."
+        )
+    np.fill_diagonal(costs, 0.0)
+    return tuple(map(tuple, costs.tolist()))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -49,6 +74,10 @@ class AMIRA(OnlineClassifier):
         alone), or one independent problem per class against the rest.
     k : int, default=None
         For "k-best"; all classes by default.
+    costs : array of shape (n_classes, n_classes), default=None
+        The margin that the class of a row (line) shall have over a rival (column), in the order of
+        `classes_`, where confusing some classes is worse than confusing others; 1 by default. Only
+        for three or more classes that are learnt together. The diagonal means nothing.
     intercept : {"coordinate", "pair"}, default="coordinate"
         How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
@@ -66,10 +95,17 @@ class AMIRA(OnlineClassifier):
     classes it holds for the joint margin, the least lead of a row's class over a rival divided by
     the length of all weights, and the radius ``sqrt(2) max |x|``.
 
+    With `costs`, rivals z of a row of class y whose lead is at most ``(1 - epsilon) costs[y, z]``
+    come too close. Of these the `k` that lack most to ``costs[y, z]`` (with "1-best" the first) are
+    lifted to it, by the smallest step. All of the above holds with each lead divided by its cost,
+    and so does `certificate_`; the radius is ``sqrt(2) max |x| / min costs``. Proof in
+    ``docs/theory.md``.
+
     References
     ----------
     K. Zhao and L. Huang, "Simple online learning with approximate max margin and fast convergence",
-    Algorithms 1 to 3 and Theorems 1 to 3.
+    Algorithms 1 to 3 and Theorems 1 to 3. Costs as in the max-loss update of K. Crammer, O. Dekel,
+    J. Keshet, S. Shalev-Shwartz and Y. Singer, "Online passive-aggressive algorithms", section 8.
 
     Examples
     --------
@@ -77,6 +113,10 @@ class AMIRA(OnlineClassifier):
     >>> clf = AMIRA(epsilon=0.1, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0]], [0, 1])
     >>> clf.predict([[5.0, 0.0]]).tolist()
     [1]
+    >>> costs = [[0, 1, 1], [1, 0, 1], [9, 1, 0]]  # the last class must not be taken for the first
+    >>> clf = AMIRA(costs=costs, shuffle=False).fit([[0.0, 1.0], [2.0, 1.0], [1.0, 0.0]], [0, 1, 2])
+    >>> clf.decision_function([[1.0, 0.0]]).round(1).tolist()
+    [[-5.1, 1.9, 3.2]]
     >>> AMIRA.max_updates(epsilon=0.5, radius=1.0, margin=0.125)
     192.0
     """
@@ -84,6 +124,7 @@ class AMIRA(OnlineClassifier):
     epsilon: float = 0.1
     multiclass: str = "k-best"
     k: int | None = None
+    costs: Any = None
     intercept: str = "coordinate"
     budget: int | None = None
     on_full: str = "oldest"
@@ -100,8 +141,12 @@ class AMIRA(OnlineClassifier):
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "multiclass": [StrOptions({"k-best", "1-best", "ovr"})],
         "k": [Interval(Integral, 1, None, closed="left"), None],
+        "costs": ["array-like", None],
         "intercept": [StrOptions({"coordinate", "pair"})],
     }
+
+    def _spec(self) -> ModelSpec:
+        return replace(super()._spec(), costs=as_costs(self.costs))
 
     def _rule(self, p: float) -> AMIRARule:
         return AMIRARule(float(self.epsilon))

@@ -4,8 +4,8 @@ that mends it.
 A row x of class y violates the constraint of a rival z if ``w_y.x - w_z.x`` is too small. The
 constraint is along the vector that has x in block y and -x in block z; for different rivals such
 vectors have the products ``x.x (I + 1 1')``. So the smallest step that lifts all violated margins
-to 1 is found by one scan over the violations, the worst first: with m of them active and the gaps
-``g = 1 - margin``,
+to what is wanted is found by one scan over the violations, the worst first: with m of them active
+and the gaps ``g = wanted - margin``,
 
     steps = (g - T) / x.x  for the active ones,     T = (sum of their g) / (m + 1),
 
@@ -16,6 +16,7 @@ by iteration.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,32 +30,74 @@ class Rivals(NamedTuple):
 
     Attributes
     ----------
+    costs : the margin that a class is wanted to have over each rival, a line for each class; empty
+        if it is always 1
     outputs : the output for each class
-    heap : the rivals, as a heap with the highest output on top (of equal ones the first class)
-    taken, gaps, steps : the rivals taken from the heap, how far they are from margin 1, and how far
-        to step
+    missing : how far the margin over each rival in the heap is from the one wanted
+    heap : those that come too close, as a heap with the largest gap on top (of equal ones the
+        highest output, of equal outputs the first class)
+    taken, gaps, steps : the rivals taken from the heap, their gaps, and how far to step
     """
 
+    costs: np.ndarray
     outputs: np.ndarray
+    missing: np.ndarray
     heap: np.ndarray
     taken: np.ndarray
     gaps: np.ndarray
     steps: np.ndarray
 
-    def is_above(self, one, other):
-        mine, theirs = self.outputs[one], self.outputs[other]
-        return mine > theirs or (mine == theirs and one < other)
+    def wanted(self, own, rival):
+        """The margin that class ``own`` is wanted to have over a rival."""
+        return self.costs[own, rival] if self.costs.size > 0 else 1.0
 
-    def heapify(self, own):
-        """Make a heap of all classes but ``own``; its size."""
-        size = 0
+    def gap(self, own, rival):
+        """How far the margin over a rival is from the one wanted."""
+        return self.wanted(own, rival) - (self.outputs[own] - self.outputs[rival])
+
+    def least_margin(self, own):
+        """The least margin of class ``own`` over a rival, in units of its cost."""
+        least = np.inf
         for c in range(self.outputs.size):
             if c != own:
+                margin = (self.outputs[own] - self.outputs[c]) / self.wanted(own, c)
+                least = min(least, margin)
+        return least
+
+    def against(self, own, rival, trial):
+        """What a rule is told of one rival: the constraint over its cost, for which 1 is wanted."""
+        cost = self.wanted(own, rival)
+        margin, square = (self.outputs[own] - self.outputs[rival]) / cost, cost * cost
+        xx, largest_xx = trial.xx / square, trial.largest_xx / square
+        return Trial(margin, trial.ww, xx, largest_xx, trial.t, trial.k)
+
+    def worst(self, own, rule, trial):
+        """The rival on top of the heap of `challengers`, without that heap."""
+        found, largest = own, -np.inf
+        for c in range(self.outputs.size):
+            if c != own and rule.active(self.against(own, c, trial)):
+                gap = self.gap(own, c)
+                if gap > largest or (gap == largest and self.outputs[c] > self.outputs[found]):
+                    found, largest = c, gap
+        return found
+
+    def challengers(self, own, rule, trial):
+        """Make a heap of the rivals that come too close, as the rule says; its size."""
+        size = 0
+        for c in range(self.outputs.size):
+            if c != own and rule.active(self.against(own, c, trial)):
+                self.missing[c] = self.gap(own, c)
                 self.heap[size] = c
                 size += 1
         for at in range(size // 2 - 1, -1, -1):
             self.sink(at, size)
         return size
+
+    def is_above(self, one, other):
+        if self.missing[one] != self.missing[other]:
+            return self.missing[one] > self.missing[other]
+        mine, theirs = self.outputs[one], self.outputs[other]
+        return mine > theirs or (mine == theirs and one < other)
 
     def sink(self, at, size):
         """Let the class at place ``at`` of the heap sink to where it belongs."""
@@ -70,7 +113,7 @@ class Rivals(NamedTuple):
             at = child
 
     def pop(self, size):
-        """Remove the highest rival; the new size."""
+        """Remove the rival on top; the new size."""
         self.heap[0] = self.heap[size - 1]
         self.sink(0, size - 1)
         return size - 1
@@ -87,13 +130,15 @@ class Rivals(NamedTuple):
         return level / xx
 
 
-bridge("is_above", "pop")
-bridge("heapify", "sink", "solve", inline=False)
+bridge("is_above", "pop", "wanted", "gap", "least_margin", "against")
+bridge("worst", "challengers", "sink", "solve", inline=False)
 
 
-def new_rivals(classes: int) -> Rivals:
+def new_rivals(classes: int, costs: Sequence[Sequence[float]] | None = None) -> Rivals:
     return Rivals(
+        costs=np.empty((0, 0)) if costs is None else np.array(costs),
         outputs=np.zeros(classes),
+        missing=np.zeros(classes),
         heap=np.zeros(classes, dtype=np.int64),
         taken=np.zeros(classes, dtype=np.int64),
         gaps=np.zeros(classes),
@@ -103,7 +148,11 @@ def new_rivals(classes: int) -> Rivals:
 
 @Compiled
 def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # type: ignore[no-untyped-def]
-    """`core.loop.learn` for a `JointSpace`: the margin of a row is that over its highest rival."""
+    """`core.loop.learn` for a `JointSpace`.
+
+    The margin of a row is the least over a rival, in units of its cost: an update is due if it is
+    for any rival.
+    """
     trials, mistakes, largest_xx = tally[0].trials, tally[0].mistakes, tally[0].largest_xx
     n, due, made = start, False, trace.updates_before(start)
     while n < order.size and not due:
@@ -113,7 +162,7 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
         if not learning:
             i = -1 - i
         y = targets.class_of(i)
-        size = space.meet(rows, i, y)
+        space.meet(rows, i)
         if n < trace.history.shape[0]:
             for c in range(targets.problems()):
                 trace.history[n, c] = space.rivals.outputs[c]
@@ -124,12 +173,12 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
         trials += 1
         xx = space.square_of(rows, i)
         largest_xx = max(largest_xx, xx)
-        margin = space.rivals.outputs[y] - space.rivals.outputs[space.rivals.heap[0]]
+        margin = space.rivals.least_margin(y)
         if margin <= 0.0:
             mistakes += 1
         trial = Trial(margin, space.norm2(0), 2.0 * xx, 2.0 * largest_xx, trials, space.updates(0))
         if xx > 0.0 and rule.active(trial):
-            due |= space.policy.correct(space, rows, i, y, rule, trial, size, xx)
+            due |= space.policy.correct(space, rows, i, y, rule, trial, xx)
             made += 1.0
             if n <= trace.history.shape[0]:
                 trace.history[n - 1, targets.problems()] = made
@@ -152,8 +201,10 @@ def _solve(rivals, count, xx):  # type: ignore[no-untyped-def]
 def smallest_steps(gaps: np.ndarray, xx: float) -> np.ndarray:
     """The smallest step that closes all ``gaps``: coefficients of the constraints, in their order.
 
-    The constraints' vectors have the inner products ``xx * (I + 1 1')``, as those of one example
-    against several rival labels have, also where labels are structured.
+    A gap is what is missing to the margin that is wanted: ``1 - margin``, or ``cost - margin``
+    where wrong labels differ in what they cost. The constraints' vectors have the inner products
+    ``xx * (I + 1 1')``, as those of one example against several rival labels have, also where
+    labels are structured.
 
     Examples
     --------

@@ -25,6 +25,10 @@ from maxmargin.persistence import walk
 from maxmargin.persistence.learners import shown as in_words
 from maxmargin.persistence.walk import MOST, Misfit
 
+# Left out of the structure where they are None: without a budget nothing is ever evicted, whatever
+# the parameter says, and older files know of no costs.
+LEFT_OUT = {"on_full", "costs"}
+
 
 def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     """A state as a dictionary of what files hold."""
@@ -45,8 +49,11 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     if hasattr(model, "spec"):
         names = sorted(STRUCTURAL & parameters.keys())  # in the same order in each process
         structure = {name: getattr(model.spec, name) for name in names}
-        # Without a budget nothing is ever evicted, whatever the parameter says.
-        found["structure"] = {k: v for k, v in structure.items() if (k, v) != ("on_full", None)}
+        found["structure"] = {
+            name: value
+            for name, value in structure.items()
+            if value is not None or name not in LEFT_OUT
+        }
         found["width"], found["private"] = model.width(), model.private_coordinates()
     return {name: value for name, value in found.items() if value is not None}
 

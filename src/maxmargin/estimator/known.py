@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,7 +43,8 @@ class Stateful:
     def check_parameters(self) -> None:
         """Raise if a hyper-parameter has a value that it cannot have."""
         values = [getattr(self, name) for name in self._parameter_constraints]
-        if values != self.__dict__.get("_checked_parameters"):  # else they are those of last time
+        before = self.__dict__.get("_checked_parameters", ())
+        if not before or any(map(operator.is_not, values, before)):  # else those of last time
             self._validate_params()
             self._checked_parameters = values
 
@@ -101,10 +103,11 @@ class Stateful:
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
         """The model of a file, built as the parameters that it had then say."""
         structure = found.pop("structure")
-        wanted = STRUCTURAL & self._parameters().keys() - {"on_full"}
-        if structure.keys() - {"on_full"} != wanted:
+        wanted = STRUCTURAL & self._parameters().keys() - files.LEFT_OUT
+        if structure.keys() - files.LEFT_OUT != wanted:
             raise ValueError("the model is not one for the parameters")
-        then: Any = type(self)(**self._parameters() | structure)
+        nothing = dict.fromkeys(self._parameters().keys() & {"costs"})
+        then: Any = type(self)(**self._parameters() | nothing | structure)
         then.check_parameters()
         return files.model_from(found, classes, then._spec())
 

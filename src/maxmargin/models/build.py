@@ -13,7 +13,7 @@ from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
 from maxmargin.models.eviction import Eviction, eviction_for
-from maxmargin.models.joint import JointModel
+from maxmargin.models.joint import JointModel, check_costs
 from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear import LinearModel, PairModel, as_rows
 from maxmargin.models.spec import ModelSpec
@@ -98,6 +98,8 @@ def check_combination(
 ) -> None:
     """Raise where parameters that are fine by themselves do not go together."""
     joint = spec.is_joint(problems)
+    if spec.costs is not None:
+        check_costs(spec.costs, problems if joint and eviction is None else 0)
     if joint and spare and eviction is None:
         raise ValueError(f"grow=True needs multiclass='ovr', got {spec.multiclass!r}.")
     if joint and spec.p != 2.0:

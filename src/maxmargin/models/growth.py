@@ -117,7 +117,7 @@ def without_private_blocks(space: LinearSpace) -> LinearSpace:
     kept = slice(0, space.width + 1)
     table = space.scalars.table.copy()
     table.hidden_positive[0] += (space.weights[:, space.width + 1 :] ** 2).sum()
-    table.mark_positive[0] = table.positive[0]
+    table.mark_positive[0], table.mark_negative[0] = table.positive[0], table.negative[0]
     table.mark_hidden_positive[0] = table.hidden_positive[0]
     weights, average = space.weights[:, kept].copy(), space.witness.average[:, kept].copy()
     witness = JointWitness(average, weights.copy())

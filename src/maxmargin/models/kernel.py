@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from maxmargin.certificates import bounds
+from maxmargin.certificates import bounds, joint
 from maxmargin.core.loop import NO_TRACE, Trace, learn
 from maxmargin.core.rivals import learn_jointly
 from maxmargin.core.rows import Tail
@@ -598,7 +598,11 @@ class JointKernelModel(KernelModel):
     loop = staticmethod(learn_jointly)
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> Any:
-        return new_joint_space(linear, self.spec.most_rivals(self.problems()))
+        return new_joint_space(linear, self.spec)
+
+    def _costs(self) -> np.ndarray:
+        """Of each class over its rivals; empty if all are 1."""
+        return np.array(self.spec.costs or ())
 
     def verdicts(self) -> int:
         return 1
@@ -615,16 +619,29 @@ class JointKernelModel(KernelModel):
         return super()._squared_lengths(weights, outputs).sum(keepdims=True)
 
     def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """The least lead of a row's own class over its rivals."""
+        """The least lead of a row's own class over its rivals, over its cost."""
         rows = np.arange(labels.size)
-        own = outputs[labels, rows]
-        rivals = outputs.copy()
-        rivals[labels, rows] = -np.inf
-        return (own - rivals.max(axis=0)).min(keepdims=True)
+        leads, wanted = outputs[labels, rows] - outputs, self._costs()
+        leads[labels, rows] = np.inf
+        if wanted.size:
+            leads /= wanted[labels].T
+        return np.array([leads.min()])
 
     def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
-        mixture, mass = bounds.joint_mixture(coefs, known.labels)
+        mixture, mass = joint.joint_mixture(coefs, known.labels)
         squares, offset = self._quadratic(mixture, known).sum(), self.tail.offset
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
-        imbalance = mixture.sum(axis=1)
-        return np.array([bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)])
+        imbalance, wanted = mixture.sum(axis=1), self._costs()
+        lifts = mixture[known.labels, np.arange(known.labels.size)]
+        radius *= joint.spread(wanted, np.unique(known.labels[lifts > 0.0]).size)
+        bound = joint.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
+        if wanted.size:
+            costs_of_mass = -(mixture * wanted[known.labels].T).sum()
+            bound = joint.bound_in_costs(bound, mass, costs_of_mass)
+        return np.array([bound])
+
+    def updates(self) -> int:
+        return int(self.scalars.table.updates[0])
+
+    def ceiling(self, radius: float) -> float:
+        return super().ceiling(radius) / joint.of_rivals(self._costs()).min()

@@ -20,6 +20,7 @@ class ModelSpec:
     on_full : what happens to a row that is one too many for the `budget`; None if all are kept
     threshold, careful : which rows are projected, see `spaces.project.Project`
     plus : which rows a `Projectron` learns from
+    costs : the margins wanted of each class over its rivals; None if all are 1
     lengths : must the length of w be known after a row was evicted?
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
     certified : are the vectors behind a certificate kept?
@@ -39,6 +40,7 @@ class ModelSpec:
     kernel_dtype: str = "auto"
     multiclass: str = "ovr"
     k: int | None = None
+    costs: tuple[tuple[float, ...], ...] | None = None
     budget: int | None = None
     on_full: str | None = None
     threshold: float = 0.0

@@ -32,10 +32,17 @@ def is_learner(value: Any) -> bool:
 
 def checked_setting(value: Any) -> Any:
     """The value of a parameter."""
-    are_learners = type(value) in (list, tuple) and all(map(is_learner, value))
-    if not (value is None or isinstance(value, SETTINGS) or are_learners):
-        raise Misfit(f"{value!r} is neither a number nor a text nor a random state")
+    if not _is_setting(value):
+        raise Misfit(f"{value!r} is neither numbers nor a text nor a random state")
     return value
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_setting, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf"
+    return value is None or isinstance(value, SETTINGS) or is_learner(value)
 
 
 def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:

@@ -13,52 +13,49 @@ import numpy as np
 
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rivals import Rivals
-from maxmargin.core.rule import Trial
 from maxmargin.spaces.linear import LinearSpace
 
 
 class OneBest(NamedTuple):
-    """Step along the constraint of the highest rival, as the rule says."""
+    """Step along the constraint of the rival with the largest gap, as the rule says."""
 
     most: int
 
-    def correct(self, space, rows, i, y, rule, trial, size, xx):
-        shrink, step = rule.step(trial)
+    def correct(self, space, rows, i, y, rule, trial, xx):
+        rivals = space.rivals
+        rival = rivals.worst(y, rule, trial)
+        margin, cost = rivals.outputs[y] - rivals.outputs[rival], rivals.wanted(y, rival)
+        shrink, step = rule.step(rivals.against(y, rival, trial))
         due = shrink != 1.0 and space.rescale(0, shrink)
-        space.rivals.taken[0] = space.rivals.heap[0]
-        space.rivals.steps[0] = step
+        rivals.taken[0] = rival
+        rivals.steps[0] = step = step / cost  # the rule's is along the constraint over its cost
         space.step_all(rows, i, y, 1, step, trial.t)
-        cross, square = 2.0 * step * shrink * trial.margin, 2.0 * step * step * xx
-        return space.book_all(rows, i, step, cross, square, xx) or due
+        cross, square = 2.0 * step * shrink * margin, 2.0 * step * step * xx
+        return space.book_all(rows, i, y, step, step * cost, cross, square, xx) or due
 
 
 class KBest(NamedTuple):
-    """Lift the ``most`` highest rivals that come too close to margin 1, by the smallest step."""
+    """Lift the margins over the ``most`` rivals with the largest gaps by the smallest step."""
 
     most: int
 
-    def correct(self, space, rows, i, y, rule, trial, size, xx):
-        rivals = space.rivals
-        own = rivals.outputs[y]
-        count = 0
+    def correct(self, space, rows, i, y, rule, trial, xx):
+        rivals, count = space.rivals, 0
+        size = rivals.challengers(y, rule, trial)
         while count < self.most and size > 0:
-            rival = rivals.heap[0]
-            margin = own - rivals.outputs[rival]
-            rival_trial = Trial(margin, trial.ww, trial.xx, trial.largest_xx, trial.t, trial.k)
-            if not rule.active(rival_trial):
-                break
-            rivals.taken[count] = rival
-            rivals.gaps[count] = 1.0 - margin
+            rivals.taken[count] = rivals.heap[0]
+            rivals.gaps[count] = rivals.missing[rivals.heap[0]]
             count += 1
             size = rivals.pop(size)
         total = rivals.solve(count, xx)
-        cross, squares = 0.0, total * total
+        cross, squares, costs = 0.0, total * total, 0.0
         for k in range(count):
-            step = rivals.steps[k]
-            cross += 2.0 * step * (1.0 - rivals.gaps[k])
+            step, cost = rivals.steps[k], rivals.wanted(y, rivals.taken[k])
+            cross += 2.0 * step * (cost - rivals.gaps[k])
             squares += step * step
+            costs += step * cost
         space.step_all(rows, i, y, count, total, trial.t)
-        return space.book_all(rows, i, total, cross, squares * xx, xx)
+        return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
 
 
 class JointWitness(NamedTuple):
@@ -111,11 +108,10 @@ class JointSpace(NamedTuple):
         linear = self.linear
         return linear.scalars.table[0].scale * linear.geometry.product(rows, i, linear.weights, c)
 
-    def meet(self, rows, i, y):
-        """Compute the outputs for all classes, and a heap of the rivals; its size."""
+    def meet(self, rows, i):
+        """Compute the outputs for all classes."""
         for c in range(self.rivals.outputs.size):
             self.rivals.outputs[c] = self.look(rows, i, c)
-        return self.rivals.heapify(y)
 
     def step_all(self, rows, i, y, count, total, trial):
         """``w_y += total * x``, and ``w_z -= step * x`` for the first ``count`` rivals."""
@@ -130,11 +126,20 @@ class JointSpace(NamedTuple):
         linear.geometry.push(rows, i, linear.weights, c, sign * scaled_step)
         linear.witness.follow(rows, i, c, sign, step, scaled_step, trial)
 
-    def book_all(self, rows, i, step, cross, square, xx):
-        """Keep the scalars true after a step that changed ``W.W`` by these terms."""
+    def book_all(self, rows, i, y, step, costs, cross, square, xx):
+        """Keep the scalars true after a step that changed ``W.W`` by these terms.
+
+        ``costs`` is the sum of the rivals' steps times their costs. All rivals have negative
+        coefficients: what they cost is kept where those would have their mass. Bounds must also
+        know who has rows: behind the first line updates are those by rows of that class.
+        """
         linear = self.linear
         mine, classes = linear.scalars.table[0], linear.weights.shape[0]
         mine.positive += step / mine.scale
+        if self.rivals.costs.size > 0:
+            mine.negative += costs / mine.scale
+            if y > 0:
+                linear.scalars.table[y].updates += 1
         hidden = rows.tail.hidden_square(i, linear.weights, linear.width)
         if hidden > 0.0:
             mine.hidden_positive += hidden * square / (xx * mine.scale * mine.scale)
