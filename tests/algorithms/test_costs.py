@@ -422,13 +422,6 @@ def test_costs_of_any_form_are_kept_in_files(form, tmp_path):
     assert describe(tmp_path / "model.mm")["parameters"]["costs"] == type(clf.costs).__name__
 
 
-def test_files_without_costs_are_those_of_before(tmp_path):
-    X, y = four_classes()
-    save(AMIRA(random_state=0, max_iter=2).fit(X, y), tmp_path / "model.mm")
-    assert b"costs" not in (tmp_path / "model.mm").read_bytes()
-    assert load(tmp_path / "model.mm").costs is None
-
-
 # -------------------------------------------------------------------------------- bad parameters
 
 THREE = np.ones((3, 3))

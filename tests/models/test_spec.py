@@ -155,8 +155,9 @@ OTHERS = {
     "threshold": 0.5,
     "careful": True,
     "plus": True,
+    "experts": ((ModelSpec(), 2),),
 }
-SETTINGS = {"lengths": False, "smallest": 0.1, "cache_size": 1.0}
+SETTINGS = {"lengths": False, "smallest": 0.1, "cache_size": 1.0, "certified": False}
 
 
 def test_every_parameter_is_tried():

@@ -21,11 +21,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
 
-from numba.extending import overload
-from numba.np.unsafe.ndarray import to_fixed_tuple
-
 from maxmargin.core.bridge import bridge
-from maxmargin.core.compiler import METHODS
 
 RuleClass = TypeVar("RuleClass", bound=type[Any])
 
@@ -68,33 +64,13 @@ def _of(self, c):  # type: ignore[no-untyped-def]
     return self
 
 
-def as_tuple(table, k, size):  # type: ignore[no-untyped-def]
-    """The ``size`` numbers of line ``k``."""
-    return tuple(table[k])
-
-
-@overload(as_tuple, jit_options=METHODS)
-def _as_tuple_overload(table, k, size):  # type: ignore[no-untyped-def]
-    return lambda table, k, size: to_fixed_tuple(table[k], size)
-
-
-def _like_for(cls: type[Any]) -> Any:
-    """The method that makes a rule of this class from a line of a table."""
-    size = len(cls._fields)  # type: ignore[attr-defined]
-
-    def like(self, table, k):  # type: ignore[no-untyped-def]
-        return cls(*as_tuple(table, k, size))
-
-    return like
-
-
 def rule(cls: RuleClass) -> RuleClass:
     """Class decorator: complete a rule by the methods that it does not define."""
     usual = {"needs_norm": _needs_norm, "rest": _rest, "project": _project, "of": _of}
-    for name, method in (usual | {"like": _like_for(cls)}).items():
+    for name, method in usual.items():
         if not hasattr(cls, name):
             setattr(cls, name, method)
     return cls
 
 
-bridge("active", "needs_norm", "step", "rest", "project", "of", "like")
+bridge("active", "needs_norm", "step", "rest", "project", "of")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.compiler import METHODS
@@ -15,6 +16,17 @@ from maxmargin.core.compiler import METHODS
 MOST_LEADERS = 2048
 
 CLOCK = np.dtype([("stride", "i8"), ("written", "i8")], align=True)
+
+
+def alike(rule, table, k):  # type: ignore[no-untyped-def]
+    """A rule of the same class, with the numbers in line ``k``."""
+    return type(rule)(*table[k])
+
+
+@overload(alike, jit_options=METHODS)
+def _alike_overload(rule, table, k):  # type: ignore[no-untyped-def]
+    kind, size = rule.instance_class, len(rule.instance_class._fields)
+    return lambda rule, table, k: kind(*to_fixed_tuple(table[k], size))
 
 
 class Bank(NamedTuple):
@@ -32,7 +44,7 @@ class Bank(NamedTuple):
     each: int
 
     def of(self, c):
-        return self.kind.like(self.table, c // self.each)
+        return alike(self.kind, self.table, c // self.each)
 
     def needs_norm(self):
         return self.kind.needs_norm()

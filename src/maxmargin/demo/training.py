@@ -75,7 +75,7 @@ def all_learners() -> list[str]:
         name
         for name, thing in public
         if inspect.isclass(thing) and issubclass(thing, OnlineClassifier)
-        if thing.kernel == "linear"
+        if thing.kernel == "linear" and thing.facts.certificate
     )
 
 
