@@ -81,9 +81,12 @@ GRIDS = {
 }
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(
+    ("grid", "layout"),
+    [*((grid, np.asarray) for grid in GRIDS), ("one kind", sparse.csr_matrix)],
+    ids=[*GRIDS, "one kind, sparse"],
+)
 def test_it_is_the_naive_vote_of_learners_that_learn_alone(grid, classes, layout):
     X, codes = problem(classes)
     clf = FixedShare(learners=GRIDS[grid], share=0.01, rate=0.7)

@@ -85,6 +85,9 @@ VARIANTS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     ),
 }
 
+# A vote has no space of its own, but experts of several kinds, each compiled anew.
+VOTED = {"rbf", "oldest"}
+
 
 def _learners(parameters: dict[str, Any]) -> list[type]:
     return [each for each in ESTIMATORS if streams(each) and _valid(each, parameters)]
@@ -113,6 +116,8 @@ def states(wide: bool = False) -> Iterator[tuple[str, Callable[[], Any], Callabl
             yield f"{name} streamed", lambda E=Estimator: streamed(made(E)), _go_on(X, two)
     for variant, (parameters, rows, labels) in VARIANTS.items():
         found = _learners(parameters)
+        if variant not in VOTED:
+            found = [each for each in found if each is not maxmargin.FixedShare]
         for Estimator in found if wide else found[:1]:
 
             def make(E=Estimator, given=(parameters, rows, labels), learn=streamed):
