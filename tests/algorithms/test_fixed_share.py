@@ -127,6 +127,18 @@ def test_kernels_vote_as_learners_that_learn_alone(budget):
     assert clf.expert_mistakes_.tolist() == (said != (y > 0)[:, None]).sum(axis=0).tolist()
 
 
+def test_alike_experts_drop_no_more_supports_than_each_alone():
+    """What is small beside a large rate may be all that an expert with a small one has."""
+    X, y = make_drifting(300, random_state=1)
+    grid = [NORMA(rate=rate, decay=0.5, truncation=1e-3, **KERNEL) for rate in (1.0, 1e-3)]
+    for order in (grid, grid[::-1]):
+        clf = FixedShare(learners=order)
+        progressive(clf, X, y)
+        assert clf._state.model.spec.experts[0][0].smallest == 1e-6
+        said = np.column_stack([alone(each, X, (y > 0).astype(int), 2) for each in order])
+        assert clf.expert_mistakes_.tolist() == (said != (y > 0)[:, None]).sum(axis=0).tolist()
+
+
 @pytest.mark.parametrize("parameters", [{}, {"budget": 10, **KERNEL}, {"learners": [AMIRA()] * 3}])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_any_chunking_gives_the_same_vote(classes, parameters):
@@ -228,6 +240,7 @@ def test_the_bound_is_nearly_reached():
     """One expert is right, all others are wrong from the start: only ln K can be paid."""
     experts, rate = 1024, 1.0
     bound = FixedShare.mistake_bound(0, 0, experts, 1000, share=0.0, rate=rate)
+    assert FixedShare.mistake_bound(0, 1, 2, 9, share=0.0, rate=rate) == math.inf
     assert bound == pytest.approx(math.log(experts) / math.log(2.0 / (1.0 + math.exp(-rate))))
     labels = np.zeros(1000, dtype=np.int32)
     # An adversary lets just over half of the weight be wrong in each trial.

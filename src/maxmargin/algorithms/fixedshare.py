@@ -240,7 +240,7 @@ class FixedShare(OnlineClassifier):
         """
         paid = rate * mistakes + math.log(experts) - (trials - 1 - switches) * math.log1p(-share)
         if switches:
-            paid += switches * math.log((experts - 1) / share)
+            paid += switches * math.log((experts - 1) / share) if share > 0.0 else math.inf
         return paid / math.log(2.0 / (1.0 + math.exp(-rate)))
 
 

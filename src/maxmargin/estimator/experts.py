@@ -49,14 +49,15 @@ def grouped(learners: Sequence[Any]) -> list[Group]:
     """
     groups: list[Group] = []
     for learner in learners:
-        spec = replace(learner._spec(), certified=False)
+        spec = learner._spec()
         alone = spec.multiclass != "ovr" or spec.has_pairs()
-        if alone:
-            spec = replace(spec, certified=True)
-        for group in groups:
-            first = group.learners[0]
-            if not alone and group.spec == spec and type(first) is type(learner):
-                group.learners.append(learner)
+        spec = replace(spec, certified=alone)
+        for k, (known, members) in enumerate(groups):
+            if not alone and known == spec and type(members[0]) is type(learner):
+                # What one of them needs, all must keep.
+                smallest, lengths = min(known.smallest, spec.smallest), known.lengths | spec.lengths
+                known = replace(known, smallest=smallest, lengths=lengths)
+                groups[k] = Group(known, [*members, learner])
                 break
         else:
             groups.append(Group(spec, [learner]))

@@ -105,11 +105,8 @@ class VoteModel(Model):
         return self._with([model.continued() for model in self.groups])
 
     def streaming(self, rows: int, alone: bool = False) -> VoteModel:
-        groups = [model.streaming(rows, alone) for model in self.groups]
-        if alone:
-            self.groups = groups
-            return self
-        pairs = zip(groups, self.groups, strict=True)
+        """Always another one: whatever stops it, no expert may have learnt more than others."""
+        pairs = [(model.streaming(rows), model) for model in self.groups]
         return self._with([new.twin() if new is old else new for new, old in pairs])
 
     def settle(self) -> None:
