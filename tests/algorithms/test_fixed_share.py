@@ -274,7 +274,7 @@ def test_leaders_are_written_down_in_constant_memory():
 # -------------------------------------------------------------------------------- moving targets
 @pytest.mark.parametrize("stream", [make_drifting, make_switching])
 def test_moving_targets_need_no_tuning(stream):
-    """At most a tenth more mistakes than the best of its 34 experts in hindsight."""
+    """Of few mistakes: the best expert's in hindsight, a tenth of these, and two."""
     mistakes, best, median = [], [], []
     for seed in range(2):
         X, y = stream(3000, random_state=seed)

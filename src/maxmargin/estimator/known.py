@@ -106,8 +106,8 @@ class Stateful:
         wanted = STRUCTURAL & self._parameters().keys() - files.LEFT_OUT
         if structure.keys() - files.LEFT_OUT != wanted:
             raise ValueError("the model is not one for the parameters")
-        nothing = dict.fromkeys(self._parameters().keys() & {"costs"})
-        then: Any = type(self)(**self._parameters() | nothing | structure)
+        others = {k: v for k, v in self._parameters().items() if k not in STRUCTURAL}
+        then: Any = type(self)(**others | structure)
         then.check_parameters()
         return files.model_from(found, classes, then._spec())
 
