@@ -77,6 +77,12 @@ class Comparison(NamedTuple):
             )
         return self._replace(margin=self.margin - threshold)
 
+    def tuned(self, aggressive: bool, threshold: float | None) -> tuple[float, float]:
+        """The rate and the learner's margin, which is the ``threshold`` if there is one."""
+        if threshold is not None:
+            return self.above(threshold).rate(), threshold
+        return self.rate(), self.margin - self.gap() if aggressive else 0.0
+
     def errors_below(self, threshold: float) -> float:
         """Bound on the trials with ``y (w.x) <= threshold``."""
         return error_bound(self.above(threshold).margin, self.losses, self.constant())

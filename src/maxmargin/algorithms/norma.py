@@ -160,10 +160,7 @@ class NORMA(OnlineClassifier):
         """
         length = _length(norm, trials, drift, squared_drift)
         comparison = Comparison(radius, margin, losses, p, length)
-        rho = comparison.margin - comparison.gap() if aggressive else 0.0
-        if threshold is not None:
-            comparison, rho = comparison.above(threshold), threshold
-        rate = comparison.rate()  # alpha'
+        rate, rho = comparison.tuned(aggressive, threshold)  # alpha' and rho
         decay = math.sqrt(squared_drift / trials) / (norm * rate)
         return cls(rate=rate / (1.0 + rate * decay), decay=decay, margin=rho, p=p, **parameters)
 

@@ -135,10 +135,8 @@ class TrackingALMA(OnlineClassifier):
             Any other parameters of the learner.
         """
         comparison = Comparison(radius, margin, losses, p, _length(norm, drift))
-        rho = comparison.margin - comparison.gap() if aggressive else 0.0
-        if threshold is not None:
-            comparison, rho = comparison.above(threshold), threshold
-        return cls(rate=comparison.rate(), radius=norm, margin=rho, p=p, **parameters)
+        rate, rho = comparison.tuned(aggressive, threshold)
+        return cls(rate=rate, radius=norm, margin=rho, p=p, **parameters)
 
     @staticmethod
     @check_facts
