@@ -18,6 +18,7 @@ ALGORITHMS = (
     "FixedShare",
     "Forgetron",
     "MICRA",
+    "MaxMargin",
     "NOCA",
     "NORMA",
     "PUMMA",

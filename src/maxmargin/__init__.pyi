@@ -9,6 +9,7 @@ from maxmargin.algorithms.directionalperceptron import (
 )
 from maxmargin.algorithms.fixedshare import FixedShare as FixedShare
 from maxmargin.algorithms.forgetron import Forgetron as Forgetron
+from maxmargin.algorithms.maxmargin import MaxMargin as MaxMargin
 from maxmargin.algorithms.micra import MICRA as MICRA
 from maxmargin.algorithms.noca import NOCA as NOCA
 from maxmargin.algorithms.norma import NORMA as NORMA

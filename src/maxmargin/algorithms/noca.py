@@ -138,6 +138,10 @@ class MixtureModel:
     def updates(self) -> int:
         return 0
 
+    def verdicts(self) -> int:
+        """There are no margins."""
+        return 0
+
     def can_have_room(self, width: int) -> bool:
         return False
 

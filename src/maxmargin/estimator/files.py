@@ -211,7 +211,7 @@ def summary(state: State) -> dict[str, Any]:
         "classes": [in_words(label) for label in state.classes.tolist()],
         "mistakes": model.mistakes(),
     }
-    if not isinstance(model, Model):
+    if model.verdicts() == 0:
         return words | {"components": model.used()}
     words["updates"] = model.updates()
     if model.has_supports:
@@ -253,7 +253,7 @@ def _checked_features(found: dict[str, Any]) -> Features:
 
 
 def _checked_margins(margins: Any, model: Any) -> np.ndarray:
-    wanted = model.verdicts() if isinstance(model, Model) else 0
+    wanted = model.verdicts()
     if not isinstance(margins, np.ndarray) or margins.shape != (wanted,) or margins.dtype != float:
         raise Misfit("there is not one margin for each problem")
     return margins

@@ -39,6 +39,7 @@ NAMES = {
         *("diagonal", "coefs", "marks", "averages", "largest_square", "store", "slots", "taken"),
         *("eviction", "random", "inner", "stored", "gained", "lost", "latest"),
         *("inverse", "slack", "joins", "distance", "limit"),
+        *("masses", "hidden", "grounds"),
         *("groups", "votes", "wrong", "leaders", "clock"),
         *("mixture", "errors", "owners", "means", "variances", "sizes", "levels", "state"),
     )

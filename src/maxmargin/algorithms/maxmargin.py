@@ -1,0 +1,206 @@
+"""The maximum margin itself, for who has all rows at hand."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin._terminal import bar
+from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.rows import Tail
+from maxmargin.estimator import inputs
+from maxmargin.estimator.access import writing
+from maxmargin.estimator.known import Stateful
+from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.predicting import Predicting
+from maxmargin.estimator.state import State, problems_for
+from maxmargin.models.hyperplanes import Hyperplanes
+from maxmargin.models.linear import as_rows
+from maxmargin.models.newton import Solution, Task, solve
+from maxmargin.persistence import walk
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
+    """The classifier with the largest 2-norm soft margin, exactly, with a certificate.
+
+        minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
+
+    by Newton's method, with an intercept b that costs nothing. It is what the online learners of
+    this package approach from one row at a time; with all rows at hand it gets there in a few
+    steps, and proves it. More than two classes are separated one against the rest.
+
+    Parameters
+    ----------
+    soft_margin : float, default=1.0
+        The lambda of the 2-norm soft margin (``1 / (2 C)`` for the C of the squared hinge loss in
+        `sklearn.svm.LinearSVC`). 0 is the hard margin, for rows that can be separated.
+    tol : float, default=1e-3
+        The margin is certified to be at least ``1 - tol`` of the best possible one.
+    fit_intercept : bool, default=True
+        Learn an intercept. It is not part of the norm, so no scaling of it matters.
+    max_iter : int, default=100
+        Newton steps at most; 3 to 10 are usual, some dozens for hard margins.
+    class_weight : dict, "balanced" or None, default=None
+        What the rows of each class count. "balanced" gives all classes the same total. It
+        multiplies `sample_weight`.
+    verbose : int, default=0
+        Show a progress bar during `fit`, if on a terminal.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights; one row for two classes, one row per class for more.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; for two classes the second is the positive one.
+    certificate_ : Certificate
+        The margin reached, and a proved bound on the best possible one. With ``soft_margin > 0``
+        they are those of the rows with a coordinate of their own, ``sqrt(lambda / s_i)`` for row i:
+        the same as for the other learners of this package.
+    n_iter_ : int
+        Newton steps made with all rows.
+    converged_ : bool
+        Is the margin certified as `tol` asks for?
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    A row of weight s has ``lambda / s`` in place of lambda: weight 2 is the row twice, weight 0 no
+    row at all. Hard margins know no weights but 0.
+
+    With up to 1500 features each step solves a linear system in them (dense: ``n d^2`` operations,
+    for the rows that count); with more, steps are found by conjugate gradients after some passes of
+    dual coordinate ascent, and no matrix is made. The rows are read where they are. There are no
+    kernels: `PUMMA` has them, with the same soft margin.
+
+    References
+    ----------
+    O. L. Mangasarian, "A finite Newton method for classification", 2002. S. S. Keerthi and D.
+    DeCoste, "A modified finite Newton method for fast solution of large scale linear SVMs", 2005.
+
+    Examples
+    --------
+    >>> from maxmargin import MaxMargin
+    >>> clf = MaxMargin().fit([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0], [4.0, 0.0]], [0, 0, 1, 1])
+    >>> clf.predict([[1.9, 0.0], [2.1, 0.0]]).tolist()
+    [0, 1]
+    >>> print(MaxMargin(soft_margin=0).fit([[0.0], [1.0], [3.0]], [0, 0, 1]).certificate_)
+    margin 1, certified to be at least 100.00 % of the best possible (at most 1)
+    """
+
+    soft_margin: float = 1.0
+    tol: float = 1e-3
+    fit_intercept: bool = True
+    max_iter: int = 100
+    class_weight: Any = None
+    verbose: int = 0
+
+    facts: ClassVar[Facts] = Facts(
+        guarantee="the maximum margin, exactly",
+        updates="-",
+        drift=False,
+        paper="Mangasarian; Keerthi & DeCoste",
+        cost="all rows at once",
+        kernel=False,
+    )
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "soft_margin": [Interval(Real, 0.0, None, closed="left")],
+        "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
+    }
+
+    @writing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMargin:
+        """Find the largest margin of ``X``, ``y``.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            float32 and float64 are read in place.
+        y : array of shape (n_samples,)
+            Class labels, at least two different ones.
+        sample_weight : array of shape (n_samples,), default=None
+            What each row counts, none less than 0; by default each counts 1.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X, features = inputs.check_X(self, X)
+        y = inputs.check_y(y, X.shape[0])
+        inputs.check_labels(y)
+        radius = inputs.check_values(X)
+        given = inputs.check_weights(sample_weight, X.shape[0])
+        classes = inputs.classes_of(y[given > 0.0])
+        known = np.isin(y, classes)
+        codes = np.zeros(y.size, np.int32)
+        codes[known] = inputs.class_codes(y[known], classes)
+        worth = given * inputs.weights_of_classes(self.class_weight, classes, codes, given)[codes]
+        problems = problems_for(classes)
+        task = Task(
+            rows=as_rows(X, Tail(float(self.fit_intercept), 0.0)),
+            targets=inputs.as_targets(codes, classes.size),
+            worth=(worth > 0.0).astype(float) if self.soft_margin == 0.0 else worth,
+            penalty=float(self.soft_margin),
+            width=X.shape[1],
+            entries=X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1],
+            intercept=bool(self.fit_intercept),
+            radius=radius,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+        )
+        with bar("MaxMargin", None, "steps", enabled=bool(self.verbose)) as advance:
+            found = solve(task, problems, advance)
+        model = Hyperplanes.of(found)
+        converged = bool(found.reached.all())
+        self._state = State(
+            model, classes, features, found.margins, n_iter=found.n_iter, converged=converged
+        )
+        if not converged:
+            complaint = self._complaint(found, radius)
+            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _complaint(self, found: Solution, radius: float) -> str:
+        """What a user should know about a fit that did not reach what was asked for."""
+        certificate = self.certificate_
+        if self.soft_margin == 0.0 and certificate.margin <= 0.0:
+            return (
+                f"No hyperplane separates these rows by more than {certificate.bound:.2g}, where "
+                f"the longest row has {radius:.2g}: a hard margin needs rows that can be "
+                "separated. Use soft_margin > 0."
+            )
+        return (
+            f"MaxMargin certifies {certificate.ratio:.6f} of the best margin after "
+            f"{found.n_iter} steps, less than the {1.0 - self.tol:.6f} that tol={self.tol} asks "
+            "for. Increase max_iter, or scale the features: rounding may leave no more to gain."
+        )
+
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Hyperplanes:
+        leaves, problems = found.pop("model"), problems_for(classes)
+        weights = leaves.get("weights")
+        if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) != problems:
+            raise walk.Misfit("weights: there is not one line for each problem")
+        model: Hyperplanes = walk.filled(Hyperplanes(problems, weights.shape[1]), leaves)
+        if leaves:
+            raise walk.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

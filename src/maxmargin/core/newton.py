@@ -1,0 +1,180 @@
+"""Passes over rows for Newton's method on squared hinge losses, one or more problems at a time.
+
+The slack of a row is how much its output ``y (w.x + b)`` lacks of its goal; rows with a positive
+slack are *active*, and have a part in value, gradient and Hessian. ``numbers`` says which rows
+take part at all, and slacks stand in that order; ``worth`` is what each row counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.core.bridge import Compiled
+
+
+@Compiled
+def signed_outputs(rows, numbers, targets, problems, weights, out):  # type: ignore[no-untyped-def]
+    """``out[c, n] = y (w.x + b)`` for the problems c and the n-th row."""
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        for c in problems:
+            out[c, n] = targets.sign(numbers[n], c) * rows.dot(numbers[n], weights, c)
+
+
+@Compiled
+def positive(numbers, targets, problems, out):  # type: ignore[no-untyped-def]
+    """Is the n-th row a positive one of problem c? Into ``out[c, n]``."""
+    for n in range(numbers.size):
+        for c in problems:
+            out[c, n] = targets.sign(numbers[n], c) > 0.0
+
+
+@Compiled
+def pulls(rows, numbers, targets, problems, worth, slack, sums, totals):  # type: ignore[no-untyped-def]
+    """Add up the active rows, each times its slack, either class apart.
+
+    Lines 2c and 2c + 1 are of the positive and of the negative rows of problem c: ``sums`` of
+    rows, and ``totals`` of slacks, of their squares, and of the rows that were added.
+    """
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        for c in problems:
+            if slack[c, n] > 0.0:
+                side = 2 * c if targets.sign(i, c) > 0.0 else 2 * c + 1
+                mass = worth[i] * slack[c, n]
+                totals[side, 0] += mass
+                totals[side, 1] += mass * slack[c, n]
+                totals[side, 2] += 1.0
+                rows.add(i, sums, side, mass)
+
+
+@Compiled
+def best_step(slack, change, worth, numbers, penalty, slope, curvature):  # type: ignore[no-untyped-def]
+    """The t > 0 at which ``penalty (slope t + curvature t^2 / 2) + sum (slack - t change)+^2 / 2``
+    is least.
+
+    Its derivative is piecewise linear and grows: Newton's method finds the root in finitely many
+    steps, kept between two points of different sign.
+    """
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(60):
+        first, second = penalty * (slope + t * curvature), penalty * curvature
+        for n in range(slack.size):
+            # Without branches, which nobody could predict.
+            left = slack[n] - t * change[n]
+            pull = worth[numbers[n]] * change[n] if left > 0.0 else 0.0
+            first -= pull * left
+            second += pull * change[n]
+        if first < 0.0:
+            low = t
+        else:
+            high = t
+        if second <= 0.0:
+            return t
+        after = t - first / second
+        if abs(after - t) <= 1e-10 * t:
+            return t
+        if not low < after < high:
+            after = 0.5 * (low + high) if high < np.inf else 2.0 * t
+        t = after
+    return t
+
+
+@Compiled
+def move(slack, change, t, entered, left):  # type: ignore[no-untyped-def]
+    """``slack -= t change``; which places became active, or no longer are, and how many of each."""
+    ins, outs = 0, 0
+    for n in range(slack.size):
+        was = slack[n] > 0.0
+        slack[n] -= t * change[n]
+        now = slack[n] > 0.0
+        if now and not was:
+            entered[ins] = n
+            ins += 1
+        if was and not now:
+            left[outs] = n
+            outs += 1
+    return ins, outs
+
+
+@Compiled
+def scatter(rows, numbers, worth, sign, columns, values, hessian):  # type: ignore[no-untyped-def]
+    """Add ``sign worth x x'`` of each row to the upper triangle; the columns of rows are in order.
+
+    ``columns`` and ``values`` are room for one row.
+    """
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        size = rows.entries(i, hessian)
+        for k in range(size):
+            columns[k], values[k] = rows.entry(i, k)
+        for k in range(size):
+            line, amount = columns[k], sign * worth[i] * values[k]
+            for other in range(k, size):
+                hessian[line, columns[other]] += amount * values[other]
+
+
+@Compiled
+def gather(rows, numbers, worth, center, block):  # type: ignore[no-untyped-def]
+    """Put the rows, less ``center`` and times the root of their worth, into ``block``."""
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        for j in range(block.shape[1]):
+            block[n, j] = -center[j]
+        for k in range(rows.entries(i, block)):
+            column, value = rows.entry(i, k)
+            block[n, column] += value
+        root = np.sqrt(worth[i])
+        for j in range(block.shape[1]):
+            block[n, j] *= root
+
+
+@Compiled
+def along(rows, numbers, worth, direction, out):  # type: ignore[no-untyped-def]
+    """Add ``worth (x.v) x`` of each row to ``out``; ``direction`` and ``out`` have one line."""
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        rows.add(i, out, 0, worth[i] * rows.dot(i, direction, 0))
+
+
+@Compiled
+def diagonal(rows, numbers, worth, out):  # type: ignore[no-untyped-def]
+    """Add ``worth x^2`` of each row to ``out``, which has one line."""
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        for k in range(rows.entries(i, out)):
+            column, value = rows.entry(i, k)
+            out[0, column] += worth[i] * value * value
+
+
+@Compiled
+def squares(rows, numbers, out):  # type: ignore[no-untyped-def]
+    """Put ``x.x`` of row i into ``out[i]``."""
+    for n in range(numbers.size):
+        out[numbers[n]] = rows.square(numbers[n])
+
+
+@Compiled
+def ascend(rows, numbers, targets, problems, worth, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
+    """One pass of coordinate ascent on the dual: the best coefficient of each row in its turn.
+
+    There the intercept is the weight of a coordinate like any other. ``xx[i]`` and ``coefs[c, i]``
+    are the squares and the coefficients of all rows.
+    """
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        own = penalty / worth[i]
+        whole = xx[i] + own
+        for c in problems:
+            y, before = targets.sign(i, c), coefs[c, i]
+            lacking = 1.0 - y * rows.dot(i, weights, c) - own * before
+            after = max(before + lacking / whole, 0.0)
+            if after != before:
+                rows.add(i, weights, c, y * (after - before))
+                coefs[c, i] = after

@@ -1,0 +1,96 @@
+"""Hyperplanes that were found at once, from all rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import safe_sparse_dot
+
+from maxmargin.certificates.evidence import Evidence
+from maxmargin.models.newton import Solution
+
+
+class Hyperplanes:
+    """Weights and intercepts, with what proves the bounds on their margins.
+
+    As other models, it can be asked for what was learnt; it learns nothing more.
+
+    Attributes
+    ----------
+    weights, bias : one line, and one intercept, for each problem
+    sums : of the rows behind the bound of each problem, of both classes and of the positive one
+    masses, hidden : the sums of their coefficients, and of squares in coordinates of their own
+    grounds : of each problem: has it an intercept, the coordinate of its own that a row has,
+        how many rows were summed up, and the largest norm of a row
+    """
+
+    unsettled = False
+    has_supports = False
+
+    def __init__(self, problems: int, width: int) -> None:
+        self.weights, self.bias = np.zeros((problems, width)), np.zeros(problems)
+        self.sums = np.zeros((problems, 2, width))
+        self.masses, self.hidden = np.zeros((problems, 2)), np.zeros((problems, 2))
+        self.grounds = np.zeros((problems, 4))
+
+    @classmethod
+    def of(cls, found: Solution) -> Hyperplanes:
+        model = cls(found.weights.shape[0], found.weights.shape[1] - 1)
+        model.weights, model.bias = found.weights[:, :-1].copy(), found.weights[:, -1].copy()
+        for c, behind in enumerate(found.evidence):
+            model.sums[c], model.masses[c] = behind.vectors, behind.masses
+            model.hidden[c] = behind.hidden
+            model.grounds[c] = behind.split, behind.private, behind.updates, behind.radius
+        return model
+
+    def settle(self) -> None:
+        """There is never anything left to do."""
+
+    def width(self) -> int:
+        return self.weights.shape[1]
+
+    def verdicts(self) -> int:
+        return self.bias.size
+
+    def mistakes(self) -> int:
+        """Nobody counts: nothing is predicted while learning."""
+        return 0
+
+    def trials(self) -> int:
+        """The margins are always those of the last fit."""
+        return 0
+
+    def updates(self) -> int:
+        return 0
+
+    def coefficients(self) -> np.ndarray:
+        return self.weights
+
+    def intercepts(self) -> np.ndarray:
+        return self.bias
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """``w.x + b`` for each row and problem."""
+        return safe_sparse_dot(X, self.weights.T, dense_output=True) + self.bias
+
+    def bounds(self) -> np.ndarray:
+        """Upper bounds on the best margins."""
+        return np.array([each.bound() for each in self.evidence(self.width())])
+
+    def evidence(self, features: int) -> list[Evidence]:
+        """What the bounds rest on, in a form that adds up over machines."""
+        return [
+            Evidence(
+                p=2.0,
+                intercept=bool(split),
+                private=float(private),
+                split=bool(split),
+                vectors=self.sums[c],
+                masses=(float(self.masses[c, 0]), float(self.masses[c, 1])),
+                hidden=(float(self.hidden[c, 0]), float(self.hidden[c, 1])),
+                updates=int(updates),
+                radius=float(radius),
+            )
+            for c, (split, private, updates, radius) in enumerate(self.grounds)
+        ]

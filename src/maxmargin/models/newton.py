@@ -1,0 +1,564 @@
+"""The maximum 2-norm soft margin, exactly, by Newton's method; one or more problems at a time.
+
+    P(w, b) = |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, g_i - y_i (w.x_i + b))^2
+
+with what rows count, s_i, and goals g_i = 1. P is piecewise quadratic: given which rows are active
+(below their goals), a Newton step solves a linear system, and once these no longer change, it ends
+at the minimum. The coefficients ``a_i = s_i max(0, ...) / lambda`` are a point of the dual, which
+proves how near it is: see `certificates.bounds`.
+
+With up to `MOST_DIRECT` features the Hessian is kept, and rows that become active, or no longer
+are, change it; the first steps are made with a sample of the rows. With more features nothing of
+its size is made: dual coordinate ascent comes first, and steps are found by conjugate gradients.
+
+The hard margin is the limit of lambda = 0. Goals ``g_i = 1 + lambda a_i``, with the coefficients
+from the last round, make it the solution for lambda > 0 too (the method of multipliers: Hestenes
+1969, Powell 1969), so lambda need not become so small that the numbers fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from maxmargin.certificates import geometric_margins
+from maxmargin.certificates.bounds import rounding_of_products, soft_margin
+from maxmargin.certificates.evidence import Evidence
+from maxmargin.core import newton
+from maxmargin.spaces.scalars import ROUNDING
+
+# With more features than that no matrix of their products is made.
+MOST_DIRECT = 1500
+# Each sample of rows has so many times as many as the one before, ...
+SAMPLE = 8
+# ... the first one at least so many rows, and so many for each feature.
+LEAST_SAMPLE, LEAST_PER_FEATURE = 1000, 4
+# Samples are done with at this ratio of margin to bound.
+SAMPLE_RATIO, SAMPLE_STEPS = 0.5, 10
+# Rows that are gathered at a time.
+BLOCK = 512
+# Passes of dual ascent, at most; in between, the ratio must grow by this factor as they double.
+FIRST_PASSES, MOST_PASSES, PROGRESS = 4, 32, 1.5
+# Conjugate gradients stop when the residual is that much smaller, or after so many.
+RESIDUAL, MOST_GRADIENTS = 0.1, 200
+# So many steps without gain mean that rounding leaves none; less is no gain, relative to P.
+PATIENCE, GAIN = 3, 1e-14
+# Rounds of the hard margin: how much lambda falls, and at most how many steps each takes.
+FALL, ROUNDS, STEPS_PER_ROUND = 0.1, 24, 20
+# Of fewer numbers than these the minimum itself is found: it takes no longer.
+SMALL = 2**16
+# No bound on a hard margin means anything below that fraction of the largest norm.
+NOTHING = 1e-10
+# Slacks of more rows and problems are not kept at a time, nor are more elements of Hessians.
+MOST_KEPT = 2**24
+
+
+class Task(NamedTuple):
+    """What is to be solved.
+
+    rows : with a last coordinate of 1 if there is an intercept, else of 0
+    targets : the signs of the rows in each problem
+    worth : what each row counts; those that count nothing are left out
+    penalty : lambda; 0 is the hard margin
+    width : the number of features
+    entries : of a row, on average
+    intercept : is there one?
+    radius : the largest norm of a row, without that coordinate
+    tol : wanted is a margin of 1 - tol of the best possible one
+    max_iter : steps at most
+    """
+
+    rows: Any
+    targets: Any
+    worth: np.ndarray
+    penalty: float
+    width: int
+    entries: float
+    intercept: bool
+    radius: float
+    tol: float
+    max_iter: int
+
+
+class Solution(NamedTuple):
+    """Weights with the intercept last, margins, what proves the bounds, and how it went."""
+
+    weights: np.ndarray
+    margins: np.ndarray
+    evidence: list[Evidence]
+    n_iter: int
+    reached: np.ndarray
+
+    def bounds(self) -> np.ndarray:
+        return np.array([sums.bound() for sums in self.evidence])
+
+
+def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
+    """The hyperplanes of so many problems."""
+    at_once = max(1, MOST_KEPT // max(task.worth.size, _kept_elements(task.width)))
+    parts = [
+        Newton(task, np.arange(start, min(start + at_once, problems)), problems).run(advance)
+        for start in range(0, problems, at_once)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return Solution(
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.margins for part in parts]),
+        [sums for part in parts for sums in part.evidence],
+        max(part.n_iter for part in parts),
+        np.concatenate([part.reached for part in parts]),
+    )
+
+
+def _kept_elements(width: int) -> int:
+    return (width + 1) ** 2 if width <= MOST_DIRECT else width
+
+
+class Newton:
+    """The steps for some of the problems, which share their passes over the rows.
+
+    Attributes
+    ----------
+    weights : of all problems, the intercept last; only those of ``ours`` are in use
+    open : the problems that are not solved yet
+    numbers, slack : the rows of the present sample, and their slacks
+    goals : what outputs should reach, one number or one for each slack
+    signs : which rows are positive, once hard margins are looked at, else None
+    penalty : lambda, for the present sample
+    travel : how far weights and intercept have come in all, which bounds the rounding of slacks
+    """
+
+    def __init__(self, task: Task, ours: np.ndarray, problems: int) -> None:
+        self.task, self.ours, self.open = task, ours, ours
+        self.everything = np.flatnonzero(task.worth > 0.0).astype(np.int32)
+        size = task.width + 1
+        self.weights = np.zeros((problems, size))
+        self.travel = np.zeros((problems, 2))
+        self.ratio = np.zeros(problems)
+        self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
+        self.steps = 0
+        self.is_hard = task.penalty == 0.0
+        self.is_small = task.worth.size * size <= SMALL and task.width <= MOST_DIRECT
+        self.goals: Any = 1.0
+        self.signs: Any = None
+        # The largest coordinate of its own that a row has.
+        least = task.worth[self.everything].min()
+        self.longest_own = 0.0 if self.is_hard else float(np.sqrt(task.penalty / least))
+        self.share, self.penalty = 1.0, task.penalty
+
+    def run(self, advance: Callable[..., None]) -> Solution:
+        task = self.task
+        direct = task.width <= MOST_DIRECT
+        self.full_penalty = task.penalty or 0.01 * self._spread()
+        if direct:
+            for numbers in self._samples():
+                self._begin(numbers, Hessians(self))
+                self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_: None)
+        self._begin(self.everything, None)
+        if not direct and not self.is_hard:
+            self._ascend()
+        self.curvature = Hessians(self) if direct else Gradients(self)
+        self.curvature.begin()
+        if self.is_hard:
+            self._harden(advance)
+        else:
+            self._descend(task.max_iter, 1.0 - task.tol, advance)
+        return self._solution()
+
+    def _samples(self) -> list[np.ndarray]:
+        """Growing samples of the rows, each in the next, the same for the same rows."""
+        rows, least = self.everything, max(LEAST_SAMPLE, LEAST_PER_FEATURE * self.task.width)
+        if rows.size < SAMPLE * least:
+            return []
+        drawn = np.frombuffer(np.random.default_rng(0).bytes(2 * rows.size), np.uint16)
+        samples = [rows[drawn < 2**16 // SAMPLE**level] for level in (3, 2, 1)]
+        return [sample for sample in samples if sample.size >= least]
+
+    def _spread(self) -> float:
+        """The mean squared distance of some rows from their mean."""
+        step = max(1, self.everything.size // BLOCK)
+        some = self.everything[::step][:BLOCK]
+        if self.task.width > MOST_DIRECT:
+            return max(self.task.radius**2, 1e-300)
+        block = self._gathered(some, np.zeros(self.task.width + 1), np.ones(self.task.worth.size))
+        return max(float(block.var(axis=0).sum()), 1e-14 * self.task.radius**2, 1e-300)
+
+    def _gathered(self, chosen: np.ndarray, center: np.ndarray, worth: np.ndarray) -> np.ndarray:
+        block = np.empty((chosen.size, self.task.width + 1))
+        newton.gather(self.task.rows, chosen, worth, center, block)
+        return block
+
+    # --------------------------------------------------------------------------- where the rows are
+    def _begin(self, numbers: np.ndarray, curvature: Any) -> None:
+        """Go on with these rows; lambda is for all rows, so less for fewer."""
+        self.open = self.ours
+        self.numbers, self.share = numbers, numbers.size / self.everything.size
+        self.penalty = self.full_penalty * self.share
+        self.slack, self.change = np.empty((2, self.weights.shape[0], numbers.size))
+        self.entered, self.left = np.empty((2, numbers.size), np.int64)
+        self._look_anew()
+        self.curvature = curvature
+        if curvature is not None:
+            curvature.begin()
+
+    def _look_anew(self) -> None:
+        task = self.task
+        newton.signed_outputs(
+            task.rows, self.numbers, task.targets, self.open, self.weights, self.slack
+        )
+        self.slack[self.open] = self.goals - self.slack[self.open]
+        self.travel[self.open] = 0.0
+        for c in self.open:
+            self._travelled(c, self.weights[c])
+
+    def _weigh(self) -> None:
+        """The sums behind gradients and certificates, and the ratios, for the open problems."""
+        task, sides = self.task, np.concatenate([2 * self.open, 2 * self.open + 1])
+        self.sums[sides], self.totals[sides] = 0.0, 0.0
+        newton.pulls(
+            *(task.rows, self.numbers, task.targets, self.open),
+            *(task.worth, self.slack, self.sums, self.totals),
+        )
+        for c in self.open:
+            self.ratio[c] = self._ratio(c)
+
+    # -------------------------------------------------------------------------------------- a round
+    def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
+        """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
+        lowest, idle = np.full(self.weights.shape[0], np.inf), np.zeros(self.weights.shape[0], int)
+        final = self.share == 1.0
+        exact, moved = final and self.is_small, True
+        for done in range(most + 1):
+            self._weigh()
+            now = self._values()
+            idle[self.open] = np.where(
+                now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
+            )
+            lowest[self.open] = np.minimum(lowest[self.open], now)
+            gaps = 1.0 - self.ratio[self.open]
+            unsolved = (gaps > (1e-13 if exact else 1.0 - wanted)) & (idle[self.open] < PATIENCE)
+            self.open = self.open[unsolved]
+            if self.open.size == 0 or done == most or not moved:
+                return
+            moved = self._step() or not exact
+            self.steps += final
+            if final:
+                advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+
+    def _values(self) -> np.ndarray:
+        """2 lambda P, for the open problems."""
+        features = self.weights[self.open, : self.task.width]
+        losses = self.totals[2 * self.open, 1] + self.totals[2 * self.open + 1, 1]
+        return self.penalty * (features**2).sum(axis=1) + losses
+
+    def _step(self) -> bool:
+        """One step of each open problem; did any slack change its sign, or the step its length?"""
+        task, width, moved = self.task, self.task.width, False
+        steps = np.zeros_like(self.weights)
+        for c in self.open:
+            gradient = self.penalty * self.weights[c] - (self.sums[2 * c] - self.sums[2 * c + 1])
+            gradient[width] = self.sums[2 * c + 1, width] - self.sums[2 * c, width]
+            steps[c] = self.curvature.direction(c, gradient)
+        newton.signed_outputs(task.rows, self.numbers, task.targets, self.open, steps, self.change)
+        for c in self.open:
+            w, step = self.weights[c, :width], steps[c, :width]
+            slack, change = self.slack[c], self.change[c]
+            t = newton.best_step(
+                *(slack, change, task.worth, self.numbers),
+                *(self.penalty, float(w @ step), float(step @ step)),
+            )
+            self.weights[c] += t * steps[c]
+            self._travelled(c, t * steps[c])
+            self._travelled(c, self.weights[c])
+            ins, outs = newton.move(slack, change, t, self.entered, self.left)
+            self.curvature.changed(c, self.entered[:ins], self.left[:outs])
+            moved |= bool(ins or outs or abs(t - 1.0) > 1e-6)
+        return moved
+
+    def _travelled(self, c: int, by: np.ndarray) -> None:
+        self.travel[c] += np.linalg.norm(by[:-1]), abs(by[-1])
+
+    def _ratio(self, c: int) -> float:
+        """The margin of problem c over its bound, here and now, but for rounding."""
+        width, (own, rest) = self.task.width, self.totals[2 * c : 2 * c + 2]
+        w, sums = self.weights[c, :width], self.sums[2 * c : 2 * c + 2, :width]
+        hidden = 0.0 if self.signs is not None else self.penalty
+        if self.task.intercept:
+            if min(own[0], rest[0]) <= 0.0:
+                return 0.0
+            mean = sums[0] / own[0] - sums[1] / rest[0]
+            squares = own[1] / own[0] ** 2 + rest[1] / rest[0] ** 2
+            bound = 0.5 * np.sqrt(mean @ mean + hidden * squares)
+        else:
+            mass, total = own[0] + rest[0], sums[0] - sums[1]
+            if mass <= 0.0:
+                return 0.0
+            bound = np.sqrt(total @ total + hidden * (own[1] + rest[1])) / mass
+        if self.signs is not None:
+            norm, lowest = np.linalg.norm(w), self._lowest(c)
+            reached = lowest.mean() if self.task.intercept else lowest.min()
+            return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
+        return float(1.0 / np.sqrt(w @ w + (own[1] + rest[1]) / self.penalty) / bound)
+
+    # -------------------------------------------------------------------------------- many features
+    def _ascend(self) -> None:
+        """Passes of dual coordinate ascent, as long as they get on well."""
+        task, order = self.task, self.everything.copy()
+        coefs, before = np.zeros((self.weights.shape[0], task.worth.size)), 0.0
+        random, passes, goal = np.random.default_rng(0), 0, FIRST_PASSES
+        xx = np.empty(task.worth.size)
+        newton.squares(task.rows, order, xx)
+        while passes < MOST_PASSES:
+            for _ in range(passes, goal):
+                random.shuffle(order)
+                newton.ascend(
+                    *(task.rows, order, task.targets, self.ours),
+                    *(task.worth, self.penalty, xx, coefs, self.weights),
+                )
+            passes, goal = goal, 2 * goal
+            self._look_anew()
+            self._weigh()
+            lowest = float(self.ratio[self.ours].min())
+            if lowest >= 1.0 - task.tol or lowest < PROGRESS * before:
+                return
+            before = lowest
+
+    # --------------------------------------------------------------------------------- hard margins
+    def _lowest(self, c: int) -> np.ndarray:
+        """The lowest outputs of the positive and of the negative rows."""
+        own, outputs = self.signs[c], self.goals[c] - self.slack[c]
+        return np.array([outputs[own].min(), outputs[~own].min()])
+
+    def _harden(self, advance: Callable[..., None]) -> None:
+        """Rounds with falling lambda, and goals that make up for it."""
+        task = self.task
+        self.signs = np.zeros(self.slack.shape, dtype=bool)
+        newton.positive(self.numbers, task.targets, self.ours, self.signs)
+        self.goals = np.ones_like(self.slack)
+        waiting = self.ours
+        for _ in range(ROUNDS):
+            self._round(advance)
+            self.open = waiting = np.array(
+                [c for c in waiting if self.ratio[c] < 1.0 - task.tol and not self._is_nothing(c)],
+                dtype=self.ours.dtype,
+            )
+            if waiting.size == 0 or self.steps >= task.max_iter:
+                break
+            self._raise_goals()
+
+    def _round(self, advance: Callable[..., None]) -> None:
+        """Steps until nothing changes with this lambda."""
+        moved = True
+        for done in range(STEPS_PER_ROUND + 1):
+            self._weigh()
+            self.open = self.open[self.ratio[self.open] < 1.0 - self.task.tol]
+            over = done == STEPS_PER_ROUND or self.steps >= self.task.max_iter
+            if self.open.size == 0 or over or not moved:
+                return
+            moved = self._step()
+            self.steps += 1
+            advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+
+    def _raise_goals(self) -> None:
+        """The next round: coefficients stay what they are, as lambda falls."""
+        coefs = np.maximum(self.slack[self.open], 0.0) / self.penalty
+        outputs = self.goals[self.open] - self.slack[self.open]
+        self.penalty *= FALL
+        self.full_penalty *= FALL
+        self.goals[self.open] = 1.0 + self.penalty * coefs
+        after = self.goals[self.open] - outputs
+        for c, slack in zip(self.open, after, strict=True):
+            before = self.slack[c] > 0.0
+            entered, left = (
+                np.flatnonzero(~before & (slack > 0.0)),
+                np.flatnonzero(before & (slack <= 0.0)),
+            )
+            self.slack[c] = slack
+            self.curvature.changed(c, entered, left)
+
+    def _is_nothing(self, c: int) -> bool:
+        """Is it proved that no hyperplane separates the rows?"""
+        return self._evidence(c).bound() <= NOTHING * self.task.radius
+
+    # ------------------------------------------------------------------------------------- the end
+    def _solution(self) -> Solution:
+        task, width = self.task, self.task.width
+        evidence = [self._evidence(c) for c in self.ours]
+        if self.is_hard:
+            margins = self._hard_margins()
+        else:
+            margins = self._soft_margins()
+        bounds = np.array([sums.bound() for sums in evidence])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
+        weights = self.weights[self.ours]
+        weights[:, width] *= task.intercept
+        return Solution(weights, margins, evidence, self.steps, reached)
+
+    def _soft_margins(self) -> np.ndarray:
+        task = self.task
+        errors = (task.width + 16.0) * (self.travel @ [task.radius, 1.0])
+        return np.array(
+            [
+                soft_margin(
+                    weights=self.weights[c, : task.width],
+                    losses=float(self.totals[2 * c : 2 * c + 2, 1].sum()),
+                    worth=float(task.worth[self.everything].sum()),
+                    error=float(errors[c]),
+                    rows=self.everything.size,
+                    penalty=self.penalty,
+                )
+                for c in self.ours
+            ]
+        )
+
+    def _hard_margins(self) -> np.ndarray:
+        """With the intercept half-way between both classes, on fresh outputs."""
+        task, width = self.task, self.task.width
+        if task.intercept:
+            for c in self.ours:
+                own, rest = self._lowest(c)
+                self.weights[c, width] += 0.5 * (rest - own)
+        outputs = np.empty_like(self.slack)
+        newton.signed_outputs(
+            task.rows, self.numbers, task.targets, self.ours, self.weights, outputs
+        )
+        weights = self.weights[self.ours].copy()
+        lost = 4.0 * ROUNDING * np.abs(weights[:, width])
+        weights[:, width] = 0.0
+        lost += rounding_of_products(weights) * task.radius
+        return geometric_margins(outputs[self.ours].min(axis=1) - lost, weights, width)
+
+    def _evidence(self, c: int) -> Evidence:
+        """The dual point: the rows at their slacks, over lambda."""
+        width = self.task.width
+        (own, rest), lines = self.totals[2 * c : 2 * c + 2], self.sums[2 * c : 2 * c + 2, :width]
+        hidden = 0.0 if self.is_hard else self.penalty
+        return Evidence(
+            p=2.0,
+            intercept=self.task.intercept,
+            private=float(np.sqrt(self.task.penalty)),
+            split=self.task.intercept,
+            vectors=np.stack([lines[0] - lines[1], lines[0]]),
+            masses=(float(own[0]), float(rest[0])),
+            hidden=(hidden * float(own[1]), hidden * float(rest[1])),
+            updates=int(own[2] + rest[2]) + 16,
+            radius=float(np.hypot(self.task.radius, self.longest_own)),
+        )
+
+
+# --------------------------------------------------------------------------------------- directions
+class Hessians:
+    """``sum of s x x'`` over the active rows of each problem, kept; upper triangles.
+
+    Rows that fill much of their width are gathered in blocks, less a point among them, so that a
+    large offset of all rows costs no digits.
+    """
+
+    def __init__(self, state: Newton) -> None:
+        self.state, task = state, state.task
+        size = task.width + 1
+        self.matrices = np.zeros((state.weights.shape[0], size, size))
+        self.gathers = task.entries > 0.25 * task.width
+        self.center = np.zeros(size)
+        self.centers = self.gathers and task.intercept
+        self.room = np.empty(size, np.uint64), np.empty(size)
+
+    def begin(self) -> None:
+        state = self.state
+        if self.centers:
+            step = max(1, state.numbers.size // BLOCK)
+            some = state.numbers[::step][:BLOCK]
+            block = state._gathered(some, self.center, np.ones(state.task.worth.size))
+            self.center[:-1] = block[:, :-1].mean(axis=0)
+        for c in state.open:
+            self._add(c, np.flatnonzero(state.slack[c] > 0.0), 1.0)
+
+    def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        self._add(c, entered, 1.0)
+        self._add(c, left, -1.0)
+
+    def _add(self, c: int, places: np.ndarray, sign: float) -> None:
+        state, chosen = self.state, self.state.numbers[places]
+        rows, worth = state.task.rows, state.task.worth
+        if not self.gathers:
+            newton.scatter(rows, chosen, worth, sign, *self.room, self.matrices[c])
+            return
+        # BLAS takes columns for lines: its lower triangle is our upper one.
+        matrix = self.matrices[c].T
+        for start in range(0, chosen.size, BLOCK):
+            block = state._gathered(chosen[start : start + BLOCK], self.center, worth)
+            dsyrk(sign, block.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)
+
+    def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
+        """The Newton step."""
+        width, system = self.state.task.width, self.matrices[c].copy()
+        ends = np.arange(width)
+        system[ends, ends] += self.state.penalty
+        if system[width, width] <= 0.0:  # without intercept, or without active rows
+            system[width, width] = 1.0
+        # From here on the intercept is the output at the center.
+        shifted = gradient.copy()
+        shifted[:width] -= self.center[:width] * gradient[width]
+        step, _ = dpotrs(_factor(system), -shifted, lower=1)
+        step[width] -= self.center[:width] @ step[:width]
+        if not self.state.task.intercept:
+            step[width] = 0.0
+        return step
+
+
+def _factor(system: np.ndarray) -> np.ndarray:
+    """Cholesky's, of a matrix that rounding may have made indefinite."""
+    ends, largest = np.arange(system.shape[0]), float(system.diagonal().max())
+    for more in (0.0, *(largest * 10.0 ** np.arange(-15, 1))):
+        system[ends, ends] += more
+        factor, failed = dpotrf(system.T, lower=1)
+        if not failed:
+            return factor
+    raise FloatingPointError("The rows have products that are no numbers.")
+
+
+class Gradients:
+    """Conjugate gradients over the active rows, scaled by the diagonal of the Hessian."""
+
+    def __init__(self, state: Newton) -> None:
+        self.state = state
+
+    def begin(self) -> None:
+        """Nothing is kept."""
+
+    def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Nothing is kept."""
+
+    def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
+        state, task = self.state, self.state.task
+        active, penalty, width = state.numbers[state.slack[c] > 0.0], state.penalty, task.width
+        scale = np.zeros((1, width + 1))
+        newton.diagonal(task.rows, active, task.worth, scale)
+        scale[0, :width] += penalty
+        scale[0, width] = scale[0, width] or 1.0
+        step, left = np.zeros(width + 1), -gradient
+        scaled = left / scale[0]
+        line, size = scaled, float(left @ scaled)
+        # A smaller residual would not show in the certificate.
+        enough = 0.5 * np.sqrt(task.tol) * penalty * np.linalg.norm(state.weights[c, :width])
+        enough = max(RESIDUAL * float(np.linalg.norm(left)), float(enough))
+        for _ in range(MOST_GRADIENTS):
+            if np.linalg.norm(left) <= enough or size <= 0.0:
+                break
+            out = np.zeros((1, width + 1))
+            newton.along(task.rows, active, task.worth, line[None], out)
+            curved = out[0]
+            curved[:width] += penalty * line[:width]
+            amount = size / float(line @ curved)
+            step += amount * line
+            left = left - amount * curved
+            scaled = left / scale[0]
+            before, size = size, float(left @ scaled)
+            line = scaled + (size / before) * line
+        return step

@@ -1,0 +1,324 @@
+"""`MaxMargin` against quadratic programmes that are solved apart from the library."""
+
+import numpy as np
+import pytest
+from extent import EVERYTHING
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import nnls
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import maxmargin
+from maxmargin import PUMMA, Certificate, MaxMargin
+from maxmargin.models import newton
+
+LONG = np.longdouble
+
+
+# ------------------------------------------------------------------------------ what is best at all
+def extended(X, own):
+    """Rows with a coordinate of their own, in extended precision, about their mean."""
+    rows = X.astype(LONG) - X.astype(LONG).mean(axis=0)
+    return np.hstack([rows, np.diag(np.asarray(own, LONG))])
+
+
+def near_the_best(rows, y, intercept):
+    """Coefficients of rows near those of the shortest mixture, from a least-squares problem."""
+    scale = float(np.abs(rows).max())
+    signed = (y[:, None] * rows / scale).astype(float).T
+    masses = np.array([y > 0, y < 0], float) if intercept else np.ones((1, y.size))
+    heavy = 1e4
+    goal = np.r_[np.zeros(len(signed)), np.full(len(masses), heavy)]
+    found, _ = nnls(np.vstack([signed, heavy * masses]), goal, maxiter=100 * y.size)
+    return found.astype(LONG)
+
+
+def bracket(rows, y, intercept):
+    """Two numbers with the best margin between them: an attained one, and a proved bound."""
+    coefs = near_the_best(rows, y, intercept)
+    if intercept:
+        coefs = np.where(y > 0, coefs / coefs[y > 0].sum(), coefs / coefs[y < 0].sum()) / 2
+    else:
+        coefs = coefs / coefs.sum()
+    w = (y * coefs) @ rows
+    length, outputs = np.sqrt(w @ w), y * (rows @ w)
+    if length == 0:
+        return LONG(0), LONG(0)
+    lowest = [outputs[y > 0].min(), outputs[y < 0].min()]
+    attained = sum(lowest) / 2 if intercept else min(lowest)
+    return attained / length, length
+
+
+def drawn(random):
+    """Rows of some awkward kind, labels, weights and lambda."""
+    d = int(random.integers(1, 8))
+    n = int(random.integers(4, 60))
+    kind = random.choice(["plain", "few", "imbalanced", "duplicates", "offset", "apart"])
+    if kind == "few":
+        n, d = int(random.integers(2, 8)), int(random.integers(5, 30))
+    X = random.normal(size=(n, d)) * 10.0 ** random.integers(-3, 4)
+    size = float(np.abs(X).mean())
+    w = random.normal(size=d)
+    y = np.where(X @ w + random.normal(size=n) * size * random.choice([0.0, 0.5, 3.0]) > 0, 1, -1)
+    if kind == "imbalanced":
+        X, y = np.repeat(X, 20, axis=0)[: 20 * n], np.full(20 * n, -1)
+        X = X + 0.1 * size * random.normal(size=X.shape)
+        y[0] = 1
+    if kind == "duplicates":
+        X, y = np.vstack([X, X[: n // 2], X[: n // 2]]), np.r_[y, y[: n // 2], y[: n // 2]]
+    if kind == "offset":
+        X = X + 1e6 * size
+    if kind == "apart":
+        X = X + size * y[:, None] * w
+    y[:2] = 1, -1
+    weights = random.choice([0.25, 1.0, 3.0, 1000.0], size=y.size)
+    if random.random() < 0.5:
+        weights[:] = 1.0
+    weights[2:][random.random(y.size - 2) < 0.1] = 0.0
+    return X, y, weights, float(random.choice([0.0, 1e-3, 1.0, 1e3]) * size**2)
+
+
+@pytest.mark.parametrize("seed", range(2000 if EVERYTHING else 100))
+def test_the_best_margin_is_between_margin_and_bound(seed):
+    random = np.random.default_rng(seed)
+    X, y, weights, penalty = drawn(random)
+    intercept = bool(random.integers(2))
+    clf = MaxMargin(soft_margin=penalty, tol=1e-4, fit_intercept=intercept)
+    certificate = clf.fit(X, y, sample_weight=weights).certificate_
+    there = weights > 0
+    own = np.sqrt(penalty / weights[there])
+    if intercept:
+        rows = extended(X[there], own)
+    else:
+        rows = np.hstack([X[there].astype(LONG), np.diag(own.astype(LONG))])
+    attained, bound = bracket(rows, y[there], intercept)
+    tiny = 1e-9 * float(np.abs(X).max())
+    assert certificate.bound >= attained * (1 - 1e-12)
+    assert certificate.margin <= bound * (1 + 1e-12)
+    if clf.converged_:
+        assert certificate.ratio >= 1 - 1e-4
+    elif attained > tiny:  # rows that are much longer than their differences are rounded as such
+        assert certificate.ratio > 0.99
+    elif bound < tiny:
+        assert certificate.bound <= 10 * tiny
+
+
+@pytest.mark.unseeded
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("penalty", [1.0, 0.01])
+def test_the_objective_is_that_of_liblinear(as_sparse, penalty):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    given = sparse.csr_matrix(X) if as_sparse else X
+    ours = MaxMargin(soft_margin=penalty, tol=1e-8).fit(given, y)
+    # An intercept with so large a coordinate costs LIBLINEAR next to nothing.
+    theirs = LinearSVC(C=0.5 / penalty, dual=False, tol=1e-9, intercept_scaling=1e3, max_iter=10**5)
+    theirs.fit(given, y)
+
+    def objective(clf):
+        slack = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * clf.decision_function(given))
+        return 0.5 * (clf.coef_**2).sum() + 0.5 * (slack**2).sum() / penalty
+
+    assert objective(ours) == pytest.approx(objective(theirs), rel=1e-6)
+    assert ours.certificate_.margin == pytest.approx(1 / np.sqrt(2 * objective(ours)), rel=1e-9)
+
+
+def test_it_is_what_online_learners_approach():
+    X, y = load_iris(return_X_y=True)
+    best = MaxMargin(soft_margin=0.1).fit(X, y)
+    near = PUMMA(soft_margin=0.1, tol=0.02, random_state=0).fit(X, y)
+    for exact, online in zip(best.certificate_.classes, near.certificate_.classes, strict=True):
+        assert online.margin <= exact.bound
+        assert exact.margin <= online.bound
+
+
+# ------------------------------------------------------------------------------------ ways to solve
+def problem(seed, n=400, d=12):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
+    y = X @ random.normal(size=d) + random.normal(size=n) > 0
+    return X, y.astype(int)
+
+
+WAYS = {
+    "sampled first": {"LEAST_SAMPLE": 20, "LEAST_PER_FEATURE": 1},
+    "conjugate gradients": {"MOST_DIRECT": 0, "MOST_PASSES": 0},
+    "ascent first": {"MOST_DIRECT": 0, "MOST_PASSES": 8},
+    "one problem at a time": {"MOST_KEPT": 1},
+    "no exact minimum": {"SMALL": 0},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("penalty", [0.0, 0.5])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_every_way_gives_the_same(monkeypatch, way, penalty, classes, intercept):
+    X, y = problem(seed=classes)
+    if penalty == 0.0:
+        X = X + 3.0 * np.eye(12)[:3][y]
+        y[:100], X[:100] = 0, X[:100] - 2.0
+    if classes == 3:
+        y = y + (X[:, 0] > 1.0)
+    usual = MaxMargin(soft_margin=penalty, tol=1e-7, fit_intercept=intercept).fit(X, y)
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(newton, name, value)
+    for rows in (X, sparse.csr_matrix(X)):
+        clf = MaxMargin(soft_margin=penalty, tol=1e-6, fit_intercept=intercept).fit(rows, y)
+        assert clf.converged_ == usual.converged_
+        margins = [each.margin for each in clf.certificate_.classes or [clf.certificate_]]
+        wanted = [each.margin for each in usual.certificate_.classes or [usual.certificate_]]
+        np.testing.assert_allclose(margins, wanted, rtol=2e-6)
+        found, outputs = clf.decision_function(rows), usual.decision_function(X)
+        np.testing.assert_allclose(found, outputs, atol=0.01 * np.abs(outputs).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["dense", "Fortran", "CSR"])
+def test_layouts(dtype, kind):
+    X, y = problem(seed=5)
+    X = X.astype(dtype).astype(float)
+    rows = {"dense": X, "Fortran": np.asfortranarray(X), "CSR": sparse.csr_matrix(X)}[kind]
+    clf = MaxMargin(tol=1e-6).fit(rows.astype(dtype), y)
+    np.testing.assert_allclose(clf.coef_, MaxMargin(tol=1e-6).fit(X, y).coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_many_sparse_features():
+    random = np.random.default_rng(0)
+    X = sparse.random(300, 200_000, 1e-4, "csr", random_state=0)
+    y = random.integers(0, 2, 300)
+    clf = MaxMargin().fit(X, y)
+    assert clf.converged_
+    assert clf.coef_.shape == (1, 200_000)
+    assert clf.score(X, y) > 0.95
+
+
+# ------------------------------------------------------------------------------------------ weights
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 10.0]))
+def test_a_weight_is_how_often_a_row_is_there(seed, penalty):
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(30, 3)), random.integers(0, 2, 30)
+    y[:2] = 0, 1
+    times = random.integers(0, 4, 30)
+    times[:2] = 1
+    weighted = MaxMargin(soft_margin=penalty, tol=1e-9).fit(X, y, sample_weight=times)
+    repeated = MaxMargin(soft_margin=penalty, tol=1e-9)
+    repeated.fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_scale_lambda():
+    X, y = problem(seed=1)
+    one = MaxMargin(soft_margin=1.0, tol=1e-8).fit(X, y, sample_weight=np.full(y.size, 4.0))
+    other = MaxMargin(soft_margin=0.25, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
+
+
+def test_class_weights_are_weights_of_rows():
+    X, y = problem(seed=2)
+    y[:300] = 0
+    by_class = MaxMargin(class_weight={0: 0.5, 1: 3.0}).fit(X, y)
+    by_row = MaxMargin().fit(X, y, sample_weight=np.where(y, 3.0, 0.5))
+    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
+    share = y.size / (2 * np.bincount(y))
+    balanced = MaxMargin(class_weight="balanced").fit(X, y)
+    np.testing.assert_array_equal(
+        balanced.coef_, MaxMargin().fit(X, y, sample_weight=share[y]).coef_
+    )
+
+
+def test_a_class_of_weight_zero_is_not_there():
+    X, y = load_iris(return_X_y=True)
+    clf = MaxMargin().fit(X, y, sample_weight=(y != 1).astype(float))
+    assert clf.classes_.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, -1.0, 1.0], r"not negative, got -1.0 \(row 1\)"),
+        ([1.0, np.nan, 1.0], r"finite and not negative, got nan \(row 1\)"),
+        ([1.0, 1.0], "sample_weight.shape"),
+        ([0.0, 0.0, 0.0], "weights are zero"),
+        ([1.0, 1.0, 0.0], "only one class"),
+    ],
+)
+def test_bad_weights(weights, message):
+    clf = MaxMargin().fit([[0.0], [1.0]], [0, 1])
+    before = clf.coef_.copy()
+    with pytest.raises(ValueError, match=message):
+        clf.fit([[0.0], [1.0], [2.0]], [0, 0, 1], sample_weight=weights)
+    np.testing.assert_array_equal(clf.coef_, before)
+
+
+# ------------------------------------------------------------------------------------ hard margins
+def test_hard_margin_of_separable_rows():
+    X, y = load_iris(return_X_y=True)
+    clf = MaxMargin(soft_margin=0, tol=1e-6).fit(X[:, 2:], y == 0)
+    assert clf.converged_
+    assert clf.score(X[:, 2:], y == 0) == 1.0
+    # The plane between the hulls: the nearest rows are equally far from it.
+    f = clf.decision_function(X[:, 2:])
+    assert f[y == 0].min() == pytest.approx(-f[y != 0].max(), rel=1e-5)
+
+
+def test_rows_that_cannot_be_separated_are_proved_to_be():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="No hyperplane separates these rows by more than"):
+        clf = MaxMargin(soft_margin=0).fit(X[:, :2], y == 1)
+    assert not clf.converged_
+    assert 0.0 <= clf.certificate_.bound < 1e-8
+
+
+def test_the_same_row_with_two_labels():
+    with pytest.warns(ConvergenceWarning, match="No hyperplane"):
+        clf = MaxMargin(soft_margin=0).fit([[1.0, 2.0], [1.0, 2.0]], [0, 1])
+    assert clf.certificate_.bound < 1e-9
+
+
+def test_too_few_steps_are_said():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="certifies 0"):
+        clf = MaxMargin(max_iter=1, soft_margin=1e-3).fit(X, y)
+    assert not clf.converged_
+    assert clf.n_iter_ == 1
+
+
+# ----------------------------------------------------------------------------------------- the rest
+def test_offsets_of_all_rows_cost_no_digits():
+    X, y = problem(seed=3)
+    usual, far = MaxMargin(tol=1e-6).fit(X, y), MaxMargin(tol=1e-4).fit(X + 1e6, y)
+    assert far.converged_
+    assert far.certificate_.margin == pytest.approx(usual.certificate_.margin, rel=1e-4)
+
+
+def test_shards_prove_together_what_all_rows_do():
+    X, y = problem(seed=4)
+    clf = MaxMargin(tol=1e-6).fit(X, y)
+    parts = [MaxMargin(tol=1e-6).fit(X[k::2], y[k::2]).certificate_ for k in (0, 1)]
+    merged = Certificate.merge(parts)
+    assert merged.bound >= clf.certificate_.margin
+
+
+def test_files(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    for soft_margin in (0.0, 1.0):
+        clf = MaxMargin(soft_margin=soft_margin).fit(X, y)
+        maxmargin.save(clf, tmp_path / "model.mm")
+        found = maxmargin.load(tmp_path / "model.mm")
+        np.testing.assert_array_equal(found.decision_function(X), clf.decision_function(X))
+        assert found.certificate_ == clf.certificate_
+        assert found.get_params() == clf.get_params()
+        assert found.n_iter_ == clf.n_iter_
+
+
+@pytest.mark.unseeded
+@parametrize_with_checks([MaxMargin(), MaxMargin(class_weight="balanced")])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
