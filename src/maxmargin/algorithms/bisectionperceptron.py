@@ -14,7 +14,8 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.romma import ROMMARule
-from maxmargin.certificates.bounds import directional_bound, rounding_of_products
+from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.scalars import directional_bound
 from maxmargin.core.looks import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
@@ -152,7 +153,7 @@ class BisectionPerceptron(OnlineClassifier):
                 "the data are not separable."
             )
         more = {"rounds_": rounds[0] if problems == 1 else rounds}
-        return Outcome(margins, -(-checks // labels.size), converged, None, warning, more)
+        return Outcome(model, margins, -(-checks // labels.size), converged, None, warning, more)
 
     @property
     def rounds_(self) -> Any:

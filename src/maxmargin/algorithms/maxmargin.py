@@ -21,6 +21,7 @@ from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for
+from maxmargin.estimator.weights import check_weights, weights_of_classes
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.linear import as_rows
 from maxmargin.models.newton import Solution, Task, solve
@@ -144,12 +145,12 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         y = inputs.check_y(y, X.shape[0])
         inputs.check_labels(y)
         radius = inputs.check_values(X)
-        given = inputs.check_weights(sample_weight, X.shape[0])
+        given = check_weights(sample_weight, X.shape[0])
         classes = inputs.classes_of(y[given > 0.0])
         known = np.isin(y, classes)
         codes = np.zeros(y.size, np.int32)
         codes[known] = inputs.class_codes(y[known], classes)
-        worth = given * inputs.weights_of_classes(self.class_weight, classes, codes, given)[codes]
+        worth = given * weights_of_classes(self.class_weight, classes, codes, given)[codes]
         problems = problems_for(classes)
         task = Task(
             rows=as_rows(X, Tail(float(self.fit_intercept), 0.0)),

@@ -114,9 +114,11 @@ class OnlineClassifier(
         targets = inputs.as_targets(inputs.class_codes(y, classes), classes.size, state.spare)
         plan = self._plan(X.size, ceiling, shown(state))
         outcome = self._run_passes(model, rows, targets, plan)
+        model = outcome.model
         if outcome.interrupted is not None and model.trials() == 0:
             raise outcome.interrupted
         self._state = state._replace(
+            model=model,
             margins=outcome.margins,
             measured=model.trials(),
             ceiling=ceiling,

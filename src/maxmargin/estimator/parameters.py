@@ -144,7 +144,9 @@ fit_intercept : bool, default={fit_intercept}
         float32 rows and from 5000 training rows on. That rounds kernel values by some 1e-7 of the
         largest, so an update that is nearly due may come or not.
     max_iter : int, default={max_iter}
-        Passes over the data that `fit` makes at most; 1 is one plain pass.
+        Passes over the data that `fit` makes at most; 1 is one plain pass. On rows that cannot be
+        separated `fit` ends when passes make no fewer mistakes any more, with the weights that had
+        the fewest errors, and a warning that says what was proved.
     tol : float, default=None
         Stop `fit` as soon as the margin is certified to be at least ``1 - tol`` of the best
         possible one.

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_TRACE
+from maxmargin.estimator import giving_up
 from maxmargin.estimator.refusals import diverged
 from maxmargin.models.base import Model
 
@@ -54,8 +55,9 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of the passes; the model itself has learnt."""
+    """What came of the passes, and the model that has learnt: the given one, or a twin of it."""
 
+    model: Model
     margins: np.ndarray
     n_iter: int
     converged: bool
@@ -78,14 +80,19 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     except KeyboardInterrupt as signal:
         interrupted = signal
         model.settle()
+    gave_up = passes.progress if passes.progress and passes.progress.ended else None
+    model = (gave_up and gave_up.best) or model
     margins = model.margins(rows, targets)
     model.end_fit()
     certificate = certified(model, margins, plan.ceiling, plan.shown)
     # Means of weights may be on the wrong side of a row where nothing is left to learn.
     stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
     converged = passes.converged and certificate.bound > 0.0 and not stuck
-    warning = _complaint(plan, certificate, passes.n_iter, converged, stuck, model.is_full())
-    return Outcome(margins, passes.n_iter, converged, interrupted, warning)
+    if gave_up:
+        warning = gave_up.complaint(plan.name, certificate.bound, passes.n_iter)
+    else:
+        warning = _complaint(plan, certificate, passes.n_iter, converged, stuck, model.is_full())
+    return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
 
 def certified(
@@ -106,13 +113,17 @@ class Passes:
         self.count = targets.labels.size
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.shuffle, plan.random())
+        self.mistakes: list[int] = []  # of each full pass
+        self.first_doubt = max(giving_up.PATIENCE, giving_up.PATIENT_ROWS / self.count) / 2
+        self.progress: giving_up.Progress | None = None
         self.presented, self.n_iter, self.converged = 0, 0, False
 
     def run(self, advance: Any) -> None:
         model, plan, next_check = self.model, self.plan, 1
+        may_give_up = plan.settles and not plan.separable and not model.is_full()
         while True:
             mistakes = model.mistakes()
-            updates = self.learn(self.schedule.everything(), advance)
+            updates = self.full_pass(advance)
             if not model.is_finite():
                 raise ValueError(diverged(plan.name))
             self.converged = plan.settles and updates == 0
@@ -124,6 +135,12 @@ class Passes:
                 next_check = self.n_iter + max(1, self.n_iter // 8)
             if self.converged or self.n_iter >= plan.max_iter:
                 return
+            if may_give_up:
+                self.mistakes.append(model.mistakes() - mistakes)
+                if len(self.mistakes) >= self.first_doubt:
+                    self.progress = self.progress or giving_up.Progress(self.count)
+                    if self.progress.ends_with(self.mistakes):
+                        return
             # Rows that cannot be separated must not get more weight than their number.
             separated = plan.separable or model.mistakes() == mistakes
             if separated and plan.settles and plan.shuffle and not model.spec.average:
@@ -131,6 +148,17 @@ class Passes:
                 most = (plan.max_iter - self.n_iter - 1) * self.count
                 for order in self.schedule.recent(most):
                     self.learn(order, advance)
+
+    def full_pass(self, advance: Any) -> int:
+        """Present all rows; the number of updates. If it is doubtful, look at errors on the way."""
+        order, doubted = self.schedule.everything(), self.progress
+        if not (doubted and doubted.compares(self.model)):
+            return self.learn(order, advance)
+        updates = 0
+        for part in np.array_split(order, giving_up.LOOKS):
+            updates += self.learn(part, advance)
+            doubted.compare(self.model, self.rows, self.targets, self.rule, self.plan.shown)
+        return updates
 
     def learn(self, order: np.ndarray, advance: Any) -> int:
         """Present the rows ``order``; the number of updates."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.certificates import bounds
+from maxmargin.certificates.scalars import projected_bound
 from maxmargin.core.loop import NO_TRACE, Trace, present
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.functions import Kernel, finite_diagonal
@@ -429,7 +430,7 @@ class BudgetModel(Model):
             # A squared distance is off by what kernel values are, in each step.
             rounding = self.kernel.rounding(store.points[c].take(slice(0, taken)))
             cut += sum(masses) * radius * np.sqrt(rounding)
-            bound = min(bound, bounds.projected_bound(length, cut, masses, radius, intercept))
+            bound = min(bound, projected_bound(length, cut, masses, radius, intercept))
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
 
     def _squared_length(self, c: int) -> float:

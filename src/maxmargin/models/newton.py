@@ -26,8 +26,9 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from maxmargin.certificates import geometric_margins
-from maxmargin.certificates.bounds import rounding_of_products, soft_margin
+from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence
+from maxmargin.certificates.scalars import soft_margin
 from maxmargin.core import newton
 from maxmargin.spaces.scalars import ROUNDING
 

@@ -1,0 +1,113 @@
+"""`fit` ends where rows cannot be separated, with the best weights that it had."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    MICRA,
+    DirectionalPerceptron,
+    PassiveAggressive,
+    Perceptron,
+    Relaxation,
+)
+from maxmargin.estimator import giving_up
+from maxmargin.estimator.giving_up import Progress
+
+LEARNERS = (ALMA, AMIRA, MICRA, DirectionalPerceptron, PassiveAggressive, Perceptron, Relaxation)
+
+
+def noisy(noise, n=20_000, d=5, classes=2, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    y = (X @ random.normal(size=(d, classes))).argmax(axis=1)
+    wrong = random.random(n) < noise
+    y[wrong] = random.integers(0, classes, wrong.sum())
+    return X, y
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.4])
+@pytest.mark.parametrize("Learner", LEARNERS)
+def test_noisy_rows_end_the_fit(monkeypatch, Learner, noise):
+    X, y = noisy(noise)
+    clf = Learner(random_state=0)
+    with pytest.warns(ConvergenceWarning, match=f"{Learner.__name__} gave up after") as record:
+        clf.fit(X, y)
+    assert len(record) == 1
+    assert f"by more than {clf.certificate_.bound:.2g}" in str(record[0].message)
+    assert clf.n_iter_ <= 40
+    assert not clf.converged_
+    monkeypatch.setattr(giving_up, "PATIENCE", np.inf)
+    stubborn = Learner(random_state=0, max_iter=200).fit(X, y)
+    assert stubborn.n_iter_ == 200
+    assert clf.score(X, y) >= stubborn.score(X, y) - 0.003
+
+
+@pytest.mark.parametrize("Learner", LEARNERS)
+def test_rows_that_can_be_separated_are(monkeypatch, Learner):
+    X, y = noisy(0.0, d=3)
+    apart = np.abs(X @ np.linalg.lstsq(X, 2.0 * y - 1.0)[0]) > 0.05
+    X, y = X[apart], y[apart]
+    clf = Learner(random_state=0).fit(X, y)
+    monkeypatch.setattr(giving_up, "PATIENCE", np.inf)
+    stubborn = Learner(random_state=0).fit(X, y)
+    assert clf.n_iter_ == stubborn.n_iter_
+    np.testing.assert_array_equal(clf.coef_, stubborn.coef_)
+
+
+@pytest.mark.parametrize(
+    "clf",
+    [
+        Perceptron(random_state=0),
+        Perceptron(random_state=0, multiclass="1-best"),
+        AMIRA(random_state=0),
+        AMIRA(random_state=0, intercept="pair", multiclass="ovr"),
+    ],
+    ids=repr,
+)
+def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
+    monkeypatch.setattr(giving_up, "PATIENT_ROWS", 1)
+    X, y = noisy(0.3, n=400, classes=3)
+    seen = []
+    errors = giving_up._errors
+    monkeypatch.setattr(
+        giving_up, "_errors", lambda *args: (seen.append(errors(*args)), seen[-1])[1]
+    )
+    with pytest.warns(ConvergenceWarning, match="fewest errors"):
+        clf.fit(X, y)
+    assert len(seen) >= 40
+    assert np.mean(clf.predict(X) != y) == min(seen)
+    clf.partial_fit(X, y)  # which goes on from there
+    assert clf.n_updates_ > 0
+
+
+def test_kernels_keep_their_last_weights(monkeypatch):
+    monkeypatch.setattr(giving_up, "PATIENT_ROWS", 1)
+    X, y = noisy(0.3, n=400)
+    with pytest.warns(ConvergenceWarning, match="gave up after") as record:
+        Perceptron(kernel="poly", degree=2, random_state=0).fit(X, y)
+    assert "fewest errors" not in str(record[0].message)
+
+
+def test_averaged_weights_need_no_comparison(monkeypatch):
+    monkeypatch.setattr(giving_up, "PATIENT_ROWS", 1)
+    X, y = noisy(0.3, n=400)
+    with pytest.warns(ConvergenceWarning, match="gave up") as record:
+        clf = Perceptron(average=True, random_state=0).fit(X, y)
+    assert "fewest errors" not in str(record[0].message)
+    assert clf.score(X, y) > 0.7
+
+
+def test_few_mistakes_are_given_more_time():
+    slow, quick = Progress(100_000), Progress(100_000)
+    slow.ends_with([100])
+    quick.ends_with([5_000])
+    assert slow.patience > 100 * quick.patience
+    assert Progress(100).patience >= 1000  # of a small table all passes take no time
+    mistakes = [5_000] + 10 * [4_900]  # as likely as not
+    quick.ends_with(mistakes)
+    assert quick.ended
+    quick.ends_with([*mistakes, 4_000])
+    assert not quick.ended
