@@ -82,6 +82,7 @@ class AMIRA(OnlineClassifier):
         How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
         with them several classes are always learnt one-vs-rest.
+    <average>
     <budget>
     <shared>
 
@@ -126,6 +127,7 @@ class AMIRA(OnlineClassifier):
     k: int | None = None
     costs: Any = None
     intercept: str = "coordinate"
+    average: bool = False
     budget: int | None = None
     on_full: str = "oldest"
 
@@ -143,6 +145,7 @@ class AMIRA(OnlineClassifier):
         "k": [Interval(Integral, 1, None, closed="left"), None],
         "costs": ["array-like", None],
         "intercept": [StrOptions({"coordinate", "pair"})],
+        "average": ["boolean"],
     }
 
     def _spec(self) -> ModelSpec:

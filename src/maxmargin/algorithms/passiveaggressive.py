@@ -47,6 +47,7 @@ class PassiveAggressive(OnlineClassifier):
         Limit on the aggressiveness; smaller values suit noisier labels. None means no limit.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         How C limits the step: PA-I or PA-II.
+    <average>
     <multiclass>
     <budget>
     <shared>
@@ -71,6 +72,7 @@ class PassiveAggressive(OnlineClassifier):
 
     C: float | None = None
     loss: str = "hinge"
+    average: bool = False
     multiclass: str = "ovr"
     budget: int | None = None
     on_full: str = "oldest"
@@ -86,6 +88,7 @@ class PassiveAggressive(OnlineClassifier):
         **BUDGET_CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither"), None],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "average": ["boolean"],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }
 

@@ -41,8 +41,7 @@ class Perceptron(OnlineClassifier):
         Outputs up to this value are corrected.
     rate : float, default=1.0
         Step length.
-    average : bool, default=False
-        Predict by the mean of the weights over all trials, which varies less with the order.
+    <average>
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.

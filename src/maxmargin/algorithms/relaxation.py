@@ -45,6 +45,7 @@ class Relaxation(OnlineClassifier):
         The output (b_u) that a correction aims at; larger than ``margin``.
     rate : float, default=1.0
         Fraction of the way, between 0 and 2.
+    <average>
     <shared>
 
     Notes
@@ -69,6 +70,7 @@ class Relaxation(OnlineClassifier):
     margin: float = 1.0
     target: float = 1.1
     rate: float = 1.0
+    average: bool = False
 
     facts = Facts(
         guarantee="b/(η b_u + (2−η) b) of the margin",
@@ -81,6 +83,7 @@ class Relaxation(OnlineClassifier):
         "margin": [Interval(Real, 0, None, closed="left")],
         "target": [Interval(Real, 0, None, closed="neither")],
         "rate": [Interval(Real, 0, 2, closed="neither")],
+        "average": ["boolean"],
     }
 
     def _rule(self, p: float) -> RelaxationRule:

@@ -25,9 +25,9 @@ from maxmargin.persistence import walk
 from maxmargin.persistence.learners import shown as in_words
 from maxmargin.persistence.walk import MOST, Misfit
 
-# Left out of the structure where they are None: without a budget nothing is ever evicted, whatever
-# the parameter says, and older files know of no costs.
-LEFT_OUT = {"on_full", "costs"}
+# Left out of the structure where they are that: without a budget nothing is ever evicted, whatever
+# the parameter says, and older files know of no costs, and of few learners that average.
+LEFT_OUT = {"on_full": None, "costs": None, "average": False}
 
 
 def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         found["structure"] = {
             name: value
             for name, value in structure.items()
-            if value is not None or name not in LEFT_OUT
+            if name not in LEFT_OUT or value is not LEFT_OUT[name]
         }
         found["width"], found["private"] = model.width(), model.private_coordinates()
     return {name: value for name, value in found.items() if value is not None}

@@ -103,8 +103,8 @@ class Stateful:
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
         """The model of a file, built as the parameters that it had then say."""
         structure = found.pop("structure")
-        wanted = STRUCTURAL & self._parameters().keys() - files.LEFT_OUT
-        if structure.keys() - files.LEFT_OUT != wanted:
+        wanted = STRUCTURAL & self._parameters().keys() - files.LEFT_OUT.keys()
+        if structure.keys() - files.LEFT_OUT.keys() != wanted:
             raise ValueError("the model is not one for the parameters")
         others = {k: v for k, v in self._parameters().items() if k not in STRUCTURAL}
         then: Any = type(self)(**others | structure)

@@ -106,6 +106,8 @@ def check_combination(
         raise ValueError(f"The 'p' parameter must be 2 unless multiclass='ovr', got {spec.p!r}.")
     if spec.average and spec.p != 2.0:
         raise ValueError(f"The 'average' parameter needs p=2, where w is linear, got p={spec.p!r}.")
+    if spec.average and spec.has_pairs():
+        raise ValueError("The 'average' parameter cannot be True with intercept='pair'.")
     if eviction is not None:
         unusual = {"intercept": spec.has_pairs(), "average": spec.average, "p": spec.p != 2.0}
         for name in (name for name, is_set in unusual.items() if is_set):
