@@ -15,6 +15,7 @@ from streamed import Breaking, saved_bytes, svmlight_text
 
 import maxmargin
 from maxmargin import (
+    ALMA,
     AMIRA,
     NOCA,
     PUMMA,
@@ -436,7 +437,7 @@ def test_a_soft_margin_in_one_pass(two):
 
 
 @pytest.mark.parametrize(
-    "clf", [ROMMA(delta=0.1), AMIRA(), PUMMA(), Perceptron(p=3.0)], ids=lambda clf: repr(clf)
+    "clf", [ROMMA(delta=0.1), AMIRA(), PUMMA(), ALMA(p=3.0)], ids=lambda clf: repr(clf)
 )
 def test_columns_that_appear_late(clf, tmp_path):
     """As if all had been known, though the learner grows several times.
