@@ -8,7 +8,8 @@ import threading
 import numpy as np
 import pytest
 from common.estimators import ALL_ESTIMATORS, ESTIMATORS, assert_same_model
-from problems import separable, three_classes
+from extent import everything_or
+from problems import kinds_of_learners, separable, three_classes
 from scipy import sparse
 from sklearn.base import clone
 from streamed import Breaking, saved_bytes, svmlight_text
@@ -75,7 +76,8 @@ def assert_same(clf, expected):
 
 
 LEARNERS = [
-    *(each(random_state=0) for each in [*ESTIMATORS, NOCA]),
+    *everything_or(kinds_of_learners(), [each(random_state=0) for each in ESTIMATORS]),
+    NOCA(random_state=0),
     Perceptron(average=True),
     Forgetron(budget=7, random_state=0),
     RandomBudgetPerceptron(budget=7, random_state=0),
