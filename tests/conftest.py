@@ -1,5 +1,6 @@
 """What holds for all tests: no chance and no deadlines."""
 
+import os
 from pathlib import PurePath
 
 import numpy as np
@@ -66,6 +67,12 @@ class ByLoops(LoadScopeScheduling):
         if not places & WEIGHTS:
             return path
         return "kernels" if any(name in test for name in KERNEL_LEARNERS) else "weights"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes():
+    """Where each core has its process, threads of BLAS would only wait for one another."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -33,6 +33,11 @@ def one_vs_rest(learner):
 
 TRACKING = mm.TrackingALMA(p=4.0, rate=0.3, radius=2.0, margin=0.3)
 LINEAR = [one_vs_rest(each) for each in [*kinds_of_learners(), *everything_or([], [TRACKING])]]
+ON_A_BUDGET = [
+    mm.AMIRA(budget=7),
+    mm.AMIRA(budget=7, on_full="random", random_state=0),
+    mm.AMIRA(budget=7, on_full="project"),
+]
 KERNEL = [
     one_vs_rest(each.set_params(kernel="rbf", gamma=0.3))
     for each in (
@@ -46,9 +51,7 @@ KERNEL = [
         mm.Forgetron(budget=7),
         mm.RandomBudgetPerceptron(budget=7, random_state=0),
         mm.Projectron(threshold=0.1),
-        mm.AMIRA(budget=7),
-        mm.AMIRA(budget=7, on_full="random", random_state=0),
-        mm.AMIRA(budget=7, on_full="project"),
+        *everything_or([], ON_A_BUDGET),
     )
 ]
 SOME = [mm.Perceptron(), mm.ALMA(p=4.0), mm.PUMMA(), KERNEL[2], KERNEL[6], KERNEL[7], KERNEL[-1]]

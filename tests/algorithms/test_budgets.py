@@ -708,11 +708,13 @@ def arrays_of(clf):
 
 
 @pytest.mark.parametrize(
-    "learner",
-    [*PERCEPTRONS[:3], *(AMIRA(multiclass="ovr", on_full=on_full) for on_full in ON_FULL)],
+    ("learner", "classes"),
+    [
+        *itertools.product(PERCEPTRONS[:3], (2, 3)),
+        *((PassiveAggressive(on_full=on_full), 2) for on_full in ON_FULL),
+    ],
     ids=label,
 )
-@pytest.mark.parametrize("classes", [2, 3])
 def test_memory_does_not_grow(learner, classes):
     rows, _ = long_stream(2000, seed=1)
     labels = np.random.default_rng(0).integers(classes, size=2000)
@@ -774,7 +776,9 @@ def test_bad_chunks(learner):
 
 @pytest.mark.parametrize("calls", range(1, 9))
 @pytest.mark.parametrize(
-    "learner", [*PERCEPTRONS, AMIRA(budget=7, on_full="random", random_state=SEED)], ids=label
+    "learner",
+    [*PERCEPTRONS, PassiveAggressive(budget=7, on_full="random", random_state=SEED)],
+    ids=label,
 )
 def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, calls):
     cut_into(monkeypatch, block=8)
@@ -845,7 +849,9 @@ def test_what_a_budget_does_not_go_with(kernel):
 
 
 @pytest.mark.parametrize(
-    "learner", [*PERCEPTRONS, *(AMIRA(budget=7, on_full=each) for each in ON_FULL)], ids=label
+    "learner",
+    [*PERCEPTRONS, *(PassiveAggressive(budget=7, on_full=each) for each in ON_FULL)],
+    ids=label,
 )
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_pickling_and_cloning(learner, form):
