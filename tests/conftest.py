@@ -1,5 +1,6 @@
 """What holds for all tests: no chance and no deadlines."""
 
+import os
 from pathlib import PurePath
 
 import numpy as np
@@ -48,9 +49,9 @@ def pytest_runtest_protocol(item):
 # other files go where there is time.
 WEIGHTS = {"algorithms", "common", "golden", "test_certificates", "test_certify", "test_chunking"}
 WEIGHTS |= {"test_growing", "test_loop", "estimator", "models", "certificates", "test_soft_margin"}
-KERNELS = {"test_budgets", "test_evaluate", "test_kernel_learners", "kernels"}
-KERNELS |= {"test_multiclass", "test_robustness"}
-KERNEL_LEARNERS = ("Kernel", "rbf", "Forgetron", "RandomBudgetPerceptron", "Projectron")
+WEIGHTS |= {"test_evaluate"}
+KERNELS = {"test_budgets", "test_kernel_learners", "kernels", "test_multiclass", "test_robustness"}
+KERNEL_LEARNERS = ("Kernel", "kernel", "rbf", "budget", "Budget", "Forgetron", "Projectron")
 
 
 class ByLoops(LoadScopeScheduling):
@@ -59,11 +60,19 @@ class ByLoops(LoadScopeScheduling):
     def _split_scope(self, nodeid):
         path, _, test = nodeid.partition("::")
         places = set(PurePath(path).with_suffix("").parts)
+        if "experiments" in places:  # they share what they measure
+            return "experiments"
         if places & KERNELS:
             return "kernels"
         if not places & WEIGHTS:
             return path
         return "kernels" if any(name in test for name in KERNEL_LEARNERS) else "weights"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes():
+    """Where each core has its process, threads of BLAS would only wait for one another."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.hookimpl(optionalhook=True)

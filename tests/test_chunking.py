@@ -13,7 +13,6 @@ from problems import (
     label,
     learners,
     separable,
-    sparse_separable,
     three_classes,
 )
 from scipy import sparse
@@ -104,10 +103,12 @@ def test_pickling_in_the_middle_changes_nothing(learner, form, sizes, protocol):
     assert_same(clf.partial_fit(X, y), expected.partial_fit(X, y))
 
 
-@pytest.mark.parametrize("learner", learners()[:4], ids=label)
+@pytest.mark.parametrize(
+    "learner", everything_or([ROMMA(delta=0.1)], kinds_of_learners()), ids=label
+)
 def test_chunks_of_other_index_types(learner):
     """Sparse chunks with 32-bit and with 64-bit indices, in turn."""
-    X, y = sparse_separable(n=ROWS, d=12)
+    X, y = stream(3, "CSR", np.float64)
 
     def widened(rows):
         wide = rows.copy()
@@ -119,7 +120,7 @@ def test_chunks_of_other_index_types(learner):
     for number, start in enumerate(range(0, ROWS, 5)):
         chunk = X[start : start + 5]
         clf.partial_fit(
-            widened(chunk) if number % 2 else chunk, y[start : start + 5], classes=[-1, 1]
+            widened(chunk) if number % 2 else chunk, y[start : start + 5], classes=[0, 1, 2]
         )
     assert_same(clf, expected)
 

@@ -221,7 +221,7 @@ def test_points_are_drawn_from_far_away_where_the_means_leave_nothing_pure_nearb
 
 def test_a_class_that_cannot_be_drawn_gives_way_to_the_other():
     """In some of many periods the Gaussians of one class hide behind those of the other."""
-    X, y, means, period = make_switching(20_000, every=50, random_state=2, return_target=True)
+    X, y, means, period = make_switching(3000, every=50, random_state=4, return_target=True)
     assert np.min(posteriors(X, y, means, period, 0.5)) >= 0.9 - 1e-9
     shares = np.bincount(period, weights=y == 1) / 50
     # All but the rare ones are within five standard deviations of a half.

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from extent import everything_or
 from hypothesis import given, settings
 from problems import chunk_sizes, kinds_of_learners, label
 from scipy import sparse
@@ -12,7 +13,7 @@ from sklearn.utils import validation
 
 import maxmargin as mm
 
-FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
+FORMS = {"dense": np.ascontiguousarray, "CSR": sparse.csr_matrix}
 # Up to which row, so many columns and these labels: at the end, in front, and several between.
 STAGES = (
     (6, 3, ["m"]),
@@ -30,8 +31,12 @@ def one_vs_rest(learner):
     return learner.set_params(multiclass="ovr") if hasattr(learner, "multiclass") else learner
 
 
-LINEAR = [one_vs_rest(each) for each in kinds_of_learners()] + [
-    mm.TrackingALMA(p=4.0, rate=0.3, radius=2.0, margin=0.3),
+TRACKING = mm.TrackingALMA(p=4.0, rate=0.3, radius=2.0, margin=0.3)
+LINEAR = [one_vs_rest(each) for each in [*kinds_of_learners(), *everything_or([], [TRACKING])]]
+ON_A_BUDGET = [
+    mm.AMIRA(budget=7),
+    mm.AMIRA(budget=7, on_full="random", random_state=0),
+    mm.AMIRA(budget=7, on_full="project"),
 ]
 KERNEL = [
     one_vs_rest(each.set_params(kernel="rbf", gamma=0.3))
@@ -46,9 +51,7 @@ KERNEL = [
         mm.Forgetron(budget=7),
         mm.RandomBudgetPerceptron(budget=7, random_state=0),
         mm.Projectron(threshold=0.1),
-        mm.AMIRA(budget=7),
-        mm.AMIRA(budget=7, on_full="random", random_state=0),
-        mm.AMIRA(budget=7, on_full="project"),
+        *everything_or([], ON_A_BUDGET),
     )
 ]
 SOME = [mm.Perceptron(), mm.ALMA(p=4.0), mm.PUMMA(), KERNEL[2], KERNEL[6], KERNEL[7], KERNEL[-1]]
@@ -190,7 +193,7 @@ def test_one_class_then_two_then_more(learner):
 @pytest.mark.parametrize("learner", [*SOME, mm.AMIRA(), mm.Perceptron(average=True)], ids=label)
 def test_only_columns_grow_where_the_first_call_did_not_ask_for_more(learner):
     X, y = stream()
-    clf = clone(learner).partial_fit(X[:40, :5], y[:40], classes=CLASSES)
+    clf = clone(learner).partial_fit(FORMS["dense"](X[:40, :5]), y[:40], classes=CLASSES)
     clf.partial_fit(X[40:], y[40:], grow=True)
     plain = all_knowing(learner, "dense")
     assert_same(clf, plain, tolerance_of(learner))
@@ -206,7 +209,7 @@ def test_norm_chosen_by_the_number_of_columns_is_that_of_the_first_call(kind):
     X, y = stream()
     clf, expected = kind(p="log"), kind(p=2.0)
     for each in (clf, expected):
-        each.partial_fit(X[:40, :2], y[:40], classes=CLASSES)
+        each.partial_fit(FORMS["dense"](X[:40, :2]), y[:40], classes=CLASSES)
         each.partial_fit(X[40:], y[40:], grow=True)
     assert_same(clf, expected)
 

@@ -8,13 +8,15 @@ import threading
 import numpy as np
 import pytest
 from common.estimators import ALL_ESTIMATORS, ESTIMATORS, assert_same_model
-from problems import separable, three_classes
+from extent import everything_or
+from problems import kinds_of_learners, separable, three_classes
 from scipy import sparse
 from sklearn.base import clone
 from streamed import Breaking, saved_bytes, svmlight_text
 
 import maxmargin
 from maxmargin import (
+    ALMA,
     AMIRA,
     NOCA,
     PUMMA,
@@ -74,7 +76,8 @@ def assert_same(clf, expected):
 
 
 LEARNERS = [
-    *(each(random_state=0) for each in [*ESTIMATORS, NOCA]),
+    *everything_or(kinds_of_learners(), [each(random_state=0) for each in ESTIMATORS]),
+    NOCA(random_state=0),
     Perceptron(average=True),
     Forgetron(budget=7, random_state=0),
     RandomBudgetPerceptron(budget=7, random_state=0),
@@ -436,7 +439,7 @@ def test_a_soft_margin_in_one_pass(two):
 
 
 @pytest.mark.parametrize(
-    "clf", [ROMMA(delta=0.1), AMIRA(), PUMMA(), Perceptron(p=3.0)], ids=lambda clf: repr(clf)
+    "clf", [ROMMA(delta=0.1), AMIRA(), PUMMA(), ALMA(p=3.0)], ids=lambda clf: repr(clf)
 )
 def test_columns_that_appear_late(clf, tmp_path):
     """As if all had been known, though the learner grows several times.

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference_budget as reference
 import reference_kernel as kernels
+from extent import EVERYTHING, everything_or
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from problems import chunk_sizes, label, overlapping, separable, three_classes
@@ -70,7 +71,17 @@ RULES = [
     Pegasos(lambda_=0.1),
 ]
 every_perceptron = pytest.mark.parametrize("learner", PERCEPTRONS, ids=label)
-every_rule = pytest.mark.parametrize("learner", RULES, ids=label)
+# What gives way is no business of the rule: each rule has its way, and two of them all.
+WAYS = everything_or(
+    [
+        (rule, on_full)
+        for number, rule in enumerate(RULES)
+        for place, on_full in enumerate(ON_FULL)
+        if number % 3 == place or isinstance(rule, NORMA | PassiveAggressive)
+    ],
+    list(itertools.product(RULES, ON_FULL)),
+)
+every_way = pytest.mark.parametrize(("learner", "on_full"), WAYS, ids=label)
 
 
 def cut_into(monkeypatch, block):
@@ -276,19 +287,19 @@ def test_follows_the_reference_row_by_row(name, data):
 
 
 # ------------------------------------------------------------------------------------------ blocks
-@pytest.mark.parametrize(
-    "learner",
-    [
-        *PERCEPTRONS,
-        *(AMIRA(budget=7, on_full=on_full, random_state=SEED) for on_full in ON_FULL),
-        # Decays so fast that its scale must be folded within a block.
-        *(NORMA(budget=7, rate=0.9, decay=1.11, on_full=on_full) for on_full in ON_FULL),
-    ],
-    ids=label,
+# Decay so fast that the scale must be folded within a block.
+FOLDING = [NORMA(budget=7, rate=0.9, decay=1.11, on_full=on_full) for on_full in ON_FULL]
+STEPPING = [AMIRA(budget=7, on_full=on_full, random_state=SEED) for on_full in ON_FULL]
+IN_BLOCKS = everything_or(
+    [*((each, 2) for each in FOLDING), *itertools.product(PERCEPTRONS, (2, 3))],
+    list(itertools.product([*PERCEPTRONS, *STEPPING, *FOLDING], (2, 3))),
 )
+
+
+@pytest.mark.parametrize(("learner", "classes"), IN_BLOCKS, ids=label)
 @pytest.mark.parametrize("block", [1, 3, 7])
-@pytest.mark.parametrize(("rows", "labels"), [(X, y), THREE], ids=["two", "three"])
-def test_blocks_are_row_by_row(monkeypatch, learner, block, rows, labels):
+def test_blocks_are_row_by_row(monkeypatch, learner, block, classes):
+    rows, labels = (X, y) if classes == 2 else THREE
     plain = clone(learner).set_params(
         **RBF, soft_margin=RIDGE, fit_intercept=True, random_state=SEED, max_iter=3
     )
@@ -304,7 +315,7 @@ def test_blocks_are_row_by_row(monkeypatch, learner, block, rows, labels):
 
 @every_perceptron
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(sizes=chunk_sizes(ROWS))
 def test_any_way_to_cut_a_stream(learner, form, sizes):
     plain = clone(learner).set_params(**RBF)
@@ -317,7 +328,10 @@ def test_any_way_to_cut_a_stream(learner, form, sizes):
         assert_close(mixed.decision_function(rows), expected.decision_function(rows))
 
 
-@every_perceptron
+# Each is compiled anew for single precision: one that replaces rows, and one that projects them.
+@pytest.mark.parametrize(
+    "learner", everything_or([PERCEPTRONS[0], PERCEPTRONS[2]], PERCEPTRONS), ids=label
+)
 def test_single_precision(learner):
     plain = clone(learner).set_params(**RBF)
     double = feed(clone(plain), X.astype(np.float32).astype(float), y, [ROWS])
@@ -594,8 +608,7 @@ def test_the_certificate_counts_what_projections_cut_off(threshold, plus, interc
 
 
 # ---------------------------------------------------------------------------- budgets of all rules
-@every_rule
-@every_policy
+@every_way
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("ridge", [0.0, RIDGE])
 def test_a_budget_that_is_never_reached(learner, on_full, intercept, ridge):
@@ -611,12 +624,12 @@ def test_a_budget_that_is_never_reached(learner, on_full, intercept, ridge):
     np.testing.assert_allclose(*margins, rtol=1e-9)
 
 
-@every_rule
-@every_policy
+@every_way
 @pytest.mark.parametrize("offset", [0.0, OFFSET])
 @pytest.mark.parametrize("ridge", [0.0, RIDGE])
 def test_the_length_is_known_on_a_full_budget(learner, on_full, offset, ridge):
-    for rows, labels in ((X, y), THREE):
+    several = EVERYTHING or isinstance(learner, Perceptron)
+    for rows, labels in ((X, y), THREE) if several else ((X, y),):
         clf = clone(learner).set_params(
             **RBF, soft_margin=ridge, fit_intercept=offset > 0, intercept_scaling=offset or 1.0
         )
@@ -695,11 +708,13 @@ def arrays_of(clf):
 
 
 @pytest.mark.parametrize(
-    "learner",
-    [*PERCEPTRONS[:3], *(AMIRA(multiclass="ovr", on_full=on_full) for on_full in ON_FULL)],
+    ("learner", "classes"),
+    [
+        *itertools.product(PERCEPTRONS[:3], (2, 3)),
+        *((PassiveAggressive(on_full=on_full), 2) for on_full in ON_FULL),
+    ],
     ids=label,
 )
-@pytest.mark.parametrize("classes", [2, 3])
 def test_memory_does_not_grow(learner, classes):
     rows, _ = long_stream(2000, seed=1)
     labels = np.random.default_rng(0).integers(classes, size=2000)
@@ -761,7 +776,9 @@ def test_bad_chunks(learner):
 
 @pytest.mark.parametrize("calls", range(1, 9))
 @pytest.mark.parametrize(
-    "learner", [*PERCEPTRONS, AMIRA(budget=7, on_full="random", random_state=SEED)], ids=label
+    "learner",
+    [*PERCEPTRONS, PassiveAggressive(budget=7, on_full="random", random_state=SEED)],
+    ids=label,
 )
 def test_a_kernel_that_fails_in_the_midst_of_a_stream(monkeypatch, learner, calls):
     cut_into(monkeypatch, block=8)
@@ -832,7 +849,9 @@ def test_what_a_budget_does_not_go_with(kernel):
 
 
 @pytest.mark.parametrize(
-    "learner", [*PERCEPTRONS, *(AMIRA(budget=7, on_full=each) for each in ON_FULL)], ids=label
+    "learner",
+    [*PERCEPTRONS, *(PassiveAggressive(budget=7, on_full=each) for each in ON_FULL)],
+    ids=label,
 )
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_pickling_and_cloning(learner, form):

@@ -798,7 +798,9 @@ JOINT = [
     AMIRA(multiclass="ovr", random_state=0),
     Perceptron(multiclass="1-best", random_state=0),
 ]
-every_check = parametrize_with_checks(everything_or(JOINT[:1], JOINT)).mark
+# With few passes: much of the data cannot be separated.
+FEW = [AMIRA(multiclass="1-best", random_state=0, max_iter=30)]
+every_check = parametrize_with_checks(everything_or(FEW, JOINT)).mark
 CHECKS = [pair for pair in every_check.args[1] if EVERYTHING or not is_about_storage(pair[1])]
 
 

@@ -5,9 +5,11 @@ import gzip
 import io
 import os
 import signal
+from itertools import product
 
 import numpy as np
 import pytest
+from extent import everything_or
 from problems import label
 from sklearn.base import clone
 from streamed import (
@@ -51,8 +53,14 @@ FEW = [AMIRA(), RandomBudgetPerceptron(budget=5, random_state=0)]
 
 
 # ------------------------------------------------------------------------------ stopped and resumed
-@pytest.mark.parametrize("error", [OSError("the cable is out"), KeyboardInterrupt()], ids=repr)
-@pytest.mark.parametrize("learner", LEARNERS, ids=label)
+NO_CABLE, CTRL_C = OSError("the cable is out"), KeyboardInterrupt()
+
+
+@pytest.mark.parametrize(
+    ("learner", "error"),
+    [*product(LEARNERS, [NO_CABLE]), *product(everything_or(FEW, LEARNERS), [CTRL_C])],
+    ids=label,
+)
 def test_stopped_at_any_block(learner, error, data, tmp_path):
     expected = saved_bytes(clone(learner).fit_stream(opened(data), passes=PASSES), tmp_path)
     # With `tol` all blocks are looked at once more after each pass.
@@ -144,6 +152,11 @@ def as_csv(text, folder):
     return path
 
 
+def few_at_a_time():
+    X, y = noisy()
+    return ((X[start : start + 8], y[start : start + 8]) for start in range(0, ROWS, 8))
+
+
 def compressed(suffix, compress):
     def write(text, folder):
         path = folder / f"rows.svm{suffix}"
@@ -158,8 +171,8 @@ SOURCES = {
     "bzip2": (compressed(".bz2", bz2.compress), {}),
     "csv": (as_csv, {"label": "label", "block_size": 400}),
     "pipe": (lambda text, folder: io.BytesIO(text), {}),
-    "list": (lambda text, folder: [(X[None], [y]) for X, y in zip(*noisy(), strict=True)], {}),
-    "generator": (lambda text, folder: ((X[None], [y]) for X, y in zip(*noisy(), strict=True)), {}),
+    "list": (lambda text, folder: list(few_at_a_time()), {}),
+    "generator": (lambda text, folder: few_at_a_time(), {}),
     "dicts": (
         lambda text, folder: [
             ({f"x{place}": value for place, value in enumerate(row)}, label)
@@ -172,7 +185,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("learner", FEW, ids=repr)
+@pytest.mark.parametrize("learner", everything_or(FEW[1:], FEW), ids=repr)
 @pytest.mark.parametrize("kind", SOURCES)
 def test_any_source_can_be_taken_up_again(kind, learner, text, tmp_path):
     make, options = SOURCES[kind]

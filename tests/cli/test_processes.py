@@ -120,11 +120,11 @@ maxmargin.cli.main()
 
 @posix_only
 @buffered_or_not
-def test_disk_that_gets_full(unbuffered, folder, model, tmp_path):
+def test_disk_that_gets_full(unbuffered, folder, model, command, tmp_path):
     """The system takes the first bytes of a write, and refuses only the next one."""
     out = tmp_path / "out"
     # Whatever is compiled is then in the cache, which could not grow on such a disk.
-    subprocess.run([*COMMAND, "predict", model, folder / "rows.svm"], capture_output=True)
+    command("predict", model, folder / "rows.svm", "--json")
     with out.open("w") as file:
         process = subprocess.run(
             [
@@ -164,18 +164,20 @@ def test_reader_that_leaves_before_the_last_line(unbuffered, folder, model, tmp_
 
 
 @posix_only
-def test_unbuffered_output_is_whole(folder, model, tmp_path):
+def test_unbuffered_output_is_whole(folder, model, command, tmp_path):
     many = tmp_path / "many.svm"
     many.write_bytes((folder / "rows.svm").read_bytes() * 100)
-    command = [*COMMAND, "predict", str(model), str(many), "--scores"]
-    plain, unbuffered = (
-        subprocess.run(
-            command, capture_output=True, env={**os.environ, "PYTHONUNBUFFERED": each}, check=True
-        ).stdout
-        for each in ("", "1")
+    arguments = ["predict", str(model), str(many), "--scores"]
+    _, expected, _ = command(*arguments)
+    unbuffered = subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        check=True,
     )
-    assert plain == unbuffered
-    assert plain.count(b"\n") == 30_000
+    assert unbuffered.stdout == expected
+    assert expected.count("\n") == 30_000
 
 
 @pytest.mark.serial

@@ -81,8 +81,8 @@ def test_sparse_equals_dense(Estimator, data):
     )
 
 
-# How rows are stored is not the learner's business: two learners stand for all.
-@pytest.mark.parametrize("Estimator", [Perceptron, ROMMA])
+# How rows are stored is not the learner's business: one stands for all.
+@pytest.mark.parametrize("Estimator", everything_or([ROMMA], [Perceptron, ROMMA]))
 @pytest.mark.parametrize("values", [np.float32, np.float64])
 @pytest.mark.parametrize("indices", [np.int32, np.int64])
 def test_types_of_sparse_arrays(Estimator, values, indices):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from maxmargin import NOCA, PUMMA, Forgetron, Perceptron
+from maxmargin import NOCA, ROMMA, Forgetron, Perceptron
 from maxmargin.estimator.sparse_inputs import sound
 
 random = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def assert_same(clf, other):
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
 def test_arrays_of_any_make(odd):
-    plain, given = (PUMMA(max_iter=5, random_state=0).fit(rows, y) for rows in (X, odd))
+    plain, given = (ROMMA(max_iter=5, random_state=0).fit(rows, y) for rows in (X, odd))
     assert_same(given, plain)
     np.testing.assert_array_equal(plain.predict(odd), plain.predict(X))
     assert_same(given.partial_fit(odd, y), plain.partial_fit(X, y))

@@ -13,16 +13,16 @@ from maxmargin.experiments.store import file_name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tiny_form(name, tmp_path):
+def test_tiny_form(name, measured):
     """All cells can be measured without outside data, and give each number that is asked for."""
     experiment = find(name)
-    assert run([experiment], "tiny", tmp_path, tmp_path / "no data", 1)
-    everything = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert run([experiment], "tiny", measured, measured / "no data", 1)
+    everything = json.loads((measured / "results.json").read_text(encoding="utf-8"))
     found = everything["experiments"][name]
     assert found["missing"] == []
     assert len(found["cells"]) == len(experiment.cells("tiny"))
     assert {line["verdict"] for line in found["lines"]} == {"not compared"}
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    page = (measured / "index.html").read_text(encoding="utf-8")
     assert page.count("<section") == 1
     if experiment.panels:
         assert "<svg" in page

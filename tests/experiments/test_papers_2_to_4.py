@@ -34,9 +34,8 @@ def _no_folder_and_no_net(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    out = tmp_path_factory.mktemp("tiny")
-    found = run_all([find(name) for name in NAMES], "tiny", out, None, jobs=1)
+def outcomes(measured):
+    found = run_all([find(name) for name in NAMES], "tiny", measured, None, jobs=1)
     return {one.experiment.name: one for one in found}
 
 

@@ -127,9 +127,9 @@ def is_exact(name: str) -> bool:
     return not any(word in name for word in (*words, *learners))
 
 
-def golden() -> dict[str, Any]:
+def golden(wide: bool = True) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, make, go_on in states(wide=True):
+    for name, make, go_on in states(wide):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             clf = make()
@@ -140,12 +140,15 @@ def golden() -> dict[str, Any]:
     return found
 
 
-def differences(found: dict[str, Any]) -> list[str]:
-    """What is not as in the file, as far as this processor can tell."""
+def differences(found: dict[str, Any], wide: bool = True) -> list[str]:
+    """What is not as in the file, as far as this processor can tell.
+
+    All that the file has must be found if ``wide``.
+    """
     file = json.loads(PATH.read_text())
     same_machine = file["machine"] == of_this_machine()
     wrong = []
-    for name in sorted(file["states"].keys() | found.keys()):
+    for name in sorted(found.keys() | (file["states"].keys() if wide else set())):
         for stage, facts in file["states"].get(name, {}).items():
             for kind, expected in facts.items():
                 comparable = same_machine or (kind in ("arrays", "predictions") and is_exact(name))

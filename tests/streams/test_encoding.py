@@ -91,7 +91,7 @@ def test_hash_equals_feature_hasher(bits):
     assert X.shape == (40, encoder.width) == (40, 1 + 2**bits)
     hasher = FeatureHasher(2**bits, alternate_sign=False)
     rows = [{name: values[i] for name, values in texts.items()} for i in range(40)]
-    np.testing.assert_array_equal(X[:, 1:].toarray(), hasher.transform(rows).toarray())
+    assert (X[:, 1:] != hasher.transform(rows)).nnz == 0
     np.testing.assert_array_equal(X[:, :1].toarray(), np.ones((40, 1)))
 
 
