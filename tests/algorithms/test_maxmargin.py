@@ -306,6 +306,18 @@ def test_shards_prove_together_what_all_rows_do():
     assert merged.bound >= clf.certificate_.margin
 
 
+def test_other_kernels_are_those_of_pumma():
+    with pytest.raises(ValueError, match=r"must be 'linear', got 'rbf'.*use PUMMA"):
+        MaxMargin(kernel="rbf").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_nothing_is_counted_that_does_not_happen():
+    clf = MaxMargin().fit([[0.0], [1.0]], [0, 1])
+    assert not hasattr(clf, "n_updates_")
+    assert not hasattr(clf, "n_mistakes_")
+    assert not hasattr(clf, "support_")
+
+
 def test_files(tmp_path):
     X, y = load_iris(return_X_y=True)
     for soft_margin in (0.0, 1.0):

@@ -54,6 +54,8 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         multiplies `sample_weight`.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
+    kernel : {"linear"}, default="linear"
+        There is no other one here; `PUMMA` has them, with the same soft margin.
 
     Attributes
     ----------
@@ -81,8 +83,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
 
     With up to 1500 features each step solves a linear system in them (dense: ``n d^2`` operations,
     for the rows that count); with more, steps are found by conjugate gradients after some passes of
-    dual coordinate ascent, and no matrix is made. The rows are read where they are. There are no
-    kernels: `PUMMA` has them, with the same soft margin.
+    dual coordinate ascent, and no matrix is made. The rows are read where they are.
 
     References
     ----------
@@ -105,6 +106,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     max_iter: int = 100
     class_weight: Any = None
     verbose: int = 0
+    kernel: str = "linear"
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -121,6 +123,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
+        "kernel": [str, callable],
     }
 
     @writing
@@ -141,6 +144,11 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        if self.kernel != "linear":
+            raise ValueError(
+                f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
+                "other kernels use PUMMA, with the same soft_margin."
+            )
         X, features = inputs.check_X(self, X)
         y = inputs.check_y(y, X.shape[0])
         inputs.check_labels(y)

@@ -209,11 +209,13 @@ def summary(state: State) -> dict[str, Any]:
     words: dict[str, Any] = {
         "n_features": int(state.features.count),
         "classes": [in_words(label) for label in state.classes.tolist()],
-        "mistakes": model.mistakes(),
     }
+    if hasattr(model, "mistakes"):  # it learnt row by row
+        words["mistakes"] = model.mistakes()
     if model.verdicts() == 0:
         return words | {"components": model.used()}
-    words["updates"] = model.updates()
+    if hasattr(model, "updates"):
+        words["updates"] = model.updates()
     if model.has_supports:
         words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
     margins = state.known_margins()

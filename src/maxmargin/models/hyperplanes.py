@@ -53,15 +53,8 @@ class Hyperplanes:
     def verdicts(self) -> int:
         return self.bias.size
 
-    def mistakes(self) -> int:
-        """Nobody counts: nothing is predicted while learning."""
-        return 0
-
     def trials(self) -> int:
         """The margins are always those of the last fit."""
-        return 0
-
-    def updates(self) -> int:
         return 0
 
     def coefficients(self) -> np.ndarray:
