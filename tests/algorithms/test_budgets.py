@@ -289,7 +289,7 @@ def test_follows_the_reference_row_by_row(name, data):
 # ------------------------------------------------------------------------------------------ blocks
 # Decay so fast that the scale must be folded within a block.
 FOLDING = [NORMA(budget=7, rate=0.9, decay=1.11, on_full=on_full) for on_full in ON_FULL]
-STEPPING = [AMIRA(budget=7, on_full=on_full, random_state=SEED) for on_full in ON_FULL]
+STEPPING = [AMIRA(budget=7, on_full=each, multiclass="ovr") for each in ON_FULL]
 IN_BLOCKS = everything_or(
     [*((each, 2) for each in FOLDING), *itertools.product(PERCEPTRONS, (2, 3))],
     list(itertools.product([*PERCEPTRONS, *STEPPING, *FOLDING], (2, 3))),
@@ -315,7 +315,7 @@ def test_blocks_are_row_by_row(monkeypatch, learner, block, classes):
 
 @every_perceptron
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=15 if EVERYTHING else 5, deadline=None)
 @given(sizes=chunk_sizes(ROWS))
 def test_any_way_to_cut_a_stream(learner, form, sizes):
     plain = clone(learner).set_params(**RBF)
@@ -712,6 +712,7 @@ def arrays_of(clf):
     [
         *itertools.product(PERCEPTRONS[:3], (2, 3)),
         *((PassiveAggressive(on_full=on_full), 2) for on_full in ON_FULL),
+        *itertools.product(everything_or([], STEPPING), (2, 3)),
     ],
     ids=label,
 )
@@ -850,7 +851,11 @@ def test_what_a_budget_does_not_go_with(kernel):
 
 @pytest.mark.parametrize(
     "learner",
-    [*PERCEPTRONS, *(PassiveAggressive(budget=7, on_full=each) for each in ON_FULL)],
+    [
+        *PERCEPTRONS,
+        *(PassiveAggressive(budget=7, on_full=each) for each in ON_FULL),
+        *everything_or([], STEPPING),
+    ],
     ids=label,
 )
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

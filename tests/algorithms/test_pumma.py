@@ -351,12 +351,14 @@ def test_without_intercept_the_bound_grows_with_p():
 
 
 @pytest.mark.parametrize("p", [3.0, "log"])
-def test_without_intercept_all_else_is_as_with_one(p, tmp_path):
-    X, y = separable(n=60, d=4, shift=0.0)
-    whole = PUMMA(p=p, fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
+@pytest.mark.parametrize("several", everything_or([False], [False, True]))
+def test_without_intercept_all_else_is_as_with_one(p, several, tmp_path):
+    X, y = three_classes(n=60, d=4) if several else separable(n=60, d=4, shift=0.0)
+    X, classes = X - X.mean(axis=0) if several else X, np.unique(y)
+    whole = PUMMA(p=p, fit_intercept=False).partial_fit(X, y, classes=classes)
     parts = PUMMA(p=p, fit_intercept=False)
     for start in range(0, 60, 7):
-        parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=[-1, 1])
+        parts.partial_fit(X[start : start + 7], y[start : start + 7], classes=classes)
         maxmargin.save(parts, tmp_path / "model")
         parts = maxmargin.load(tmp_path / "model")
     np.testing.assert_array_equal(parts.coef_, whole.coef_)
