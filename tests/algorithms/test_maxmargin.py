@@ -244,6 +244,7 @@ def test_a_class_of_weight_zero_is_not_there():
     [
         ([1.0, -1.0, 1.0], r"not negative, got -1.0 \(row 1\)"),
         ([1.0, np.nan, 1.0], r"finite and not negative, got nan \(row 1\)"),
+        ([1.0, 1e-60, 1.0], r"0 or between 1e-50 and 1e\+50, got 1e-60 \(row 1\)"),
         ([1.0, 1.0], "sample_weight.shape"),
         ([0.0, 0.0, 0.0], "weights are zero"),
         ([1.0, 1.0, 0.0], "only one class"),

@@ -2,7 +2,8 @@
 
 The slack of a row is how much its output ``y (w.x + b)`` lacks of its goal; rows with a positive
 slack are *active*, and have a part in value, gradient and Hessian. ``numbers`` says which rows
-take part at all, and slacks stand in that order; ``worth`` is what each row counts.
+take part at all, and slacks stand in that order; ``worth`` is what each row counts. Line c of all
+arrays is about the problem ``first + c`` of the targets; ``lines`` says which of them to work on.
 """
 
 from __future__ import annotations
@@ -13,35 +14,35 @@ from maxmargin.core.bridge import Compiled
 
 
 @Compiled
-def signed_outputs(rows, numbers, targets, problems, weights, out):  # type: ignore[no-untyped-def]
-    """``out[c, n] = y (w.x + b)`` for the problems c and the n-th row."""
+def signed_outputs(rows, numbers, targets, first, lines, weights, out):  # type: ignore[no-untyped-def]
+    """``out[c, n] = y (w.x + b)`` for the n-th row."""
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
-        for c in problems:
-            out[c, n] = targets.sign(numbers[n], c) * rows.dot(numbers[n], weights, c)
+        for c in lines:
+            out[c, n] = targets.sign(numbers[n], first + c) * rows.dot(numbers[n], weights, c)
 
 
 @Compiled
-def positive(numbers, targets, problems, out):  # type: ignore[no-untyped-def]
-    """Is the n-th row a positive one of problem c? Into ``out[c, n]``."""
+def positive(numbers, targets, first, lines, out):  # type: ignore[no-untyped-def]
+    """Is the n-th row a positive one? Into ``out[c, n]``."""
     for n in range(numbers.size):
-        for c in problems:
-            out[c, n] = targets.sign(numbers[n], c) > 0.0
+        for c in lines:
+            out[c, n] = targets.sign(numbers[n], first + c) > 0.0
 
 
 @Compiled
-def pulls(rows, numbers, targets, problems, worth, slack, sums, totals):  # type: ignore[no-untyped-def]
+def pulls(rows, numbers, targets, first, lines, worth, slack, sums, totals):  # type: ignore[no-untyped-def]
     """Add up the active rows, each times its slack, either class apart.
 
-    Lines 2c and 2c + 1 are of the positive and of the negative rows of problem c: ``sums`` of
-    rows, and ``totals`` of slacks, of their squares, and of the rows that were added.
+    Their lines 2c and 2c + 1 are of the positive and of the negative rows: ``sums`` of rows, and
+    ``totals`` of slacks, of their squares, and of the rows that were added.
     """
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
-        for c in problems:
+        for c in lines:
             if slack[c, n] > 0.0:
-                side = 2 * c if targets.sign(i, c) > 0.0 else 2 * c + 1
+                side = 2 * c if targets.sign(i, first + c) > 0.0 else 2 * c + 1
                 mass = worth[i] * slack[c, n]
                 totals[side, 0] += mass
                 totals[side, 1] += mass * slack[c, n]
@@ -160,7 +161,7 @@ def squares(rows, numbers, out):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def ascend(rows, numbers, targets, problems, worth, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
+def ascend(rows, numbers, targets, first, lines, worth, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
     """One pass of coordinate ascent on the dual: the best coefficient of each row in its turn.
 
     There the intercept is the weight of a coordinate like any other. ``xx[i]`` and ``coefs[c, i]``
@@ -171,8 +172,8 @@ def ascend(rows, numbers, targets, problems, worth, penalty, xx, coefs, weights)
         i = numbers[n]
         own = penalty / worth[i]
         whole = xx[i] + own
-        for c in problems:
-            y, before = targets.sign(i, c), coefs[c, i]
+        for c in lines:
+            y, before = targets.sign(i, first + c), coefs[c, i]
             lacking = 1.0 - y * rows.dot(i, weights, c) - own * before
             after = max(before + lacking / whole, 0.0)
             if after != before:

@@ -8,6 +8,9 @@ import numpy as np
 
 from maxmargin.estimator.refusals import unknown_label
 
+# Between these nothing over- or underflows when it is squared.
+SMALLEST, LARGEST = 1e-50, 1e50
+
 
 def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
     """What each row counts, as an array of float64; by default 1."""
@@ -24,6 +27,12 @@ def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
     if bad.size:
         raise ValueError(
             f"sample_weight must be finite and not negative, got {weights[bad[0]]} (row {bad[0]})."
+        )
+    odd = np.flatnonzero((weights > 0.0) & ~((weights >= SMALLEST) & (weights <= LARGEST)))
+    if odd.size:
+        raise ValueError(
+            f"sample_weight must be 0 or between {SMALLEST:g} and {LARGEST:g}, got "
+            f"{weights[odd[0]]} (row {odd[0]})."
         )
     if not weights.any():
         raise ValueError("All sample weights are zero: there is nothing to learn from.")

@@ -102,7 +102,7 @@ def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
     at_once = max(1, MOST_KEPT // max(task.worth.size, _kept_elements(task.width)))
     parts = [
-        Newton(task, np.arange(start, min(start + at_once, problems)), problems).run(advance)
+        Newton(task, start, min(at_once, problems - start)).run(advance)
         for start in range(0, problems, at_once)
     ]
     if len(parts) == 1:
@@ -125,7 +125,8 @@ class Newton:
 
     Attributes
     ----------
-    weights : of all problems, the intercept last; only those of ``ours`` are in use
+    first : the first of the problems, which are numbered from 0 on here
+    weights : one line for each, the intercept last
     open : the problems that are not solved yet
     numbers, slack : the rows of the present sample, and their slacks
     goals : what outputs should reach, one number or one for each slack
@@ -134,9 +135,12 @@ class Newton:
     travel : how far weights and intercept have come in all, which bounds the rounding of slacks
     """
 
-    def __init__(self, task: Task, ours: np.ndarray, problems: int) -> None:
-        self.task, self.ours, self.open = task, ours, ours
-        self.everything = np.flatnonzero(task.worth > 0.0).astype(np.int32)
+    def __init__(self, task: Task, first: int, problems: int) -> None:
+        self.task, self.first = task, first
+        self.ours: Any = np.arange(problems)
+        self.open = self.ours
+        kind = np.int32 if task.worth.size < 2**31 else np.int64
+        self.everything = np.flatnonzero(task.worth > 0.0).astype(kind)
         size = task.width + 1
         self.weights = np.zeros((problems, size))
         self.travel = np.zeros((problems, 2))
@@ -210,7 +214,8 @@ class Newton:
     def _look_anew(self) -> None:
         task = self.task
         newton.signed_outputs(
-            task.rows, self.numbers, task.targets, self.open, self.weights, self.slack
+            *(task.rows, self.numbers, task.targets, self.first, self.open),
+            *(self.weights, self.slack),
         )
         self.slack[self.open] = self.goals - self.slack[self.open]
         self.travel[self.open] = 0.0
@@ -222,7 +227,7 @@ class Newton:
         task, sides = self.task, np.concatenate([2 * self.open, 2 * self.open + 1])
         self.sums[sides], self.totals[sides] = 0.0, 0.0
         newton.pulls(
-            *(task.rows, self.numbers, task.targets, self.open),
+            *(task.rows, self.numbers, task.targets, self.first, self.open),
             *(task.worth, self.slack, self.sums, self.totals),
         )
         for c in self.open:
@@ -265,7 +270,10 @@ class Newton:
             gradient = self.penalty * self.weights[c] - (self.sums[2 * c] - self.sums[2 * c + 1])
             gradient[width] = self.sums[2 * c + 1, width] - self.sums[2 * c, width]
             steps[c] = self.curvature.direction(c, gradient)
-        newton.signed_outputs(task.rows, self.numbers, task.targets, self.open, steps, self.change)
+        newton.signed_outputs(
+            *(task.rows, self.numbers, task.targets, self.first, self.open),
+            *(steps, self.change),
+        )
         for c in self.open:
             w, step = self.weights[c, :width], steps[c, :width]
             slack, change = self.slack[c], self.change[c]
@@ -318,7 +326,7 @@ class Newton:
             for _ in range(passes, goal):
                 random.shuffle(order)
                 newton.ascend(
-                    *(task.rows, order, task.targets, self.ours),
+                    *(task.rows, order, task.targets, self.first, self.ours),
                     *(task.worth, self.penalty, xx, coefs, self.weights),
                 )
             passes, goal = goal, 2 * goal
@@ -339,7 +347,7 @@ class Newton:
         """Rounds with falling lambda, and goals that make up for it."""
         task = self.task
         self.signs = np.zeros(self.slack.shape, dtype=bool)
-        newton.positive(self.numbers, task.targets, self.ours, self.signs)
+        newton.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
         self.goals = np.ones_like(self.slack)
         waiting = self.ours
         for _ in range(ROUNDS):
@@ -375,12 +383,9 @@ class Newton:
         after = self.goals[self.open] - outputs
         for c, slack in zip(self.open, after, strict=True):
             before = self.slack[c] > 0.0
-            entered, left = (
-                np.flatnonzero(~before & (slack > 0.0)),
-                np.flatnonzero(before & (slack <= 0.0)),
-            )
             self.slack[c] = slack
-            self.curvature.changed(c, entered, left)
+            now = slack > 0.0
+            self.curvature.changed(c, np.flatnonzero(now & ~before), np.flatnonzero(before & ~now))
 
     def _is_nothing(self, c: int) -> bool:
         """Is it proved that no hyperplane separates the rows?"""
@@ -397,9 +402,8 @@ class Newton:
         bounds = np.array([sums.bound() for sums in evidence])
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
-        weights = self.weights[self.ours]
-        weights[:, width] *= task.intercept
-        return Solution(weights, margins, evidence, self.steps, reached)
+        self.weights[:, width] *= task.intercept
+        return Solution(self.weights, margins, evidence, self.steps, reached)
 
     def _soft_margins(self) -> np.ndarray:
         task = self.task
@@ -427,13 +431,14 @@ class Newton:
                 self.weights[c, width] += 0.5 * (rest - own)
         outputs = np.empty_like(self.slack)
         newton.signed_outputs(
-            task.rows, self.numbers, task.targets, self.ours, self.weights, outputs
+            *(task.rows, self.numbers, task.targets, self.first, self.ours),
+            *(self.weights, outputs),
         )
-        weights = self.weights[self.ours].copy()
+        weights = self.weights.copy()
         lost = 4.0 * ROUNDING * np.abs(weights[:, width])
         weights[:, width] = 0.0
         lost += rounding_of_products(weights) * task.radius
-        return geometric_margins(outputs[self.ours].min(axis=1) - lost, weights, width)
+        return geometric_margins(outputs.min(axis=1) - lost, weights, width)
 
     def _evidence(self, c: int) -> Evidence:
         """The dual point: the rows at their slacks, over lambda."""
