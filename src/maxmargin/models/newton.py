@@ -138,7 +138,7 @@ class Newton:
     def __init__(self, task: Task, first: int, problems: int) -> None:
         self.task, self.first = task, first
         self.ours: Any = np.arange(problems)
-        self.open = self.ours
+        self.open: Any = self.ours
         kind = np.int32 if task.worth.size < 2**31 else np.int64
         self.everything = np.flatnonzero(task.worth > 0.0).astype(kind)
         size = task.width + 1
