@@ -25,8 +25,7 @@ def rows(classes, seed=0):
     return X, random.integers(0, classes, 40)
 
 
-@pytest.mark.parametrize("as_sparse", [False, True])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("classes", "as_sparse"), [(2, False), (2, True), (3, False)])
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 def test_the_mean_of_all_hypotheses(learner, classes, as_sparse):
     X, y = rows(classes)

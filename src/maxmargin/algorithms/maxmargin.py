@@ -166,7 +166,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             worth=(worth > 0.0).astype(float) if self.soft_margin == 0.0 else worth,
             penalty=float(self.soft_margin),
             width=X.shape[1],
-            entries=X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1],
+            filled=X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1],
             intercept=bool(self.fit_intercept),
             radius=radius,
             tol=float(self.tol),

@@ -69,7 +69,7 @@ class Outcome:
 
 
 def all_learners() -> list[str]:
-    """The names of all public learners of hyperplanes, whose margins can be compared."""
+    """The names of all online learners of hyperplanes, whose margins can be compared."""
     public = ((name, getattr(maxmargin, name)) for name in maxmargin.__all__)
     return sorted(
         name

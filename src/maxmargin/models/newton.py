@@ -66,7 +66,7 @@ class Task(NamedTuple):
     worth : what each row counts; those that count nothing are left out
     penalty : lambda; 0 is the hard margin
     width : the number of features
-    entries : of a row, on average
+    filled : how many features of a row are stored, on average
     intercept : is there one?
     radius : the largest norm of a row, without that coordinate
     tol : wanted is a margin of 1 - tol of the best possible one
@@ -78,7 +78,7 @@ class Task(NamedTuple):
     worth: np.ndarray
     penalty: float
     width: int
-    entries: float
+    filled: float
     intercept: bool
     radius: float
     tol: float
@@ -470,7 +470,7 @@ class Hessians:
         self.state, task = state, state.task
         size = task.width + 1
         self.matrices = np.zeros((state.weights.shape[0], size, size))
-        self.gathers = task.entries > 0.25 * task.width
+        self.gathers = task.filled > 0.25 * task.width
         self.center = np.zeros(size)
         self.centers = self.gathers and task.intercept
         self.room = np.empty(size, np.uint64), np.empty(size)
