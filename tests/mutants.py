@@ -50,6 +50,7 @@ MULTICLASS = (f"{ALGORITHMS}/test_multiclass.py", "tests/core/test_rivals.py")
 PAIRS = (f"{ALGORITHMS}/test_pumma.py",)
 PNORMS = (f"{ALGORITHMS}/test_pnorm.py", "tests/spaces")
 SOFT = ("tests/test_soft_margin.py",)
+EXACT = (f"{ALGORITHMS}/test_maxmargin.py",)
 
 MUTANTS = (
     # ------------------------------------------------------------------------- loops and passes
@@ -61,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "loop: rows that bring no update make w shrink no more",
-        "shrink = rule.rest(trial)\n            if shrink != 1.0:\n                due",
+        "shrink = own_rule.rest(trial)\n            if shrink != 1.0:\n                due",
         "shrink = 1.0\n            if shrink != 1.0:\n                due",
         LOOPS,
     ),
@@ -242,8 +243,8 @@ MUTANTS = (
     ),
     Mutant(
         "joint: the norm grows by the step along the own class alone",
-        "cross, squares = 0.0, total * total",
-        "cross, squares = 0.0, 0.0",
+        "cross, squares, costs = 0.0, total * total, 0.0",
+        "cross, squares, costs = 0.0, 0.0, 0.0",
         MULTICLASS,
     ),
     Mutant(
@@ -314,6 +315,31 @@ MUTANTS = (
         "self.slack[c] += step / mine.scale * math.sqrt(cut)",
         "self.slack[c] += 0.0 * math.sqrt(cut)",
         BUDGETS,
+    ),
+    # ------------------------------------------------------------------------ the exact margin
+    Mutant(
+        "newton: the weight of a row counts twice in its loss",
+        "totals[side, 1] += mass * slack[c, n]",
+        "totals[side, 1] += worth[i] * mass * slack[c, n]",
+        EXACT,
+    ),
+    Mutant(
+        "newton: bounds forget the coordinates that rows have of their own",
+        "hidden=(hidden * float(own[1]), hidden * float(rest[1])),",
+        "hidden=(0.0, 0.0),",
+        EXACT,
+    ),
+    Mutant(
+        "newton: margins are a little larger than they are",
+        "lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(worth)",
+        "lost = 0.99 * np.sqrt(losses)",
+        EXACT,
+    ),
+    Mutant(
+        "newton: goals do not rise",
+        "self.goals[self.open] = 1.0 + self.penalty * coefs",
+        "self.goals[self.open] = 1.0 + 0.0 * coefs",
+        EXACT,
     ),
 )
 
