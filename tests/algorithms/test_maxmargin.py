@@ -233,6 +233,17 @@ def test_class_weights_are_weights_of_rows():
     )
 
 
+@pytest.mark.parametrize("weight", [None, "a", 0.0, -1.0, 1e-320, np.nan])
+def test_bad_class_weights(weight):
+    with pytest.raises(ValueError, match=r"class_weight must be between .* for the class 1"):
+        MaxMargin(class_weight={1: weight}).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_class_weights_may_name_classes_that_are_not_there():
+    clf = MaxMargin(class_weight={0: 1.0, 1: 2.0, 7: 3.0}).fit([[0.0], [1.0]], [0, 1])
+    assert clf.converged_
+
+
 def test_a_class_of_weight_zero_is_not_there():
     X, y = load_iris(return_X_y=True)
     clf = MaxMargin().fit(X, y, sample_weight=(y != 1).astype(float))
@@ -283,6 +294,22 @@ def test_the_same_row_with_two_labels():
     assert clf.certificate_.bound < 1e-9
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("penalty", [1e-3, 1e-2])
+def test_columns_of_very_different_sizes(seed, penalty):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(20, 60)) * 10.0 ** random.uniform(-3, 3, 60) * 1e5
+    clf = MaxMargin(soft_margin=penalty).fit(X, np.arange(20) % 2)
+    assert clf.certificate_.margin <= clf.certificate_.bound
+    assert clf.score(X, np.arange(20) % 2) == 1.0
+
+
+def test_a_hard_margin_that_needs_more_steps_does_not_speak_of_proofs():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    with pytest.warns(ConvergenceWarning, match="Increase max_iter"):
+        MaxMargin(soft_margin=0, max_iter=1).fit(X, X[:, 0] > 0)
+
+
 def test_too_few_steps_are_said():
     X, y = load_digits(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="certifies 0"):
@@ -305,6 +332,8 @@ def test_shards_prove_together_what_all_rows_do():
     parts = [MaxMargin(tol=1e-6).fit(X[k::2], y[k::2]).certificate_ for k in (0, 1)]
     merged = Certificate.merge(parts)
     assert merged.bound >= clf.certificate_.margin
+    assert np.isnan(merged.margin)  # what rows lack adds up over shards
+    assert Certificate.merge(parts[:1]) == parts[0]
 
 
 def test_other_kernels_are_those_of_pumma():

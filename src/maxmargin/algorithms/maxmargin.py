@@ -24,7 +24,7 @@ from maxmargin.estimator.state import State, problems_for
 from maxmargin.estimator.weights import check_weights, weights_of_classes
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.linear import as_rows
-from maxmargin.models.newton import Solution, Task, solve
+from maxmargin.models.newton import NOTHING, Solution, Task, solve
 from maxmargin.persistence import walk
 
 
@@ -44,7 +44,9 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         The lambda of the 2-norm soft margin (``1 / (2 C)`` for the C of the squared hinge loss in
         `sklearn.svm.LinearSVC`). 0 is the hard margin, for rows that can be separated.
     tol : float, default=1e-3
-        The margin is certified to be at least ``1 - tol`` of the best possible one.
+        The margin is to be certified as at least ``1 - tol`` of the best possible one; where that
+        cannot be had, `converged_` is False, and a warning says what is. Bounds are rounded up by
+        1e-9, so nothing below 2e-9 can be reached.
     fit_intercept : bool, default=True
         Learn an intercept. It is not part of the norm, so no scaling of it matters.
     max_iter : int, default=100
@@ -70,7 +72,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         they are those of the rows with a coordinate of their own, ``sqrt(lambda / s_i)`` for row i:
         the same as for the other learners of this package.
     n_iter_ : int
-        Newton steps made with all rows.
+        Newton steps made with all rows; 0 if what comes before them was enough.
     converged_ : bool
         Is the margin certified as `tol` asks for?
     n_features_in_, feature_names_in_
@@ -78,6 +80,9 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
+    Ctrl-C leaves the model that there was before. `maxmargin.certify` speaks of the margin of the
+    rows as they are, without coordinates of their own.
+
     A row of weight s has ``lambda / s`` in place of lambda: weight 2 is the row twice, weight 0 no
     row at all. Hard margins know no weights but 0.
 
@@ -184,19 +189,28 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
         return self
 
+    @property
+    def n_updates_(self) -> int:
+        raise AttributeError("MaxMargin learns from all rows at once: there are no updates.")
+
+    @property
+    def n_mistakes_(self) -> int:
+        raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
+
     def _complaint(self, found: Solution, radius: float) -> str:
         """What a user should know about a fit that did not reach what was asked for."""
         certificate = self.certificate_
-        if self.soft_margin == 0.0 and certificate.margin <= 0.0:
+        separable = certificate.bound > NOTHING * radius
+        if self.soft_margin == 0.0 and not separable:
             return (
                 f"No hyperplane separates these rows by more than {certificate.bound:.2g}, where "
                 f"the longest row has {radius:.2g}: a hard margin needs rows that can be "
                 "separated. Use soft_margin > 0."
             )
         return (
-            f"MaxMargin certifies {certificate.ratio:.6f} of the best margin after "
-            f"{found.n_iter} steps, less than the {1.0 - self.tol:.6f} that tol={self.tol} asks "
-            "for. Increase max_iter, or scale the features: rounding may leave no more to gain."
+            f"MaxMargin certifies {certificate.ratio:.6g} of the best margin after {found.n_iter} "
+            f"steps; tol={self.tol} asks for 1 - {self.tol}. Increase max_iter, or scale the "
+            "features: rounding may leave no more to gain."
         )
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Hyperplanes:

@@ -103,7 +103,8 @@ class Certificate:
         -------
         Certificate
             The least margin, and the smallest bound: that of any part, for more rows allow no
-            larger margin, or the one from the added sums of rows and masses of all parts.
+            larger margin, or the one from the added sums of rows and masses of all parts. Of soft
+            margins, where what each row lacks adds up, the margin is not known.
 
         Examples
         --------
@@ -119,6 +120,8 @@ class Certificate:
             classes = zip(*(part.classes for part in parts), strict=True)
             return cls._of(tuple(map(cls.merge, classes)))
         margin = float(np.min([part.margin for part in parts]))  # NaN if one is not known
+        if len(parts) > 1 and any(part.evidence and part.evidence.private for part in parts):
+            margin = math.nan
         totals = added_by_kind(part.evidence for part in parts)
         bound = min([part.bound for part in parts] + [total.bound() for total in totals])
         return cls(margin, bound, evidence=totals[0] if len(totals) == 1 else None)

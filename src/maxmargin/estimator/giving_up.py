@@ -76,8 +76,8 @@ class Progress:
         return (
             f"{name} gave up after {n_iter} passes: the last {self.idle} made no fewer mistakes "
             f"than those before. No hyperplane separates these rows by more than {bound:.2g}, if "
-            f"any does.{kept} For rows that cannot be separated there are soft_margin, the C of "
-            "PassiveAggressive, averaged weights (Perceptron), and MaxMargin."
+            f"any does.{kept} For rows that cannot be separated there are soft_margin, average, "
+            "the C of PassiveAggressive, and MaxMargin."
         )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
-
-from maxmargin.estimator.refusals import unknown_label
 
 # Between these nothing over- or underflows when it is squared.
 SMALLEST, LARGEST = 1e-50, 1e50
@@ -46,12 +45,13 @@ def weights_of_classes(
     if class_weight is None:
         return np.ones(classes.size)
     if isinstance(class_weight, dict):
-        labels = classes.tolist()
-        if unknown := [label for label in class_weight if label not in labels]:
-            raise ValueError(f"class_weight names {unknown[0]!r}. {unknown_label(classes)}.")
-        found = np.array([float(class_weight.get(label, 1.0)) for label in labels])
-        if not np.all(np.isfinite(found) & (found > 0.0)):
-            raise ValueError(f"class_weight must be finite and positive, got {class_weight!r}.")
-        return found
+        found = [class_weight.get(label, 1.0) for label in classes.tolist()]
+        for label, weight in zip(classes.tolist(), found, strict=True):
+            if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
+                raise ValueError(
+                    f"class_weight must be between {SMALLEST:g} and {LARGEST:g}, got {weight!r} "
+                    f"for the class {label!r}."
+                )
+        return np.array(found, dtype=np.float64)
     totals = np.bincount(codes, weights, classes.size)
     return totals.sum() / (classes.size * totals)

@@ -474,6 +474,7 @@ class Hessians:
         self.center = np.zeros(size)
         self.centers = self.gathers and task.intercept
         self.room = np.empty(size, np.uint64), np.empty(size)
+        self.removed = np.zeros(state.weights.shape[0], int)  # rows, since all were added up
 
     def begin(self) -> None:
         state = self.state
@@ -483,9 +484,18 @@ class Hessians:
             block = state._gathered(some, self.center, np.ones(state.task.worth.size))
             self.center[:-1] = block[:, :-1].mean(axis=0)
         for c in state.open:
-            self._add(c, np.flatnonzero(state.slack[c] > 0.0), 1.0)
+            self._add_up(c)
+
+    def _add_up(self, c: int) -> None:
+        self.matrices[c], self.removed[c] = 0.0, 0
+        self._add(c, np.flatnonzero(self.state.slack[c] > 0.0), 1.0)
 
     def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Rows came and went. What is left of many that went is mostly their rounding."""
+        self.removed[c] += left.size
+        if self.removed[c] > np.count_nonzero(self.state.slack[c] > 0.0):
+            self._add_up(c)
+            return
         self._add(c, entered, 1.0)
         self._add(c, left, -1.0)
 
@@ -502,31 +512,42 @@ class Hessians:
             dsyrk(sign, block.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
-        """The Newton step."""
-        width, system = self.state.task.width, self.matrices[c].copy()
-        ends = np.arange(width)
-        system[ends, ends] += self.state.penalty
-        if system[width, width] <= 0.0:  # without intercept, or without active rows
-            system[width, width] = 1.0
+        """The Newton step; down the gradient where rounding leaves no system to solve."""
+        width = self.state.task.width
+        factor = self._factor(c)
+        if factor is None and self.removed[c]:
+            self._add_up(c)
+            factor = self._factor(c)
         # From here on the intercept is the output at the center.
         shifted = gradient.copy()
         shifted[:width] -= self.center[:width] * gradient[width]
-        step, _ = dpotrs(_factor(system), -shifted, lower=1)
+        if factor is None:
+            step = -shifted / self._system(c).diagonal()
+        else:
+            step, _ = dpotrs(factor, -shifted, lower=1)
         step[width] -= self.center[:width] @ step[:width]
         if not self.state.task.intercept:
             step[width] = 0.0
         return step
 
+    def _system(self, c: int) -> np.ndarray:
+        width, system = self.state.task.width, self.matrices[c].copy()
+        ends = np.arange(width)
+        system[ends, ends] = np.maximum(system[ends, ends], 0.0) + self.state.penalty
+        if system[width, width] <= 0.0:  # without intercept, or without active rows
+            system[width, width] = 1.0
+        return system
 
-def _factor(system: np.ndarray) -> np.ndarray:
-    """Cholesky's, of a matrix that rounding may have made indefinite."""
-    ends, largest = np.arange(system.shape[0]), float(system.diagonal().max())
-    for more in (0.0, *(largest * 10.0 ** np.arange(-15, 1))):
-        system[ends, ends] += more
-        factor, failed = dpotrf(system.T, lower=1)
-        if not failed:
-            return factor
-    raise FloatingPointError("The rows have products that are no numbers.")
+    def _factor(self, c: int) -> np.ndarray | None:
+        """Cholesky's, of a matrix that rounding may have made indefinite; None if it is so."""
+        system, ends = self._system(c), np.arange(self.state.task.width + 1)
+        largest = float(system.diagonal().max())
+        for more in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
+            system[ends, ends] += more * largest
+            factor, failed = dpotrf(system.T, lower=1)
+            if not failed:
+                return np.asarray(factor)
+        return None
 
 
 class Gradients:
