@@ -147,8 +147,8 @@ def problem(seed, n=400, d=12):
 
 WAYS = {
     "sampled first": {"LEAST_SAMPLE": 20, "LEAST_PER_FEATURE": 1},
-    "conjugate gradients": {"MOST_DIRECT": 0, "MOST_PASSES": 0},
-    "ascent first": {"MOST_DIRECT": 0, "MOST_PASSES": 8},
+    "conjugate gradients": {"MOST_DIRECT": 0, "MOST_ROWS": 0, "MOST_PASSES": 0},
+    "ascent first": {"MOST_DIRECT": 0, "MOST_ROWS": 0, "MOST_PASSES": 8},
     "one problem at a time": {"MOST_KEPT": 1},
     "no exact minimum": {"SMALL": 0},
 }
@@ -176,6 +176,24 @@ def test_every_way_gives_the_same(monkeypatch, way, penalty, classes, intercept)
         np.testing.assert_allclose(margins, wanted, rtol=2e-6)
         found, outputs = clf.decision_function(rows), usual.decision_function(X)
         np.testing.assert_allclose(found, outputs, atol=0.01 * np.abs(outputs).max())
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1e-2, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("intercept", [False, True])
+def test_fewer_rows_than_features(monkeypatch, seed, penalty, intercept):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(60, 160)) * (random.random((60, 160)) < 0.1)
+    y, settings = random.integers(0, 3, 60), {"soft_margin": penalty, "fit_intercept": intercept}
+    usual = MaxMargin(**settings, tol=1e-6).fit(X, y)
+    assert usual.converged_
+    monkeypatch.setattr(newton, "MOST_DIRECT", 0)
+    each = [MaxMargin(**settings, tol=1e-6).fit(rows, y) for rows in (X, sparse.csr_matrix(X))]
+    assert all(clf.converged_ and clf.n_iter_ < 60 for clf in each)
+    wanted = [one.margin for one in usual.certificate_.classes]
+    for clf in each:
+        margins = [one.margin for one in clf.certificate_.classes]
+        np.testing.assert_allclose(margins, wanted, rtol=2e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -87,8 +87,9 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     row at all. Hard margins know no weights but 0.
 
     With up to 1500 features each step solves a linear system in them (dense: ``n d^2`` operations,
-    for the rows that count); with more, steps are found by conjugate gradients after some passes of
-    dual coordinate ascent, and no matrix is made. The rows are read where they are.
+    for the rows that count); with more features, but few rows, one in the rows; with many of both,
+    steps are found by conjugate gradients after some passes of dual coordinate ascent, and no
+    matrix is made. The rows are read where they are.
 
     References
     ----------

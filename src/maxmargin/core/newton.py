@@ -134,6 +134,28 @@ def gather(rows, numbers, worth, center, block):  # type: ignore[no-untyped-def]
 
 
 @Compiled
+def products(rows, numbers, width, line, out):  # type: ignore[no-untyped-def]
+    """The products of all rows with each other, without the coordinate behind the features.
+
+    ``line`` is room for one row.
+    """
+    for n in range(numbers.size):
+        for j in range(line.shape[1]):
+            line[0, j] = 0.0
+        rows.add(numbers[n], line, 0, 1.0)
+        line[0, width] = 0.0
+        for other in range(n + 1):
+            out[n, other] = out[other, n] = rows.dot(numbers[other], line, 0)
+
+
+@Compiled
+def combine(rows, numbers, coefs, out):  # type: ignore[no-untyped-def]
+    """Add the rows times their coefficients to ``out``, which has one line."""
+    for n in range(numbers.size):
+        rows.add(numbers[n], out, 0, coefs[n])
+
+
+@Compiled
 def along(rows, numbers, worth, direction, out):  # type: ignore[no-untyped-def]
     """Add ``worth (x.v) x`` of each row to ``out``; ``direction`` and ``out`` have one line."""
     for n in range(numbers.size):

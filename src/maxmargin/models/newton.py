@@ -8,8 +8,9 @@ at the minimum. The coefficients ``a_i = s_i max(0, ...) / lambda`` are a point 
 proves how near it is: see `certificates.bounds`.
 
 With up to `MOST_DIRECT` features the Hessian is kept, and rows that become active, or no longer
-are, change it; the first steps are made with a sample of the rows. With more features nothing of
-its size is made: dual coordinate ascent comes first, and steps are found by conjugate gradients.
+are, change it; the first steps are made with a sample of the rows. With more features, but few
+rows, the products of rows with each other take its place. With many of both nothing of that size is
+made: steps are found by conjugate gradients, after some passes of dual coordinate ascent.
 
 The hard margin is the limit of lambda = 0. Goals ``g_i = 1 + lambda a_i``, with the coefficients
 from the last round, make it the solution for lambda > 0 too (the method of multipliers: Hestenes
@@ -34,6 +35,8 @@ from maxmargin.spaces.scalars import ROUNDING
 
 # With more features than that no matrix of their products is made.
 MOST_DIRECT = 1500
+# With so many rows at most, and so many multiplications, one of products of rows is.
+MOST_ROWS, MOST_PRODUCTS = 1500, 2**32
 # Each sample of rows has so many times as many as the one before, ...
 SAMPLE = 8
 # ... the first one at least so many rows, and so many for each feature.
@@ -165,9 +168,12 @@ class Newton:
                 self._begin(numbers, Hessians(self))
                 self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_: None)
         self._begin(self.everything, None)
-        if not direct and not self.is_hard:
+        count = self.everything.size
+        few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
+        if not (direct or few or self.is_hard):
             self._ascend()
-        self.curvature = Hessians(self) if direct else Gradients(self)
+        kind = Hessians if direct else Grams if few else Gradients
+        self.curvature = kind(self)
         self.curvature.begin()
         if self.is_hard:
             self._harden(advance)
@@ -539,15 +545,62 @@ class Hessians:
         return system
 
     def _factor(self, c: int) -> np.ndarray | None:
-        """Cholesky's, of a matrix that rounding may have made indefinite; None if it is so."""
-        system, ends = self._system(c), np.arange(self.state.task.width + 1)
-        largest = float(system.diagonal().max())
-        for more in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
-            system[ends, ends] += more * largest
-            factor, failed = dpotrf(system.T, lower=1)
-            if not failed:
-                return np.asarray(factor)
-        return None
+        return _cholesky(self._system(c))
+
+
+def _cholesky(system: np.ndarray) -> np.ndarray | None:
+    """Of the upper triangle, which rounding may have made indefinite; None if it is so."""
+    ends, largest = np.arange(system.shape[0]), float(system.diagonal().max())
+    for more in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
+        system[ends, ends] += more * largest
+        factor, failed = dpotrf(system.T, lower=1)
+        if not failed:
+            return np.asarray(factor)
+    return None
+
+
+class Grams:
+    """The products of all rows with each other, where they are few.
+
+    Given the active rows, the minimum is at ``w = sum of beta_i x_i`` with
+    ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``.
+    """
+
+    def __init__(self, state: Newton) -> None:
+        self.state = state
+
+    def begin(self) -> None:
+        state, size = self.state, self.state.numbers.size
+        self.gram, line = np.empty((size, size)), np.empty((1, state.task.width + 1))
+        newton.products(state.task.rows, state.numbers, state.task.width, line, self.gram)
+        self.signs = np.zeros(state.slack.shape, dtype=bool)
+        newton.positive(state.numbers, state.task.targets, state.first, state.ours, self.signs)
+
+    def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Nothing follows the active rows."""
+
+    def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
+        state, task = self.state, self.state.task
+        active = np.flatnonzero(state.slack[c] > 0.0)
+        there = np.zeros((1, task.width + 1))
+        if active.size:
+            goals = np.broadcast_to(state.goals, state.slack.shape)[c, active]
+            system = self.gram[np.ix_(active, active)]
+            ends = np.arange(active.size)
+            system[ends, ends] += state.penalty / task.worth[state.numbers[active]]
+            sides = np.stack([np.where(self.signs[c, active], goals, -goals), np.ones(active.size)])
+            factor, bias = _cholesky(system), 0.0
+            if factor is None:
+                return -gradient / (state.penalty + self.gram.trace())
+            wanted, ones = dpotrs(factor, sides.T, lower=1)[0].T
+            if task.intercept:
+                bias = float(wanted.sum() / ones.sum())
+            newton.combine(task.rows, state.numbers[active], wanted - bias * ones, there)
+            there[0, task.width] = bias
+        step = there[0] - state.weights[c]
+        if not (task.intercept and active.size):
+            step[task.width] = 0.0
+        return step
 
 
 class Gradients:
