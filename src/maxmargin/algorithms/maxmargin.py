@@ -160,10 +160,10 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         inputs.check_labels(y)
         radius = inputs.check_values(X)
         given = check_weights(sample_weight, X.shape[0])
-        classes = inputs.classes_of(y[given > 0.0])
-        known = np.isin(y, classes)
+        there = slice(None) if given.all() else given > 0.0
+        classes = inputs.classes_of(y[there])
         codes = np.zeros(y.size, np.int32)
-        codes[known] = inputs.class_codes(y[known], classes)
+        codes[there] = inputs.class_codes(y[there], classes)
         worth = given * weights_of_classes(self.class_weight, classes, codes, given)[codes]
         problems = problems_for(classes)
         task = Task(
