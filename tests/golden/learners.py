@@ -130,6 +130,8 @@ def is_exact(name: str) -> bool:
 def golden(wide: bool = True) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, make, go_on in states(wide):
+        if name.startswith("MaxMargin"):  # its bits are those of LAPACK
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             clf = make()
