@@ -155,10 +155,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
                 f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
                 "other kernels use PUMMA, with the same soft_margin."
             )
-        X, features = inputs.check_X(self, X)
-        y = inputs.check_y(y, X.shape[0])
-        inputs.check_labels(y)
-        radius = inputs.check_values(X)
+        X, y, features, radius = inputs.check_fit(self, X, y)
         given = check_weights(sample_weight, X.shape[0])
         there = slice(None) if given.all() else given > 0.0
         classes = inputs.classes_of(y[there])

@@ -298,10 +298,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        X, features = inputs.check_X(self, X)
-        y = inputs.check_y(y, X.shape[0])
-        inputs.check_labels(y)
-        inputs.check_values(X)
+        X, y, features, _ = inputs.check_fit(self, X, y)
         classes = inputs.classes_of(y)
         state, how = self._begun(classes, features), (self._rule(), self._reading())
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))

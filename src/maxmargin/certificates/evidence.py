@@ -55,6 +55,23 @@ class Evidence(NamedTuple):
         return float(hull_bounds(hull)[0])
 
 
+def mixture_length(sums: np.ndarray, masses: np.ndarray, hidden: np.ndarray, split: bool) -> float:
+    """The plain or the split bound but for rounding, for who is on the way to a better one.
+
+    ``sums`` of the positive and of the negative rows, with their masses, and what private
+    coordinates add to the squares; infinite if nothing is proved.
+    """
+    if split:
+        if min(masses) <= 0.0:
+            return np.inf
+        mean = sums[0] / masses[0] - sums[1] / masses[1]
+        return 0.5 * float(np.sqrt(mean @ mean + (hidden / masses**2).sum()))
+    if masses.sum() <= 0.0:
+        return np.inf
+    total = sums[0] - sums[1]
+    return float(np.sqrt(total @ total + hidden.sum()) / masses.sum())
+
+
 def evidence_of(hull: Hull, features: int, intercept: bool, private: float) -> list[Evidence]:
     """The sums behind the bounds, a copy for each problem; [] where they do not add up.
 

@@ -93,10 +93,8 @@ class OnlineClassifier(
         """
         self._validate_params()
         before = self._known() if self.warm_start else None
-        X, features = inputs.check_X(self, X)
-        y = inputs.check_y(y, X.shape[0])
-        inputs.check_labels(y)
-        radius, classes = inputs.check_values(X), inputs.classes_of(y)
+        X, y, features, radius = inputs.check_fit(self, X, y)
+        classes = inputs.classes_of(y)
         if before is None:
             problems, randomness = problems_for(classes), self.random_state
             model, rows, radius = build(

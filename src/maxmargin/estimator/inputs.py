@@ -85,6 +85,14 @@ def check_values(X: Any) -> float:
     return float(np.sqrt(largest))
 
 
+def check_fit(clf: BaseEstimator, X: Any, y: Any) -> tuple[Any, np.ndarray, Features, float]:
+    """All rows and labels of a fit, the columns, and the largest norm of a row."""
+    X, features = check_X(clf, X)
+    y = check_y(y, X.shape[0])
+    check_labels(y)
+    return X, y, features, check_values(X)
+
+
 # ------------------------------------------------------------------------------------------- labels
 def check_y(y: Any, rows: int) -> np.ndarray:
     """``y`` as a one-dimensional array of ``rows`` class labels."""

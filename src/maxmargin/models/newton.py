@@ -28,7 +28,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from maxmargin.certificates import geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
-from maxmargin.certificates.evidence import Evidence
+from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.certificates.scalars import soft_margin
 from maxmargin.core import newton
 from maxmargin.spaces.scalars import ROUNDING
@@ -96,9 +96,6 @@ class Solution(NamedTuple):
     evidence: list[Evidence]
     n_iter: int
     reached: np.ndarray
-
-    def bounds(self) -> np.ndarray:
-        return np.array([sums.bound() for sums in self.evidence])
 
 
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
@@ -300,25 +297,17 @@ class Newton:
 
     def _ratio(self, c: int) -> float:
         """The margin of problem c over its bound, here and now, but for rounding."""
-        width, (own, rest) = self.task.width, self.totals[2 * c : 2 * c + 2]
+        width, totals = self.task.width, self.totals[2 * c : 2 * c + 2]
         w, sums = self.weights[c, :width], self.sums[2 * c : 2 * c + 2, :width]
-        hidden = 0.0 if self.signs is not None else self.penalty
-        if self.task.intercept:
-            if min(own[0], rest[0]) <= 0.0:
-                return 0.0
-            mean = sums[0] / own[0] - sums[1] / rest[0]
-            squares = own[1] / own[0] ** 2 + rest[1] / rest[0] ** 2
-            bound = 0.5 * np.sqrt(mean @ mean + hidden * squares)
-        else:
-            mass, total = own[0] + rest[0], sums[0] - sums[1]
-            if mass <= 0.0:
-                return 0.0
-            bound = np.sqrt(total @ total + hidden * (own[1] + rest[1])) / mass
+        hidden = (0.0 if self.signs is not None else self.penalty) * totals[:, 1]
+        bound = mixture_length(sums, totals[:, 0], hidden, self.task.intercept)
+        if bound == np.inf:
+            return 0.0
         if self.signs is not None:
             norm, lowest = np.linalg.norm(w), self._lowest(c)
             reached = lowest.mean() if self.task.intercept else lowest.min()
             return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
-        return float(1.0 / np.sqrt(w @ w + (own[1] + rest[1]) / self.penalty) / bound)
+        return float(1.0 / np.sqrt(w @ w + totals[:, 1].sum() / self.penalty) / bound)
 
     # -------------------------------------------------------------------------------- many features
     def _ascend(self) -> None:
@@ -384,7 +373,6 @@ class Newton:
         coefs = np.maximum(self.slack[self.open], 0.0) / self.penalty
         outputs = self.goals[self.open] - self.slack[self.open]
         self.penalty *= FALL
-        self.full_penalty *= FALL
         self.goals[self.open] = 1.0 + self.penalty * coefs
         after = self.goals[self.open] - outputs
         for c, slack in zip(self.open, after, strict=True):
