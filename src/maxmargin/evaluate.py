@@ -23,6 +23,7 @@ from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.estimator import OnlineClassifier, inputs
+from maxmargin.estimator.weights import counted
 from maxmargin.models.linear import as_rows
 
 # Rows between two looks at the counts, if nothing else is said.
@@ -385,7 +386,14 @@ def _is_fitted(clf: BaseEstimator) -> bool:
 
 
 def certify(
-    clf: BaseEstimator, X: Any, y: Any, *, tol: float = 0.01, max_iter: int = 1000, verbose: int = 0
+    clf: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    tol: float = 0.01,
+    max_iter: int = 1000,
+    verbose: int = 0,
 ) -> Certificate:
     """Measure the margin of ``clf`` on ``X``, ``y`` and prove how far it can be from the best one.
 
@@ -400,6 +408,8 @@ def certify(
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
         Labels; each class of ``clf`` must occur.
+    sample_weight : array of shape (n_samples,), default=None
+        Rows of weight 0 are left out. A margin is the least of all others, whatever they weigh.
     tol : float, default=0.01
         Effort: the bound is within this fraction of the best margin if ``max_iter`` passes are
         enough.
@@ -438,6 +448,8 @@ def certify(
     if X.shape[1] != coef.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
     y = inputs.check_y(y, X.shape[0])
+    if sample_weight is not None:
+        X, y, _ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)
     missing = np.setdiff1d(clf.classes_, y)
     if missing.size:

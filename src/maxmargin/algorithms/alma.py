@@ -15,19 +15,28 @@ from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
 
 @rule
 class ALMARule(NamedTuple):
+    """``curvature`` is p - 1: in a p-norm, a step lifts a margin by at most that times ``x.x``."""
+
     alpha: float
     B: float
     C: float
+    curvature: float = 1.0
 
     def needs_norm(self):
         return True
 
-    def active(self, trial):
+    def asked(self, trial):
+        """The margin that is asked for."""
         threshold = (1.0 - self.alpha) * self.B / math.sqrt(trial.k + 1.0)
-        return trial.margin <= threshold * math.sqrt(trial.xx)
+        return threshold * math.sqrt(trial.xx)
+
+    def active(self, trial):
+        return trial.margin <= self.asked(trial)
 
     def step(self, trial):
-        return 1.0, self.C / math.sqrt((trial.k + 1.0) * trial.xx)
+        step = self.C / math.sqrt((trial.k + 1.0) * trial.xx)
+        gap = self.asked(trial) - trial.margin
+        return 1.0, step * trial.repeats(gap, step * self.curvature * trial.xx)
 
     def project(self, norm2):
         return 1.0 / math.sqrt(norm2) if norm2 > 1.0 else 1.0
@@ -99,7 +108,7 @@ class ALMA(OnlineClassifier):
         B = math.sqrt(8.0) / self.alpha if self.B is None else self.B
         C = math.sqrt(2.0) if self.C is None else self.C
         stretch = math.sqrt(p - 1.0)
-        return ALMARule(float(self.alpha), B * stretch, C / stretch)
+        return ALMARule(float(self.alpha), B * stretch, C / stretch, p - 1.0)
 
     @staticmethod
     def max_updates(alpha: float, margin: float, p: float = 2.0) -> float:

@@ -33,7 +33,8 @@ class DirectionalRule(NamedTuple):
             return 1.0, self.rate
         # (2.32); the factor is negative only if beta > |x|, and then no w can satisfy the row.
         factor = 1.0 - self.pull * trial.margin / (math.sqrt(trial.ww) * trial.xx)
-        return 1.0, self.rate * max(factor, 0.0)
+        step, gap = self.rate * max(factor, 0.0), self.beta * math.sqrt(trial.ww) - trial.margin
+        return 1.0, step * trial.repeats(gap, step * trial.xx)
 
     def project(self, norm2):
         return self.length / math.sqrt(norm2) if self.length > 0.0 and norm2 > 0.0 else 1.0

@@ -21,7 +21,7 @@ from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for
-from maxmargin.estimator.weights import check_weights, weights_of_classes
+from maxmargin.estimator.weights import check_any, check_weights, weights_of_classes
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.linear import as_rows
 from maxmargin.models.newton import NOTHING, Solution, Task, solve
@@ -157,6 +157,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             )
         X, y, features, radius = inputs.check_fit(self, X, y)
         given = check_weights(sample_weight, X.shape[0])
+        check_any(given)
         there = slice(None) if given.all() else given > 0.0
         classes = inputs.classes_of(y[there])
         codes = np.zeros(y.size, np.int32)

@@ -25,16 +25,20 @@ class MICRARule(NamedTuple):
     def needs_norm(self):
         return True  # for the largest norm so far
 
-    def active(self, trial):
+    def asked(self, trial):
+        """The margin that is asked for."""
         beta = self.beta if self.beta > 0.0 else math.sqrt(trial.largest_xx)
-        asked = beta / math.pow(max(trial.k, 1), self.epsilon)
-        return trial.ww == 0.0 or trial.margin <= asked * math.sqrt(trial.ww)
+        return beta / math.pow(max(trial.k, 1), self.epsilon) * math.sqrt(trial.ww)
+
+    def active(self, trial):
+        return trial.ww == 0.0 or trial.margin <= self.asked(trial)
 
     def step(self, trial):
         if trial.ww == 0.0:
             return 1.0, 1.0
         rate = self.eta / math.pow(max(trial.k, 1), self.zeta)
-        return 1.0, rate * math.sqrt(trial.ww / trial.largest_xx)
+        step = rate * math.sqrt(trial.ww / trial.largest_xx)
+        return 1.0, step * trial.repeats(self.asked(trial) - trial.margin, step * trial.xx)
 
     def project(self, norm2):
         # Only the direction of w matters to the rule, and its length would grow exponentially.

@@ -24,6 +24,7 @@ from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
 from maxmargin.estimator.state import State
 from maxmargin.estimator.stream import Streamable
+from maxmargin.estimator.weights import check_weights
 from maxmargin.models.linear import as_rows
 from maxmargin.persistence import walk
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
@@ -285,13 +286,15 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------------ learning
     @writing
-    def fit(self, X: Any, y: Any) -> NOCA:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NOCA:
         """Learn from ``X``, ``y`` in `max_iter` passes.
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row is presented in a pass; whole numbers.
 
         Returns
         -------
@@ -299,11 +302,13 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         X, y, features, _ = inputs.check_fit(self, X, y)
-        classes = inputs.classes_of(y)
+        order = presented(sample_weight, y.size)
+        classes = inputs.classes_of(y[np.unique(order)])
         state, how = self._begun(classes, features), (self._rule(), self._reading())
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        order = np.arange(X.shape[0], dtype=np.int64)
-        codes, passes, interrupted = inputs.class_codes(y, classes), 0, None
+        codes = np.zeros(y.size, np.int32)
+        codes[order] = inputs.class_codes(y[order], classes)
+        passes, interrupted = 0, None
         try:
             with bar("NOCA", self.max_iter, "passes", enabled=bool(self.verbose)) as advance:
                 while passes < self.max_iter:
@@ -319,7 +324,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         return self
 
     @writing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> NOCA:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NOCA:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
         Any way of cutting a stream into calls gives the same components, to the bit.
@@ -330,23 +335,31 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         y : array of shape (n_samples,)
         classes : array of shape (n_classes,), default=None
             All labels that can occur; needed in the first call.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row is presented, one time after another; whole numbers.
 
         Returns
         -------
         self
         """
         self._validate_params()
-        self._state, _ = self._learnt(self._known(), X, y, classes)
+        self._state, _ = self._learnt(self._known(), X, y, classes, sample_weight=sample_weight)
         return self
 
     def _learnt(
-        self, state: State | None, X: Any, y: Any, classes: Any, alone: bool = False
+        self,
+        state: State | None,
+        X: Any,
+        y: Any,
+        classes: Any,
+        alone: bool = False,
+        sample_weight: Any = None,
     ) -> tuple[State, None]:
         """The state after each row was learnt from once; the one before is changed if ``alone``."""
         X, features = inputs.check_X(self, X, None if state is None else state.features)
         y = inputs.check_y(y, X.shape[0])
         known = known_classes(classes, None if state is None else state.classes)
-        codes = inputs.class_codes(y, known)
+        codes, order = inputs.class_codes(y, known), presented(sample_weight, y.size)
         inputs.check_values(X)
         if state is None:
             state = self._begun(known, features)
@@ -355,7 +368,6 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
                 "The 'max_components' parameter of NOCA cannot change on a fitted model."
             )
         model = state.model if alone else copy.deepcopy(state.model)
-        order = np.arange(X.shape[0], dtype=np.int64)
         model.learn(X, codes, order, self._rule(), self._reading(), quiet)
         return state._replace(model=model), None
 
@@ -522,6 +534,17 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def presented(sample_weight: Any, rows: int) -> np.ndarray:
+    """The numbers of the rows, each as often as its weight says."""
+    times = check_weights(sample_weight, rows)
+    if (odd := np.flatnonzero(times != np.floor(times))).size:
+        raise ValueError(
+            "NOCA counts rows: sample_weight must be whole numbers, got "
+            f"{times[odd[0]]} (row {odd[0]})."
+        )
+    return np.repeat(np.arange(rows, dtype=np.int64), times.astype(np.int64))
 
 
 def _peak(width: float, features: int) -> float:

@@ -25,7 +25,8 @@ class NORMARule(NamedTuple):
         return trial.margin <= self.margin
 
     def step(self, trial):
-        return self.keep, self.rate
+        gap = self.margin - self.keep * trial.margin
+        return self.keep, self.rate * trial.repeats(gap, self.rate * trial.xx)
 
     def rest(self, trial):
         return self.keep

@@ -27,7 +27,12 @@ class PassiveAggressiveRule(NamedTuple):
         return 1.0 - trial.margin > SMALLEST_LOSS
 
     def step(self, trial):
-        return 1.0, min(self.cap, (1.0 - trial.margin) / (trial.xx + self.ridge))
+        loss = 1.0 - trial.margin
+        if self.ridge == 0.0 or trial.weight == 1.0:
+            return 1.0, min(self.cap * trial.weight, loss / (trial.xx + self.ridge))
+        # Each time the part ridge / (xx + ridge) of the loss is left.
+        left = math.exp(-trial.weight * math.log1p(trial.xx / self.ridge))
+        return 1.0, loss * (1.0 - left) / trial.xx
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -24,7 +24,8 @@ class PegasosRule(NamedTuple):
         return trial.margin < 1.0
 
     def step(self, trial):
-        return 1.0 - 1.0 / trial.t, 1.0 / (self.lambda_ * trial.t)
+        shrink, step = 1.0 - 1.0 / trial.t, 1.0 / (self.lambda_ * trial.t)
+        return shrink, step * trial.repeats(1.0 - shrink * trial.margin, step * trial.xx)
 
     def rest(self, trial):
         return 1.0 - 1.0 / trial.t

@@ -14,14 +14,18 @@ from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Fa
 
 @rule
 class PerceptronRule(NamedTuple):
+    """``curvature`` is p - 1: in a p-norm, a step lifts a margin by at most that times ``x.x``."""
+
     margin: float
     rate: float
+    curvature: float = 1.0
 
     def active(self, trial):
         return trial.margin <= self.margin
 
     def step(self, trial):
-        return 1.0, self.rate
+        gain = self.rate * self.curvature * trial.xx
+        return 1.0, self.rate * trial.repeats(self.margin - trial.margin, gain)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -94,7 +98,7 @@ class Perceptron(OnlineClassifier):
     }
 
     def _rule(self, p: float) -> PerceptronRule:
-        return PerceptronRule(float(self.margin), float(self.rate))
+        return PerceptronRule(float(self.margin), float(self.rate), p - 1.0)
 
     @staticmethod
     def max_updates(

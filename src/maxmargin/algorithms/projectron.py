@@ -27,9 +27,13 @@ class ProjectronRule(NamedTuple):
         return trial.margin <= 0.0 or trial.margin < self.margin
 
     def step(self, trial):
-        if trial.margin <= 0.0:
-            return 1.0, 1.0
-        return 1.0, min(1.0, (1.0 - trial.margin) / trial.xx)
+        if trial.margin > 0.0:
+            return 1.0, min(trial.weight, (1.0 - trial.margin) / trial.xx)
+        mistakes = trial.repeats(-trial.margin, trial.xx)
+        margin, left = trial.margin + mistakes * trial.xx, trial.weight - mistakes
+        if left > 0.0 and margin < self.margin:
+            return 1.0, mistakes + min(left, (1.0 - margin) / trial.xx)
+        return 1.0, mistakes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

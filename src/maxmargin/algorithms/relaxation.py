@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
+
+import numpy as np
 
 from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
@@ -22,7 +25,14 @@ class RelaxationRule(NamedTuple):
         return trial.margin <= self.margin
 
     def step(self, trial):
-        return 1.0, self.rate * (self.target - trial.margin) / trial.xx
+        gap = self.target - trial.margin
+        if self.rate >= 1.0 or trial.weight == 1.0:
+            return 1.0, self.rate * gap / trial.xx
+        # Each time the part 1 - rate of the gap is left, until the margin is passed.
+        kept, wanted = math.log1p(-self.rate), (self.target - self.margin) / gap
+        needed = math.log(wanted) / kept + 1.0 if wanted > 0.0 else trial.weight
+        times = min(trial.weight, max(1.0, np.floor(needed)))
+        return 1.0, -math.expm1(times * kept) * gap / trial.xx
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -16,15 +16,19 @@ from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Fa
 
 @rule
 class TrackingALMARule(NamedTuple):
+    """``curvature`` is p - 1: in a p-norm, a step lifts a margin by at most that times ``x.x``."""
+
     rate: float
     radius: float
     margin: float
+    curvature: float = 1.0
 
     def active(self, trial):
         return trial.margin <= self.margin
 
     def step(self, trial):
-        return 1.0, self.rate
+        gain = self.rate * self.curvature * trial.xx
+        return 1.0, self.rate * trial.repeats(self.margin - trial.margin, gain)
 
     def project(self, norm2):
         return self.radius / math.sqrt(norm2) if norm2 > self.radius**2 else 1.0
@@ -95,7 +99,7 @@ class TrackingALMA(OnlineClassifier):
     }
 
     def _rule(self, p: float) -> TrackingALMARule:
-        return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin))
+        return TrackingALMARule(float(self.rate), float(self.radius), float(self.margin), p - 1.0)
 
     @classmethod
     @check_tuning

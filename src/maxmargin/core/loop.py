@@ -80,7 +80,8 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             elif targets.is_shown(c):
                 rival = max(rival, f)
             own_rule = rule.of(c)
-            trial = Trial(y * f, space.norm2(c), xx, largest_xx, trials, space.updates(c))
+            weight, before = targets.weight_of(i), space.updates(c)
+            trial = Trial(y * f, space.norm2(c), xx, largest_xx, trials, before, weight)
             update = own_rule.active(trial)
             if update:
                 if not xx >= 0.0:
@@ -89,7 +90,8 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 margin, along2 = space.aim(rows, i, c, y, f, xx)
                 update = along2 > 0.0
             if update:
-                trial = Trial(margin, space.norm2(c), along2, largest_xx, trials, space.updates(c))
+                norm2 = space.norm2(c)
+                trial = Trial(margin, norm2, along2, largest_xx, trials, before, weight)
                 shrink, step = space.decide(own_rule, trial, c)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = own_rule.project(space.norm2(c))

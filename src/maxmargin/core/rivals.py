@@ -69,7 +69,7 @@ class Rivals(NamedTuple):
         cost = self.wanted(own, rival)
         margin, square = (self.outputs[own] - self.outputs[rival]) / cost, cost * cost
         xx, largest_xx = trial.xx / square, trial.largest_xx / square
-        return Trial(margin, trial.ww, xx, largest_xx, trial.t, trial.k)
+        return Trial(margin, trial.ww, xx, largest_xx, trial.t, trial.k, trial.weight)
 
     def worst(self, own, rule, trial):
         """The rival on top of the heap of `challengers`, without that heap."""
@@ -176,7 +176,8 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
         margin = space.rivals.least_margin(y)
         if margin <= 0.0:
             mistakes += 1
-        trial = Trial(margin, space.norm2(0), 2.0 * xx, 2.0 * largest_xx, trials, space.updates(0))
+        norm2, before, weight = space.norm2(0), space.updates(0), targets.weight_of(i)
+        trial = Trial(margin, norm2, 2.0 * xx, 2.0 * largest_xx, trials, before, weight)
         if xx > 0.0 and rule.active(trial):
             due |= space.policy.correct(space, rows, i, y, rule, trial, xx)
             made += 1.0

@@ -6,12 +6,12 @@ classes answer the same questions, so no loop ever asks which one it has.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core import lanes
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import bridge, with_methods_of
 
 # Far enough ahead to hide the memory's latency, near enough to stay in the cache.
 ROWS_AHEAD = 8
@@ -29,39 +29,65 @@ class Tail(NamedTuple):
     offset: float
     private: float
 
+    def private_of(self, i):
+        """The private coordinate of row ``i``."""
+        return self.private
+
+    def largest_private(self):
+        """Of all rows."""
+        return self.private
+
     def tail_dot(self, i, weights, c, width):
         total = self.offset * weights[c, width]
         mine = width + 1 + i
         if mine < weights.shape[1]:
-            total += self.private * weights[c, mine]
+            total += self.private_of(i) * weights[c, mine]
         return total
 
-    def tail_square(self):
-        return self.offset * self.offset + self.private * self.private
+    def tail_square(self, i):
+        return self.offset * self.offset + self.private_of(i) * self.private_of(i)
 
     def tail_add(self, i, weights, c, width, amount):
         weights[c, width] += amount * self.offset
         mine = width + 1 + i
         if mine < weights.shape[1]:
-            weights[c, mine] += amount * self.private
+            weights[c, mine] += amount * self.private_of(i)
 
     def tail_entries(self, i, weights, width):
         """How many of these coordinates ``weights`` have."""
         return 2 if width + 1 + i < weights.shape[1] else 1
 
     def tail_entry(self, i, k, width):
-        return (width, self.offset) if k == 0 else (width + 1 + i, self.private)
+        return (width, self.offset) if k == 0 else (width + 1 + i, self.private_of(i))
 
     def hidden_square(self, i, weights, width):
         """The part of ``x.x`` that lies in a coordinate which ``weights`` do not have."""
-        return 0.0 if width + 1 + i < weights.shape[1] else self.private * self.private
+        return 0.0 if width + 1 + i < weights.shape[1] else self.private_of(i) * self.private_of(i)
+
+
+@with_methods_of(Tail)
+class WeightedTail(NamedTuple):
+    """The same for rows with weights: of a row that counts s times, ``private**2`` is an s-th.
+
+    So its slack costs s times as much, which is what s such rows would cost.
+    """
+
+    offset: float
+    private: float
+    worth: np.ndarray
+
+    def private_of(self, i):
+        return self.private / np.sqrt(self.worth[i])
+
+    def largest_private(self):
+        return self.private / np.sqrt(self.worth.min())
 
 
 class DenseRows(NamedTuple):
     """Rows of a 2-D array of any memory layout."""
 
     values: np.ndarray
-    tail: Tail
+    tail: Any
 
     def size(self):
         return self.values.shape[0]
@@ -75,7 +101,7 @@ class DenseRows(NamedTuple):
 
     def square(self, i):
         """``x.x`` of row ``i``."""
-        return lanes.dense_square(self.values, i) + self.tail.tail_square()
+        return lanes.dense_square(self.values, i) + self.tail.tail_square(i)
 
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
@@ -118,7 +144,7 @@ class SparseRows(NamedTuple):
     columns: np.ndarray
     starts: np.ndarray
     width: int
-    tail: Tail
+    tail: Any
 
     def size(self):
         return self.starts.size - 1
@@ -132,7 +158,7 @@ class SparseRows(NamedTuple):
     def square(self, i):
         """``x.x`` of row ``i``."""
         square = lanes.sparse_square(self.values, self.starts[i], self.starts[i + 1])
-        return square + self.tail.tail_square()
+        return square + self.tail.tail_square(i)
 
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
@@ -165,6 +191,14 @@ class SparseRows(NamedTuple):
             lanes.prefetch_span(self.columns, start, stop)
 
 
-bridge("tail_dot", "tail_square", "tail_add", "tail_entries", "tail_entry", "hidden_square")
+bridge(
+    "private_of",
+    "tail_dot",
+    "tail_square",
+    "tail_add",
+    "tail_entries",
+    "tail_entry",
+    "hidden_square",
+)
 bridge("own_entries", "entries", "entry")
 bridge("size", "dot", "square", "add", "prefetch")

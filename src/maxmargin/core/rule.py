@@ -1,9 +1,11 @@
-"""What a learning rule is: a few pure functions of six numbers.
+"""What a learning rule is: a few pure functions of seven numbers.
 
-A rule is a NamedTuple of hyper-parameters (floats) with up to six methods:
+A rule is a NamedTuple of hyper-parameters (floats) with up to seven methods:
 
 ``active(trial) -> bool``
     Is an update due?
+``asked(trial) -> float``
+    The margin that is asked for, where `active` and `step` both need it.
 ``needs_norm() -> bool``
     Does `active` look at ``xx`` or ``largest_xx``? False unless defined; then the norm of a row is
     computed only when an update is due.
@@ -20,6 +22,8 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to six methods:
 from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from maxmargin.core.bridge import bridge
 
@@ -38,6 +42,7 @@ class Trial(NamedTuple):
         (of all trials if the rule `needs_norm`, else of those that brought an update)
     t : number of this trial, from 1
     k : updates made before this trial
+    weight : how often the row counts; see `docs/weights.md` for what each rule makes of it
     """
 
     margin: float
@@ -46,6 +51,19 @@ class Trial(NamedTuple):
     largest_xx: float
     t: int
     k: int
+    weight: float = 1.0
+
+    def repeats(self, gap, gain):
+        """How often a row of this weight is learnt from, one time after another.
+
+        That is until its margin, which lacks ``gap`` and grows by ``gain`` each time, has passed
+        what is asked for: so a large weight does not overshoot (N. Karampatziakis and J. Langford,
+        "Online importance weight aware updates", UAI 2011).
+        """
+        if self.weight <= 1.0:
+            return self.weight
+        needed = max(1.0, np.floor(gap / gain) + 1.0)
+        return needed if needed < self.weight else self.weight
 
 
 def _needs_norm(self):  # type: ignore[no-untyped-def]
@@ -73,4 +91,4 @@ def rule(cls: RuleClass) -> RuleClass:
     return cls
 
 
-bridge("active", "needs_norm", "step", "rest", "project", "of")
+bridge("active", "asked", "needs_norm", "step", "rest", "project", "of", "repeats")

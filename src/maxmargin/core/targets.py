@@ -1,12 +1,16 @@
-"""How class numbers become signs: one problem for two classes, one per class for more."""
+"""How class codes become signs: one problem for two classes, one per class for more.
+
+Targets of rows that have weights are of classes of their own, so that the loops over others are
+compiled as if there were no weights.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import Compiled, bridge, with_methods_of
 
 
 class Binary(NamedTuple):
@@ -22,6 +26,10 @@ class Binary(NamedTuple):
 
     def is_shown(self, c):
         return True
+
+    def weight_of(self, i):
+        """How often row ``i`` counts."""
+        return 1.0
 
 
 class OneVsRest(NamedTuple):
@@ -44,5 +52,59 @@ class OneVsRest(NamedTuple):
     def class_of(self, i):
         return self.labels[i]
 
+    def weight_of(self, i):
+        return 1.0
 
-bridge("problems", "sign", "is_shown", "class_of")
+
+@with_methods_of(Binary)
+class WeightedBinary(NamedTuple):
+    """`Binary` for rows with weights."""
+
+    labels: np.ndarray
+    worth: np.ndarray
+
+    def weight_of(self, i):
+        return self.worth[i]
+
+
+@with_methods_of(OneVsRest)
+class WeightedOneVsRest(NamedTuple):
+    """`OneVsRest` for rows with weights."""
+
+    labels: np.ndarray
+    classes: int
+    spare: int
+    worth: np.ndarray
+
+    def weight_of(self, i):
+        return self.worth[i]
+
+
+bridge("problems", "sign", "is_shown", "class_of", "weight_of")
+
+
+@Compiled
+def balance(labels, order, totals, worth):  # type: ignore[no-untyped-def]
+    """Let all classes count the same, as far as they are known when a row comes.
+
+    ``totals`` are the weights of each class so far, and in a last place of all; those of the rows
+    ``order``, in ``worth``, are multiplied by ``n / (C n_c)`` as it is with that row. A row i that
+    stands there as ``-1 - i`` is only looked at.
+    """
+    classes = totals.size - 1
+    for i in order:
+        if i >= 0:
+            c = labels[i]
+            totals[c] += worth[i]
+            totals[classes] += worth[i]
+            worth[i] *= totals[classes] / (classes * totals[c])
+
+
+def of_rows(targets: Any, rows: np.ndarray) -> Any:
+    """The targets of some rows, by their numbers."""
+    here = {"labels": targets.labels[rows]}
+    if "worth" in targets._fields:
+        here["worth"] = targets.worth[rows]
+    for array in here.values():
+        array.flags.writeable = False
+    return targets._replace(**here)

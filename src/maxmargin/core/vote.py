@@ -8,7 +8,7 @@ import numpy as np
 from numba.extending import overload, register_jitable
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.bridge import Compiled, bridge, with_methods_of
 from maxmargin.core.compiler import METHODS
 
 # How often the leader is written down: at first after each trial, then half as often whenever there
@@ -70,6 +70,29 @@ class Experts(NamedTuple):
     def class_of(self, i):
         return self.labels[i]
 
+    def weight_of(self, i):
+        return 1.0
+
+
+@with_methods_of(Experts)
+class WeightedExperts(NamedTuple):
+    """`Experts` for rows with weights."""
+
+    labels: np.ndarray
+    each: int
+    experts: int
+    worth: np.ndarray
+
+    def weight_of(self, i):
+        return self.worth[i]
+
+
+def experts_of(targets: Any, each: int, experts: int) -> Experts | WeightedExperts:
+    """The targets of so many experts with so many problems."""
+    if "worth" in targets._fields:
+        return WeightedExperts(targets.labels, each, experts, targets.worth)
+    return Experts(targets.labels, each, experts)
+
 
 class Votes(NamedTuple):
     """What is known of the experts.
@@ -100,6 +123,8 @@ class Votes(NamedTuple):
 
     def judge(self, said, n, label, keep, share):
         """Herbster and Warmuth's fixed-share algorithm, where ``keep`` is ``exp(-rate)``.
+
+        (Of a row of weight s, ``exp(-rate s)``.)
 
         Experts that were wrong keep that part of their weight, and then each gives the part
         ``share`` of its weight to the others, in equal parts.
@@ -183,7 +208,7 @@ def poll(said, votes, scores):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def hold(said, order, labels, classes, votes, keep, share, scores, tally):  # type: ignore[no-untyped-def]
+def hold(said, order, targets, classes, votes, keep, share, scores, tally):  # type: ignore[no-untyped-def]
     """Let the experts vote on each row, and weigh them by its label, row by row.
 
     A row i that stands in the order as ``-1 - i`` is only voted on.
@@ -192,9 +217,9 @@ def hold(said, order, labels, classes, votes, keep, share, scores, tally):  # ty
     for n in range(order.size):
         votes.score(said, n, scores)
         if order[n] >= 0:
-            label = labels[order[n]]
+            label, weight = targets.labels[order[n]], targets.weight_of(order[n])
             mistakes += winner(scores, n, 0, scores.shape[1], classes) != label
             trials += 1
-            votes.judge(said, n, label, keep, share)
+            votes.judge(said, n, label, keep if weight == 1.0 else keep**weight, share)
             votes.write_leader(trials)
     tally[0].trials, tally[0].mistakes = trials, mistakes

@@ -20,6 +20,7 @@ from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
+from maxmargin.estimator.weights import counted, totals_of_classes, weights_of_classes
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -51,6 +52,7 @@ class OnlineClassifier(
     shuffle: bool = True
     random_state: Any = None
     warm_start: bool = False
+    class_weight: Any = None
     verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
@@ -75,7 +77,7 @@ class OnlineClassifier(
 
     # ------------------------------------------------------------------------------------ learning
     @writing
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
 
         Ctrl-C ends the fit after the rows in work; the model keeps what it has learnt so far.
@@ -86,6 +88,9 @@ class OnlineClassifier(
             float32 and float64 are read in place.
         y : array of shape (n_samples,)
             Class labels, at least two different ones.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts, see `docs/weights.md`; a row of weight 0 is none. By default
+            each counts once.
 
         Returns
         -------
@@ -94,25 +99,38 @@ class OnlineClassifier(
         self._validate_params()
         before = self._known() if self.warm_start else None
         X, y, features, radius = inputs.check_fit(self, X, y)
+        worth = totals = None
+        if sample_weight is not None or self.class_weight is not None:
+            all_rows = X
+            X, y, worth = counted(X, y, sample_weight)
+            if X is not all_rows:
+                if self.kernel == "precomputed":
+                    raise ValueError("With kernel='precomputed' no sample weight can be zero.")
+                radius = inputs.check_values(X)
         classes = inputs.classes_of(y)
+        codes = inputs.class_codes(y, classes)
+        if worth is not None:
+            totals = totals_of_classes(codes, worth, classes.size)
+            worth *= weights_of_classes(self.class_weight, classes, codes, worth)[codes]
         if before is None:
             problems, randomness = problems_for(classes), self.random_state
             model, rows, radius = build(
-                self._spec(), problems, X, radius=radius, random_state=randomness
+                self._spec(), problems, X, radius=radius, worth=worth, random_state=randomness
             )
             state = State(model, classes, features, margins=np.empty(0))
         else:
-            model = self._continued(before, classes, X)
-            rows = model.fit_rows(X)
+            model = self._continued(before, classes, X, worth)
+            rows = model.fit_rows(X, worth)
             columns = before.features.columns
             state = before._replace(model=model, features=features._replace(columns=columns))
         model.begin_fit(rows)
         # Something to say where too few updates were made to prove more.
-        ceiling = model.ceiling(radius) if self.max_iter > 1 else np.inf
-        targets = inputs.as_targets(inputs.class_codes(y, classes), classes.size, state.spare)
+        ceiling = model.ceiling(rows, radius) if self.max_iter > 1 else np.inf
+        by_steps = worth if self.soft_margin == 0.0 else None
+        targets = inputs.as_targets(codes, classes.size, state.spare, by_steps)
         plan = self._plan(X.size, ceiling, shown(state))
         outcome = self._run_passes(model, rows, targets, plan)
-        model = outcome.model
+        model = outcome.model if worth is by_steps else outcome.model.apart_from_rows()
         if outcome.interrupted is not None and model.trials() == 0:
             raise outcome.interrupted
         self._state = state._replace(
@@ -123,6 +141,7 @@ class OnlineClassifier(
             n_iter=outcome.n_iter,
             converged=outcome.converged,
             more=outcome.more,
+            totals=totals,
         )
         if outcome.interrupted is not None:
             raise outcome.interrupted

@@ -44,6 +44,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "spare": bool(state.spare),
         "ceiling": float(state.ceiling),
         "margins": state.known_margins(),
+        "totals": state.totals,
         "model": walk.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -78,6 +79,7 @@ def relearnt(
         n_iter=_count(found.pop("n_iter")),
         converged=_of_type(found.pop("converged", False), bool),
         schema=found.pop("schema", None),
+        totals=_checked_totals(found.pop("totals", None), classes),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -259,6 +261,15 @@ def _checked_margins(margins: Any, model: Any) -> np.ndarray:
     if not isinstance(margins, np.ndarray) or margins.shape != (wanted,) or margins.dtype != float:
         raise Misfit("there is not one margin for each problem")
     return margins
+
+
+def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
+    if totals is None:
+        return None
+    fits = isinstance(totals, np.ndarray) and totals.shape == (classes.size + 1,)
+    if not fits or totals.dtype != float or not (np.isfinite(totals) & (totals >= 0.0)).all():
+        raise Misfit("there is not one weight for each class")
+    return np.ascontiguousarray(totals)
 
 
 def _count(value: Any, least: int = 0) -> int:

@@ -82,11 +82,15 @@ class Progress:
 
 
 def _errors(model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> float:
-    """The share of rows that the model is wrong about, as it is now; of very many, of some."""
+    """The share of rows that the model is wrong about, as it is now; of very many, of some.
+
+    Rows that count more, count more here.
+    """
     count = targets.labels.size
     some = np.arange(0, count, -(-count // LOOKED_AT), dtype=np.int32)
     history = np.empty((some.size, model.problems() + 1))
     model.present(rows, targets, -1 - some, rule, NO_TRACE._replace(history=history))
     outputs = history[:, :-1][:, shown]
     codes = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] >= 0.0
-    return float(np.mean(codes != targets.labels[some]))
+    weights = targets.worth[some] if "worth" in targets._fields else None
+    return float(np.average(codes != targets.labels[some], weights=weights))

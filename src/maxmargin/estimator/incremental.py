@@ -15,6 +15,7 @@ from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.refusals import diverged
 from maxmargin.estimator.state import State, problems_for, shown
+from maxmargin.estimator.weights import check_weights, only_counted, running_weights
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.streams import Option, OptionError
@@ -32,13 +33,16 @@ class Incremental:
     kernel: Any
     gamma: Any
     random_state: Any
+    class_weight: Any
     _known: Any
     _rule: Any
     _spec: Any
     check_parameters: Any
 
     @writing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, grow: bool = False) -> Any:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, grow: bool = False
+    ) -> Any:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
         Any way of cutting a stream into calls gives the same model, to the bit.
@@ -49,6 +53,9 @@ class Incremental:
         y : array of shape (n_samples,)
         classes : array of shape (n_classes,), default=None
             All labels that can occur; needed in the first call.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts, see `docs/weights.md`; a row of weight 0 is none. By default
+            each counts once.
         grow : bool, default=False
             Accept columns that were not there before, whose weights start at 0, and, if the first
             call was made with it, labels that were not known before. One more weight vector, of a
@@ -60,7 +67,9 @@ class Incremental:
         -------
         self
         """
-        self._state, _ = self._learnt(self._known(), X, y, classes, grow=grow)
+        self._state, _ = self._learnt(
+            self._known(), X, y, classes, grow=grow, sample_weight=sample_weight
+        )
         self._known()
         return self
 
@@ -100,6 +109,7 @@ class Incremental:
         order: np.ndarray | None = None,
         foretell: bool = False,
         alone: bool = False,
+        sample_weight: Any = None,
     ) -> tuple[State, np.ndarray]:
         """The state after each row was learnt from once, and the `Trace.history` of that.
 
@@ -121,38 +131,53 @@ class Incremental:
             self._check_structure(state)
         codes = inputs.class_codes(y, known)
         inputs.check_values(X)
+        order = np.arange(X.shape[0], dtype=np.int32) if order is None else order
+        worth = None
+        if sample_weight is not None or self.class_weight is not None:
+            worth = check_weights(sample_weight, y.size)
+            order = only_counted(order, worth, look=foretell)
         if state is None:
             self.check_can_stream()
+            first = max(0, int(order[0])) if order.size else 0  # the first row that counts
             model = build(
                 self._spec(),
                 problems_for(known, spare=grow),
-                X,
+                X[first:] if first else X,
                 spare=grow,
                 random_state=self.random_state,
             ).model
             state = State(model, known, features, np.full(model.verdicts(), np.nan), spare=grow)
         else:
             state = grown(state, X.shape[1], known)._replace(features=features)
+        totals = state.totals
+        if worth is not None:
+            worth, totals = running_weights(self.class_weight, known, codes, order, worth, totals)
         model, rule = state.model.streaming(y.size, alone), self._rule(state.model.p)
-        if model is state.model and not alone and may_overflow(model, rule):
+        # Weights that are learnt in place cannot be counted at once with that.
+        is_counted = totals is not state.totals
+        if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
             model = model.twin()
-        rows, targets = model.rows(X), inputs.as_targets(codes, known.size, state.spare)
-        if order is None:
-            order = np.arange(X.shape[0], dtype=np.int32)
+        by_steps = worth if model.spec.soft_margin == 0.0 else None
+        rows = model.rows(X, worth)
+        targets = inputs.as_targets(codes, known.size, state.spare, by_steps)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
         trace = NO_TRACE._replace(history=history)
         if model is state.model:
             with access_to(self).changing:
                 present_all(model, rows, targets, order, rule, trace)
-            return state, history
+            return (state._replace(totals=totals) if is_counted else state), history
         model.present(rows, targets, order, rule, trace)
         if not model.is_finite():
             raise ValueError(diverged(type(self).__name__))
-        return state._replace(model=model), history
+        return state._replace(model=model, totals=totals), history
 
-    def _continued(self, before: State, classes: np.ndarray, X: Any) -> Model:
+    def _continued(
+        self, before: State, classes: np.ndarray, X: Any, worth: np.ndarray | None
+    ) -> Model:
         """The model of the last fit, for one with rows of the same kind."""
         self._check_structure(before)
+        if worth is not None and before.model.private_coordinates():
+            raise ValueError("warm_start with a soft margin cannot go on with weights of rows.")
         # With a kernel, the soft margin is part of it.
         private = X.shape[0] if self.soft_margin > 0.0 and self.kernel == "linear" else 0
         model, width = before.model, before.features.count

@@ -13,13 +13,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
-from maxmargin.core.targets import Binary, OneVsRest
+from maxmargin.core.targets import Binary, OneVsRest, WeightedBinary, WeightedOneVsRest
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.refusals import unknown_label, unusable_row
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
 
-Targets = Binary | OneVsRest
+Targets = Binary | OneVsRest | WeightedBinary | WeightedOneVsRest
 
 NO_TAIL = Tail(0.0, 0.0)
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
@@ -138,12 +138,18 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes.astype(np.int32)
 
 
-def as_targets(codes: np.ndarray, classes: int, spare: bool = False) -> Targets:
+def as_targets(
+    codes: np.ndarray, classes: int, spare: bool = False, worth: np.ndarray | None = None
+) -> Targets:
     """One problem for two classes, one-vs-rest for more.
 
-    With ``spare`` always one-vs-rest, and a last problem of a class that has no rows.
+    With ``spare`` always one-vs-rest, and a last problem of a class that has no rows. ``worth`` are
+    weights of rows, by which steps count.
     """
-    codes = read_only(codes)
-    if spare:
-        return OneVsRest(codes, classes, 1)
-    return Binary(codes) if classes == 2 else OneVsRest(codes, classes)
+    codes, several = read_only(codes), spare or classes != 2
+    if worth is not None:
+        worth = read_only(worth)
+        if several:
+            return WeightedOneVsRest(codes, classes, int(spare), worth)
+        return WeightedBinary(codes, worth)
+    return OneVsRest(codes, classes, int(spare)) if several else Binary(codes)

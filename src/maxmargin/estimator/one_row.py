@@ -14,7 +14,8 @@ from scipy import sparse
 
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
-from maxmargin.core.rows import DenseRows, SparseRows
+from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
+from maxmargin.core.targets import balance
 from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
@@ -22,6 +23,7 @@ from maxmargin.estimator.incremental import may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
+from maxmargin.estimator.weights import check_weights, told_weights
 from maxmargin.models.linear import LinearModel, PairModel, read_only
 
 THE_ROW = np.zeros(1, dtype=np.int32)
@@ -136,7 +138,7 @@ class OneRow:
     parameters or its arrays change.
     """
 
-    def __init__(self, state: State, shown: slice, access: Access) -> None:
+    def __init__(self, state: State, shown: slice, access: Access, class_weight: Any) -> None:
         self.access, self.lock = access, access.changing
         assert isinstance(state.model, LinearModel)
         self.model = state.model
@@ -145,14 +147,17 @@ class OneRow:
         self.is_paired = isinstance(self.model, PairModel)
         self.width = self.model.width()
         self.labels = state.classes.tolist()
-        codes = [np.array([k], np.int32) for k in range(len(self.labels))]
+        self.spare, codes = state.spare, [np.array([k], np.int32) for k in range(len(self.labels))]
         each = [as_targets(code, len(self.labels), state.spare) for code in codes]
         self.targets = dict(zip(self.labels, each, strict=True))
+        self.is_weighted, self.is_balanced = class_weight is not None, class_weight == "balanced"
+        told = None if self.is_balanced else class_weight
+        self.told = told_weights(told, state.classes)
         self.first, stop, _ = shown.indices(self.model.problems())
         self.shown = stop - self.first
         # Machine code, for dense and for sparse rows.
         self.checks: dict[int, Any] = {}
-        self.learners: dict[type, Any] = {}
+        self.learners: dict[tuple[type, ...], Any] = {}
         self.predictors: dict[type, Any] = {}
         self.layouts: dict[tuple[Any, ...], Layout] = {}
         self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
@@ -173,6 +178,7 @@ class OneRow:
     def followed(self, state: State) -> OneRow:
         """The same for a learner that may know more names than before."""
         self.state: State | None = state
+        self.totals = state.totals
         self.features = state.features.count
         self.columns = state.features.columns
         if self.columns is None:
@@ -180,7 +186,7 @@ class OneRow:
         self.incomplete.clear()
         return self
 
-    def learn(self, x: Any, y: Any) -> bool:
+    def learn(self, x: Any, y: Any, w: Any) -> bool:
         """Learn from the row, unless it has names without columns; has it been?"""
         if self.rule is None:
             return False
@@ -197,10 +203,37 @@ class OneRow:
         rows = self._rows(x, layout)
         if not self._usable(rows.values):
             raise ValueError(_what_is_wrong(rows))
+        if self.is_weighted or w != 1.0:
+            return self._learn_weighted(rows, targets, w)
+        return self._learn(rows, targets)
+
+    def _learn_weighted(self, rows: Any, targets: Any, w: Any) -> bool:
+        """The same for a row with a weight; see `Incremental` for streams of such."""
+        worth, codes = check_weights(w, 1), targets.labels
+        if worth[0] == 0.0:
+            return True
+        known, totals, trials = self.totals, None, self.model.trials()
+        if known is not None and self.is_balanced:
+            totals = known.copy()
+            balance(codes, THE_ROW, totals, worth)
+        else:
+            worth *= self.told[codes[0]]
+        if self.tail.private > 0.0:
+            rows = rows._replace(tail=WeightedTail(*self.tail, read_only(worth)))
+        else:
+            targets = as_targets(codes, len(self.labels), self.spare, worth)
         try:
-            learn = self.learners[type(rows)]
+            return self._learn(rows, targets)
+        finally:
+            if known is not None and totals is not None and self.model.trials() != trials:
+                known[:] = totals
+
+    def _learn(self, rows: Any, targets: Any) -> bool:
+        kinds = type(rows), type(targets), type(rows.tail)
+        try:
+            learn = self.learners[kinds]
         except KeyError:
-            learn = self.learners[type(rows)] = self.model.loop.entry(  # type: ignore[attr-defined]
+            learn = self.learners[kinds] = self.model.loop.entry(  # type: ignore[attr-defined]
                 rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
             )
         try:
@@ -367,10 +400,13 @@ class RowByRow:
     _scores: Any
     _classes_for: Any
     _check_structure: Any
+    class_weight: Any
     _parameter_constraints: ClassVar[Any]
     check_parameters: Any
 
-    def learn_one(self, x: Any, y: Any, *, classes: Any = None, grow: bool = False) -> Any:
+    def learn_one(
+        self, x: Any, y: Any, *, w: float = 1.0, classes: Any = None, grow: bool = False
+    ) -> Any:
         """Learn from a single row, as `partial_fit` would, in a few microseconds.
 
         Parameters
@@ -379,6 +415,8 @@ class RowByRow:
             The names in dicts get columns in the order in which they appear (`columns_`), and new
             names new ones. With a kernel, or averaged weights, this is `partial_fit`.
         y : label
+        w : float, default=1.0
+            How often the row counts, see `docs/weights.md`; 0 is no row.
         classes : array of shape (n_classes,), default=None
             All labels that can occur; needed in the first call, unless ``grow`` is set.
         grow : bool, default=False
@@ -391,13 +429,13 @@ class RowByRow:
         one = self.__dict__.get("_one_row")
         if one is not None and not grow:
             with one.lock:
-                if one.state is self._state and not one.access.busy and one.learn(x, y):
+                if one.state is self._state and not one.access.busy and one.learn(x, y, w):
                     return self
-        self._learn_one_slowly(x, y, classes, grow)
+        self._learn_one_slowly(x, y, w, classes, grow)
         return self
 
     @writing
-    def _learn_one_slowly(self, x: Any, y: Any, classes: Any, grow: bool) -> None:
+    def _learn_one_slowly(self, x: Any, y: Any, w: Any, classes: Any, grow: bool) -> None:
         """The slow path: of a row that may be the first, or have new names or a new label."""
         self.check_parameters()
         state = self._known()
@@ -407,14 +445,20 @@ class RowByRow:
         if isinstance(x, dict):
             state, features = met(x, state)
         if state is not None and isinstance(state.model, LinearModel):
-            state = state._replace(model=state.model.streaming(1))
+            totals = state.totals
+            if self.class_weight == "balanced":  # to be counted in
+                totals = np.zeros(state.classes.size + 1) if totals is None else totals.copy()
+            state = state._replace(model=state.model.streaming(1), totals=totals)
         one = self._one_row_for(state, prepared)
         rule = None if state is None else self._rule(state.model.p)
         if one is None or (grow and y not in one.targets) or may_overflow(one.model, rule):
             row = as_matrix(x, features)
             # The row has no names of its own.
             bare = state and state._replace(features=Features(row.shape[1]))
-            state, _ = self._learnt(bare, row, np.array([y]), classes, grow=grow)
+            weight = None if w == 1.0 else w
+            state, _ = self._learnt(
+                bare, row, np.array([y]), classes, grow=grow, sample_weight=weight
+            )
             if features is not None:
                 state = state._replace(features=features)
             self._state = state
@@ -427,7 +471,7 @@ class RowByRow:
         try:
             self._state = state  # names first: a weight must never belong to none
             with one.lock:
-                one.learn(x, y)
+                one.learn(x, y, w)
         except BaseException:
             if state.model.trials() == trials:
                 self._state = before
@@ -453,7 +497,7 @@ class RowByRow:
             return None
         if one is not None and one.can_follow(state):
             return one.followed(state)
-        return OneRow(state, shown(state), access_to(self))
+        return OneRow(state, shown(state), access_to(self), self.class_weight)
 
     @property
     def columns_(self) -> dict[Any, int]:

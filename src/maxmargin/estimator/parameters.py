@@ -65,6 +65,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "shuffle": ["boolean"],
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
+    "class_weight": [dict, StrOptions({"balanced"}), None],
     "verbose": ["verbose"],
 }
 # Of learners that can work on a budget.
@@ -166,6 +167,11 @@ fit_intercept : bool, default={fit_intercept}
         Determines the orders.
     warm_start : bool, default=False
         Let `fit` start from the weights of the last fit.
+    class_weight : dict or "balanced", default=None
+        How often rows of each class count, by its label; "balanced" gives all classes the same
+        total, in a stream by the rows so far. Weights of rows are multiplied by it. What a weight
+        means is in `docs/weights.md`: with a soft margin lambda, that of a row of weight s is
+        ``lambda / s``; without, its step is that of the row s times.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
 

@@ -26,6 +26,7 @@ class State(NamedTuple):
     ceiling : no margin is larger, whatever else is proved
     n_iter, converged : of the last fit
     schema : how the columns of a stream were read
+    totals : the weights of each class so far, and of all, if classes are balanced
     more : attributes that only one learner has
     """
 
@@ -39,6 +40,7 @@ class State(NamedTuple):
     n_iter: int = 0
     converged: bool = False
     schema: dict[str, Any] | None = None
+    totals: np.ndarray | None = None
     more: dict[str, Any] = {}
 
     def known_margins(self) -> np.ndarray:

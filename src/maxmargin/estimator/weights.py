@@ -1,4 +1,4 @@
-"""What rows count: weights of rows, and of classes."""
+"""How often rows count: weights of rows, and of classes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.core.targets import balance
+
 # Between these nothing over- or underflows when it is squared.
 SMALLEST, LARGEST = 1e-50, 1e50
 
 
 def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
-    """What each row counts, as an array of float64; by default 1."""
+    """How often each row counts, as an array of float64 of its own; by default once."""
     if sample_weight is None:
         return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.array(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(rows, float(weights))
     if weights.ndim != 1:
@@ -33,25 +35,84 @@ def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
             f"sample_weight must be 0 or between {SMALLEST:g} and {LARGEST:g}, got "
             f"{weights[odd[0]]} (row {odd[0]})."
         )
+    return weights
+
+
+def counted(X: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows, labels and weights of a fit without those of weight 0, which are no rows.
+
+    Only if there are such, the others are copied.
+    """
+    weights = check_weights(sample_weight, y.size)
+    check_any(weights)
+    if weights.all():
+        return X, y, weights
+    rows = np.flatnonzero(weights)
+    return X[rows], y[rows], weights[rows]
+
+
+def check_any(weights: np.ndarray) -> None:
+    """Raise if no row of a fit counts."""
     if not weights.any():
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
-    return weights
 
 
 def weights_of_classes(
     class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """What rows of each class count, by its code; "balanced" gives all classes the same total."""
-    if class_weight is None:
-        return np.ones(classes.size)
-    if isinstance(class_weight, dict):
-        found = [class_weight.get(label, 1.0) for label in classes.tolist()]
-        for label, weight in zip(classes.tolist(), found, strict=True):
-            if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
-                raise ValueError(
-                    f"class_weight must be between {SMALLEST:g} and {LARGEST:g}, got {weight!r} "
-                    f"for the class {label!r}."
-                )
-        return np.array(found, dtype=np.float64)
-    totals = np.bincount(codes, weights, classes.size)
-    return totals.sum() / (classes.size * totals)
+    """How often rows of each class count, by its code, given all rows of a fit.
+
+    "balanced" gives all classes the same total.
+    """
+    if isinstance(class_weight, str):
+        totals = np.bincount(codes, weights, classes.size)
+        return totals.sum() / (classes.size * totals)
+    return told_weights(class_weight, classes)
+
+
+def told_weights(class_weight: dict[Any, Any] | None, classes: np.ndarray) -> np.ndarray:
+    """How often rows of each class count, by its code, as told; those not told of count once."""
+    found = [(class_weight or {}).get(label, 1.0) for label in classes.tolist()]
+    for label, weight in zip(classes.tolist(), found, strict=True):
+        if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
+            raise ValueError(
+                f"class_weight must be between {SMALLEST:g} and {LARGEST:g}, got {weight!r} "
+                f"for the class {label!r}."
+            )
+    return np.array(found, dtype=np.float64)
+
+
+def only_counted(order: np.ndarray, weights: np.ndarray, *, look: bool) -> np.ndarray:
+    """The order in which rows are learnt, without those of weight 0, or with a ``look`` at them.
+
+    Their weights, which nobody asks for, are made 1.
+    """
+    if weights.all():
+        return order
+    counts = (order < 0) | (weights[order] > 0.0)
+    weights[weights == 0.0] = 1.0
+    return np.where(counts, order, -1 - order) if look else order[counts]
+
+
+def totals_of_classes(codes: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
+    """The weights of each class, and in a last place of all; see `core.targets.balance`."""
+    return np.append(np.bincount(codes, weights, classes), weights.sum())
+
+
+def running_weights(
+    class_weight: Any,
+    classes: np.ndarray,
+    codes: np.ndarray,
+    order: np.ndarray,
+    weights: np.ndarray,
+    totals: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """How often rows of a stream count, given `totals` so far; and the totals with them.
+
+    "balanced" goes by the classes of the rows up to each, in the order in which they are learnt.
+    """
+    if not isinstance(class_weight, str):
+        return weights * told_weights(class_weight, classes)[codes], totals
+    totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
+    balance(codes, order, totals, weights)
+    return weights, totals

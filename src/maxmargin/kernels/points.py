@@ -11,27 +11,35 @@ from scipy import sparse
 class Points:
     """Rows, their squared norms where the kernel needs them, and perhaps factors of products.
 
+    Where weights act by a soft margin, ``worth`` says how often each row counts.
+
     With a precomputed kernel, rows are the numbers of training rows, or lines of kernel values.
     """
 
     def __init__(
-        self, X: Any, squares: np.ndarray | None = None, factors: np.ndarray | None = None
+        self,
+        X: Any,
+        squares: np.ndarray | None = None,
+        factors: np.ndarray | None = None,
+        worth: np.ndarray | None = None,
     ) -> None:
         self.X = X
         self.squares = squares
         self.factors = factors
+        self.worth = worth
 
     def size(self) -> int:
         return self.X.shape[0]
 
     def take(self, which: Any) -> Points:
         """Some of the rows, by numbers or a slice."""
-        parts = (None if part is None else part[which] for part in (self.squares, self.factors))
+        others = (self.squares, self.factors, self.worth)
+        parts = (None if part is None else part[which] for part in others)
         return Points(self.X[which], *parts)
 
     def bare(self) -> Points:
         """The same without factors."""
-        return Points(self.X, self.squares)
+        return Points(self.X, self.squares, worth=self.worth)
 
     def small_groups(self) -> list[Any]:
         return [self.X[start : start + 32] for start in range(0, self.size(), 32)]
@@ -64,7 +72,7 @@ class Points:
         factors = self.factors
         if factors is not None:
             factors = np.pad(factors, ((0, 0), (0, width - factors.shape[1])))
-        return Points(X, self.squares, factors)
+        return Points(X, self.squares, factors, self.worth)
 
     def laid_out_like(self, others: Points) -> Points:
         """The same rows, sparse or dense as ``others`` are."""
@@ -95,9 +103,16 @@ class Points:
             X = sparse.vstack([sparse.csr_matrix(self.X), sparse.csr_matrix(others.X)], "csr")
         else:
             X = np.concatenate([self.X, others.X])
-        if self.squares is None or others.squares is None:
-            return Points(X)
-        return Points(X, np.concatenate([self.squares, others.squares]))
+        squares = worth = None
+        if self.squares is not None and others.squares is not None:
+            squares = np.concatenate([self.squares, others.squares])
+        if self.worth is not None or others.worth is not None:
+            worth = np.concatenate([self.weights(), others.weights()])
+        return Points(X, squares, worth=worth)
+
+    def weights(self) -> np.ndarray:
+        """How often each row counts."""
+        return np.ones(self.size()) if self.worth is None else self.worth
 
 
 def squared_norms(X: Any) -> np.ndarray:

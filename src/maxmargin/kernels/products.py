@@ -41,10 +41,16 @@ class Products:
         weights: np.ndarray,
         points: Points,
         diagonal: np.ndarray,
-        ridge: float,
+        ridges: Any,
     ) -> np.ndarray:
-        """At least ``|w|**2 + ridge |weights|**2`` for each problem, given all ``K(x, x)``."""
-        squares = ridge * (weights**2).sum(axis=1)
+        """At least ``|w|**2 + |sqrt(ridges) weights|**2`` for each problem, given all ``K(x, x)``.
+
+        ``ridges`` is a number, or one for each point.
+        """
+        if np.ndim(ridges):
+            squares = (ridges * weights**2).sum(axis=1)
+        else:
+            squares = ridges * (weights**2).sum(axis=1)
         for start in range(0, points.size(), CHUNK):
             part = slice(start, start + CHUNK)
             products = np.zeros_like(weights[:, part])

@@ -41,12 +41,20 @@ class Model(ABC):
 
     # ------------------------------------------------------------------------------------ learning
     @abstractmethod
-    def rows(self, X: Any) -> Any:
-        """The rows of ``X``, as the model takes them."""
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Any:
+        """The rows of ``X``, as the model takes them.
 
-    def fit_rows(self, X: Any) -> Any:
+        ``worth`` says how often each counts, which only a soft margin minds: where there is none,
+        weights are those of targets.
+        """
+
+    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Any:
         """The same for all rows of a fit."""
-        return self.rows(X)
+        return self.rows(X, worth)
+
+    def apart_from_rows(self) -> Model:
+        """The model after a fit whose soft margin minded weights, which another may not know."""
+        return self
 
     @abstractmethod
     def begin_fit(self, rows: Any) -> None:
@@ -131,7 +139,7 @@ class Model(ABC):
         """Upper bounds on the best margins of the rows seen."""
 
     @abstractmethod
-    def ceiling(self, radius: float) -> float:
+    def ceiling(self, rows: Any, radius: float) -> float:
         """No margin can be larger, on the rows of a fit, whose norms are at most ``radius``."""
 
     def verdicts(self) -> int:

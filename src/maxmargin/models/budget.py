@@ -16,6 +16,7 @@ from maxmargin.certificates import bounds
 from maxmargin.certificates.scalars import projected_bound
 from maxmargin.core.loop import NO_TRACE, Trace, present
 from maxmargin.core.rows import Tail
+from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
@@ -172,12 +173,21 @@ class BudgetModel(Model):
         return self._width
 
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any) -> Points:
-        return self.kernel.points(X)
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
+        return self.weighted(self.kernel.points(X), worth)
 
-    def fit_rows(self, X: Any) -> Points:
+    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
         self.kernel = self.kernel.for_fit(X)
-        return self.kernel.points(X)
+        return self.rows(X, worth)
+
+    def weighted(self, points: Points, worth: np.ndarray | None) -> Points:
+        """The same rows: weights are only for steps here."""
+        if worth is not None and self.ridge > 0.0:
+            raise ValueError(
+                "Weights act by the soft margin where there is one, and on a budget they cannot: "
+                "use soft_margin=0, or no budget."
+            )
+        return points
 
     def begin_fit(self, rows: Points) -> None:
         self.in_fit = True
@@ -195,7 +205,7 @@ class BudgetModel(Model):
             self.bounds()  # as long as kernel values are there
         self.kernel = self.kernel.forget_rows()
 
-    def ceiling(self, radius: float) -> float:
+    def ceiling(self, rows: Any, radius: float) -> float:
         return bounds.ceiling(float(np.sqrt(self.largest_square + self.ridge)))
 
     def twin(self) -> BudgetModel:
@@ -276,15 +286,13 @@ class BudgetModel(Model):
             # In `fit` a row has its number among all rows, in a stream that of its trial.
             ids = part if self.in_fit else self.trials() + np.cumsum(learning) - 1
             ids = np.where(learning, ids, NOBODY)
-            labels = targets.labels[part]
-            labels.flags.writeable = False
             touched = np.zeros(part.size if trace.stamp else 0, dtype=np.int32)
             here = Trace(touched, trace.stamp, trace.history[start : start + BLOCK])
             places = np.arange(part.size, dtype=np.int32)
             places = np.where(learning, places, -1 - places)
             self.settle()
             after = self._beside()
-            after._learn(rows.take(part), ids, targets._replace(labels=labels), places, rule, here)
+            after._learn(rows.take(part), ids, of_rows(targets, part), places, rule, here)
             vars(self).update(vars(after))  # at once, so that no block is learnt by half
             trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 

@@ -38,6 +38,7 @@ def build(
     *,
     radius: float | None = None,
     spare: bool = False,
+    worth: np.ndarray | None = None,
     random_state: Any = None,
     products: Products | None = None,
 ) -> Built:
@@ -45,14 +46,15 @@ def build(
 
     ``problems`` is the number of weight vectors, and ``spare`` says that one is that of a class
     which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
-    stream. What computes kernel values is by default this machine's processor.
+    stream. ``worth`` are weights of the rows, for a soft margin. What computes kernel values is by
+    default this machine's processor.
     """
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, spare=spare, random_state=random_state)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, spare, eviction)
     if spec.kernel == "linear" and eviction is None:
-        return _linear(spec, problems, X, radius)
+        return _linear(spec, problems, X, radius, worth)
     exact = eviction is not None and eviction.exact
     kernel, rows = kernel_for(spec, X, whole=radius is not None, exact=exact)
     if radius is not None and spec.intercept_scaling == "max":
@@ -60,13 +62,16 @@ def build(
     tail, products, width = tail_for(spec, radius), products or Products(), X.shape[1]
     if eviction is not None:
         budgeted = BudgetModel(spec, problems, width, tail, kernel, products, eviction)
-        return Built(budgeted, rows, radius or 0.0)
+        return Built(budgeted, budgeted.weighted(rows, worth), radius or 0.0)
     kind = PairKernelModel if spec.has_pairs() else KernelModel
     kind = JointKernelModel if spec.is_joint(problems) else kind
-    return Built(kind(spec, problems, width, tail, kernel, products), rows, radius or 0.0)
+    model = kind(spec, problems, width, tail, kernel, products)
+    return Built(model, model.weighted(rows, worth), radius or 0.0)
 
 
-def _linear(spec: ModelSpec, problems: int, X: Any, radius: float | None) -> Built:
+def _linear(
+    spec: ModelSpec, problems: int, X: Any, radius: float | None, worth: np.ndarray | None
+) -> Built:
     p = spec.exponent(X.shape[1])
     if radius is not None and spec.intercept_scaling == "max" and p != 2.0:
         geometry = new_pnorm(p, 0, X.shape[1])
@@ -75,7 +80,7 @@ def _linear(spec: ModelSpec, problems: int, X: Any, radius: float | None) -> Bui
     kind = PairModel if spec.has_pairs() else LinearModel
     kind = JointModel if spec.is_joint(problems) else kind
     model = kind(spec, problems, X.shape[1], private, tail_for(spec, radius), p)
-    return Built(model, model.rows(X), radius or 0.0)
+    return Built(model, model.rows(X, worth), radius or 0.0)
 
 
 def _vote(spec: ModelSpec, problems: int, X: Any, *, spare: bool, **given: Any) -> Built:

@@ -126,8 +126,8 @@ class JointModel(LinearModel):
         updates = self.linear.scalars.table.updates
         return int((updates[1:] > 0).sum() + (updates[0] > updates[1:].sum()))
 
-    def ceiling(self, radius: float) -> float:
-        return super().ceiling(radius) / joint.of_rivals(self.joint.rivals.costs).min()
+    def ceiling(self, rows: Any, radius: float) -> float:
+        return super().ceiling(rows, radius) / joint.of_rivals(self.joint.rivals.costs).min()
 
     def evidence(self, features: int) -> list[Evidence]:
         return []

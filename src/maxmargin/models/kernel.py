@@ -17,6 +17,7 @@ from maxmargin.certificates import bounds, joint
 from maxmargin.core.loop import NO_TRACE, Trace, learn
 from maxmargin.core.rivals import learn_jointly
 from maxmargin.core.rows import Tail
+from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
@@ -199,12 +200,18 @@ class KernelModel(Model):
         return self._width
 
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any) -> Points:
-        return self.kernel.points(X)
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
+        return self.weighted(self.kernel.points(X), worth)
 
-    def fit_rows(self, X: Any) -> Points:
+    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
         self.kernel = self.kernel.for_fit(X)
-        return self.kernel.points(X)
+        return self.rows(X, worth)
+
+    def weighted(self, points: Points, worth: np.ndarray | None) -> Points:
+        """With weights, if there is a soft margin for them."""
+        if worth is None or self.tail.private == 0.0:
+            return points
+        return Points(points.X, points.squares, points.factors, worth)
 
     def begin_fit(self, rows: Points) -> None:
         """Rows that are supports already stay so."""
@@ -216,7 +223,7 @@ class KernelModel(Model):
                 known.points, known.numbers, known.coefs, known.marks, known.averages
             )
 
-    def ceiling(self, radius: float) -> float:
+    def ceiling(self, rows: Any, radius: float) -> float:
         assert self.training is not None
         largest = bounds.radius_of_features(self.training.diagonal.max(), self.tail.offset)
         return bounds.ceiling(largest, joint=self.verdicts() < self.problems())
@@ -313,9 +320,10 @@ class KernelModel(Model):
         if self.kernel is before:
             return rows
         if self.supports is not None:
-            points = self.kernel.points(self.supports.points.X)
+            known = self.supports.points
+            points = self.weighted(self.kernel.points(known.X), known.worth)
             self.supports = self.supports._replace(points=points)
-        return self.kernel.points(rows.X)
+        return self.weighted(self.kernel.points(rows.X), rows.worth)
 
     def _snapshot_is_due(self) -> bool:
         """Whenever the number of updates has doubled, as in `spaces.linear`."""
@@ -330,7 +338,7 @@ class KernelModel(Model):
         """Learn from rows that have not been seen before, and keep those that brought an update."""
         learning, space = order >= 0, self.space()
         order = np.where(learning, order, -1 - order)
-        new, labels = rows.take(order), targets.labels[order]
+        new = rows.take(order)
         known = self.supports or self._no_supports(new)
         slots = np.unique(self.members[self.members >= 0])
         points = known.points.take(slots).followed_by(new)
@@ -342,11 +350,10 @@ class KernelModel(Model):
         ids = np.concatenate([slots, first + np.arange(new.size())])
         block = Block(space, ids, points, diagonal, outputs, weights)
         trials = self.trials()
-        labels = np.concatenate([np.zeros(slots.size, labels.dtype), labels])
-        labels.flags.writeable = False
+        own = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
         order = np.arange(slots.size, ids.size)
         order = np.where(learning, order, -1 - order)
-        block.learn(targets._replace(labels=labels), order, rule, trace)
+        block.learn(own, order, rule, trace)
 
         factors = block.take_folded()
         coefs, marks, averages = known.coefs * factors, known.marks * factors, known.averages.copy()
@@ -361,7 +368,7 @@ class KernelModel(Model):
             Supports(
                 points=known.points.followed_by(points.take(used)),
                 numbers=np.append(known.numbers, trials + number[used - slots.size]),
-                labels=np.append(known.labels, labels[used]),
+                labels=np.append(known.labels, own.labels[used]),
                 diagonal=np.append(known.diagonal, diagonal[used]),
                 coefs=np.concatenate([coefs, weights[:, used]], axis=1),
                 marks=np.pad(marks, ((0, 0), (0, 0), (0, used.size))),
@@ -475,7 +482,7 @@ class KernelModel(Model):
         weights = self._averaged(training.coefs, training.averages)
         used, points = np.flatnonzero(weights.any(axis=0)), training.points
         outputs = space.weighted_sums(weights[:, used], points.take(used), points)
-        return weights, outputs + space.ridge() * weights
+        return weights, outputs + space.ridges(points) * weights
 
     def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         """Without the coordinate of the intercept."""
@@ -527,8 +534,8 @@ class KernelModel(Model):
     def _quadratic(self, weights: np.ndarray, known: Supports) -> np.ndarray:
         """At least the squared lengths of sums of the supports, without the intercept."""
         diagonal = bounds.without_intercept(known.diagonal, self.tail.offset)
-        ridge = self.space().ridge()
-        return self.products.quadratic(self.kernel, weights, known.points, diagonal, ridge)
+        ridges = self.space().ridges(known.points)
+        return self.products.quadratic(self.kernel, weights, known.points, diagonal, ridges)
 
     def updates(self) -> int:
         return int(self.scalars.table.updates.sum())
@@ -643,5 +650,5 @@ class JointKernelModel(KernelModel):
     def updates(self) -> int:
         return int(self.scalars.table.updates[0])
 
-    def ceiling(self, radius: float) -> float:
-        return super().ceiling(radius) / joint.of_rivals(self._costs()).min()
+    def ceiling(self, rows: Any, radius: float) -> float:
+        return super().ceiling(rows, radius) / joint.of_rivals(self._costs()).min()

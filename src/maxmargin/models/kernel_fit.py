@@ -21,6 +21,7 @@ import numpy as np
 
 from maxmargin.core.loop import Trace, learn, present
 from maxmargin.core.rows import Tail
+from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
@@ -72,9 +73,10 @@ class KernelSpace(NamedTuple):
         """Added to all kernel values."""
         return self.tail.offset**2
 
-    def ridge(self) -> float:
-        """Added to the kernel value of a row with itself."""
-        return self.tail.private**2
+    def ridges(self, points: Points) -> Any:
+        """Added to the kernel value of each row with itself, or of all alike."""
+        ridge = self.tail.private**2
+        return ridge if points.worth is None else ridge / points.worth
 
     def gram(self, some: Points, others: Points) -> np.ndarray:
         return self.products.gram(self.kernel, some, others)
@@ -84,7 +86,7 @@ class KernelSpace(NamedTuple):
 
     def diagonal(self, points: Points) -> np.ndarray:
         """``|phi(x)|**2`` of each row."""
-        return finite_diagonal(self.kernel, points) + self.shift() + self.ridge()
+        return finite_diagonal(self.kernel, points) + self.shift() + self.ridges(points)
 
 
 class Block:
@@ -232,12 +234,11 @@ class KernelFit:
     def _learn(
         self, block: Block, targets: Any, order: np.ndarray, rule: Any, trace: Trace
     ) -> None:
-        labels = targets.labels[block.ids]
-        labels.flags.writeable = False
         here = np.searchsorted(block.ids, order)
         stamp = trace.stamp
         touched = np.zeros(block.ids.size if stamp else 0, dtype=np.int32)
-        block.learn(targets._replace(labels=labels), here, rule, trace._replace(touched=touched))
+        own = of_rows(targets, block.ids)
+        block.learn(own, here, rule, trace._replace(touched=touched))
         trace.touched[block.ids[np.flatnonzero(touched)]] = stamp
 
     def enter(self, ids: np.ndarray) -> Block:

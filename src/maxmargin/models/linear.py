@@ -15,7 +15,7 @@ from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
-from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
 from maxmargin.models.growth import (
     copied,
@@ -41,7 +41,7 @@ MOST_WITNESSED_WEIGHTS = 2**24
 MOST_COPIED_WEIGHTS = 2**16
 
 
-def as_rows(X: Any, tail: Tail) -> Rows:
+def as_rows(X: Any, tail: Tail | WeightedTail) -> Rows:
     """Rows over the memory of ``X``, read-only, each with the coordinates of ``tail``."""
     if sparse.issparse(X):
         values, columns, starts = map(read_only, (X.data, X.indices, X.indptr))
@@ -99,8 +99,15 @@ class LinearModel(Model):
         """What the loop runs on."""
         return self.linear
 
-    def rows(self, X: Any) -> Rows:
-        return as_rows(X, self.tail)
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
+        if worth is None or self.tail.private == 0.0:
+            return as_rows(X, self.tail)
+        if self.p != 2.0:
+            raise ValueError(
+                "Weights act by the soft margin where there is one, and with p > 2 they cannot: "
+                "use soft_margin=0, or p=2."
+            )
+        return as_rows(X, WeightedTail(*self.tail, read_only(worth)))
 
     def problems(self) -> int:
         return self.linear.weights.shape[0]
@@ -166,6 +173,11 @@ class LinearModel(Model):
         if not self.in_fit:
             self.begin_rows()
         self.unsettled = False
+
+    def apart_from_rows(self) -> LinearModel:
+        model, proved = self._without_private_coordinates(), self.bounds()
+        model.linear.scalars.table.bound[: proved.size] = proved
+        return model
 
     def _without_private_coordinates(self) -> LinearModel:
         return self._copied(without_private_coordinates(self.linear))
@@ -258,8 +270,9 @@ class LinearModel(Model):
             radius=bounds.radius_of_features(largest_xx, offset, self.p),
         )
 
-    def ceiling(self, radius: float) -> float:
-        return bounds.ceiling(float(np.hypot(radius, self.tail.private)), joint=self.is_joint)
+    def ceiling(self, rows: Any, radius: float) -> float:
+        longest = float(np.hypot(radius, rows.tail.largest_private()))
+        return bounds.ceiling(longest, joint=self.is_joint)
 
     def updates(self) -> int:
         return int(self.linear.scalars.table.updates.sum())
@@ -288,6 +301,14 @@ class PairModel(LinearModel):
     def space(self) -> Any:
         return self.pair
 
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
+        if worth is not None and self.tail.private > 0.0 and not self.private_coordinates():
+            raise ValueError(
+                "Weights act by the soft margin where there is one, and pairs of a stream cannot "
+                "tell them apart: use fit, soft_margin=0, or another learner."
+            )
+        return super().rows(X, worth)
+
     def begin_rows(self) -> None:
         numbers = self.pair.numbers
         numbers[numbers >= 0] = ELSEWHERE
@@ -312,6 +333,14 @@ class PairModel(LinearModel):
     def _without_private_coordinates(self) -> PairModel:
         model: Any = super()._without_private_coordinates()
         model.pair = without_private_members(self.pair, model.linear)
+        return model
+
+    def apart_from_rows(self) -> PairModel:
+        """Without members, too: another one's coordinate may be longer than theirs."""
+        model: Any = super().apart_from_rows()
+        model.pair.numbers[:] = NOBODY
+        for array in (model.pair.members, model.pair.squares, model.pair.private):
+            array[:] = 0.0
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:

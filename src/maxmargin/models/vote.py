@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.core.loop import NO_TRACE, Trace
 from maxmargin.core.rows import Tail
-from maxmargin.core.vote import Experts, Votes, hold, new_votes, poll, say
+from maxmargin.core.vote import Votes, experts_of, hold, new_votes, poll, say
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.spec import ModelSpec
 
@@ -84,11 +84,11 @@ class VoteModel(Model):
         return model
 
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any) -> list[Any]:
-        return [model.rows(X) for model in self.groups]
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> list[Any]:
+        return [model.rows(X, worth) for model in self.groups]
 
-    def fit_rows(self, X: Any) -> list[Any]:
-        return [model.fit_rows(X) for model in self.groups]
+    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> list[Any]:
+        return [model.fit_rows(X, worth) for model in self.groups]
 
     def begin_fit(self, rows: list[Any]) -> None:
         for model, own in zip(self.groups, rows, strict=True):
@@ -155,14 +155,13 @@ class VoteModel(Model):
             aims = targets
             if count > 1:
                 rules = rules._replace(each=self._problems)
-                aims = Experts(targets.labels, self._problems, count)
+                aims = experts_of(targets, self._problems, count)
             model.present(own, aims, order, rules, NO_TRACE._replace(history=history))
             say(history, self._problems, classes, first, first + count, said)
             updates += history[:, -1]
             first += count
         scores = np.empty((order.size, self._problems))
-        labels, tally = targets.labels, self.tally
-        hold(said, order, labels, classes, self.votes, rule.keep, rule.share, scores, tally)
+        hold(said, order, targets, classes, self.votes, rule.keep, rule.share, scores, self.tally)
         return scores, updates
 
     # ------------------------------------------------------------------------------ what was learnt
@@ -195,7 +194,7 @@ class VoteModel(Model):
     def bounds(self) -> np.ndarray:
         return np.full(self._problems, np.inf)
 
-    def ceiling(self, radius: float) -> float:
+    def ceiling(self, rows: Any, radius: float) -> float:
         return np.inf
 
 

@@ -35,7 +35,7 @@ NAMES = {
         *("units", "powers", "sums", "lows", "sum_errors", "gains", "evaluations"),
         *("bias", "members", "numbers", "squares"),
         *("kernel", "gamma", "degree", "coef0", "dtype", "center", "adapts"),
-        *("scalars", "table", "next_mark", "supports", "points", "X", "factors", "labels"),
+        *("scalars", "table", "next_mark", "supports", "points", "X", "factors", "labels", "worth"),
         *("diagonal", "coefs", "marks", "averages", "largest_square", "store", "slots", "taken"),
         *("eviction", "random", "inner", "stored", "gained", "lost", "latest"),
         *("inverse", "slack", "joins", "distance", "limit"),
@@ -246,7 +246,11 @@ def points_from(leaves: Leaves, path: str, width: int, kernel: Kernel) -> Points
     if factors is not None:
         blank = np.broadcast_to(np.zeros((), kernel.dtype), (X.shape[0], width))  # takes no room
         factors = _array(blank, factors, f"{path}.factors")
-    return Points(X, squares, factors)
+    if (worth := leaves.pop(f"{path}.worth", None)) is not None:
+        worth = _array(np.empty(X.shape[0]), worth, f"{path}.worth")
+        if not (np.isfinite(worth) & (worth > 0.0)).all():
+            raise Misfit(f"{path}.worth are no weights")
+    return Points(X, squares, factors, worth)
 
 
 def check_ranges(model: Any, classes: int) -> None:
