@@ -137,10 +137,10 @@ def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, co
     """Read lines; the text ends with a newline.
 
     Columns are counted from ``shift``. Numbers for Python to read are noted in ``slow``: where they
-    begin and end, and which entry they are (``-1 - row`` for a label, ``-1 - labels.size - row`` for
-    a weight). A line with a trouble is left out; the first one is described in ``counts``, and
-    reading ends there unless ``go_on``. Where no row has a weight, ``counts`` says so, and
-    ``weights`` is not touched.
+    begin and end, and which entry they are (``-1 - row`` for a label, and for a weight
+    ``-1 - labels.size - row``). A line with a trouble is left out; the first one is described in
+    ``counts``, and reading ends there unless ``go_on``. ``weights`` are written only if there is a
+    row with one.
     """
     at, row, entry, line, left = 0, 0, 0, 0, 0
     first_column, last_column, skipped, weighted = LARGEST_COLUMN, np.int64(-1), 0, 0
