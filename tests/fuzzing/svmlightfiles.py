@@ -14,6 +14,7 @@ LARGEST_COLUMN = 2**31 - 2
 
 TOKENS = [
     *(b"\n", b"\r\n", b"\r", b" ", b"\t", b"  ", b"#", b":", b"::", b"qid:3", b" qid:", b"\x00"),
+    *(b":2", b":-1", b":-0", b":0.5", b":1e999", b":-1e-999", b":4.9e-324", b"\n1:3", b"\n:1"),
     *(
         b"+1",
         b"-1",
@@ -89,12 +90,16 @@ def slow_number(token):
 
 
 def slow_line(line, first_column):
-    """Label, columns and values of a line; None if there is nothing in it."""
+    """Label, weight, columns and values of a line; None if there is nothing in it."""
     tokens = line.split(b"#")[0].replace(b"\t", b" ").replace(b"\r", b" ").split(b" ")
     tokens = [token for token in tokens if token]
     if not tokens:
         return None
-    label, entries = slow_number(tokens[0]), tokens[1:]
+    label, colon, weight = tokens[0].partition(b":")
+    label, entries = slow_number(label), tokens[1:]
+    if weight.startswith(b"-"):
+        raise Malformed
+    weight = slow_number(weight) if colon else None
     if entries and entries[0].startswith(b"qid:") and entries[0][4:].isdigit():
         entries = entries[1:]
     columns, values = [], []
@@ -106,7 +111,7 @@ def slow_line(line, first_column):
             raise Malformed
         columns.append(int(column))
         values.append(slow_number(value))
-    return label, columns, values
+    return label, weight, columns, values
 
 
 def slow_lines(text, first_column):
@@ -123,16 +128,17 @@ def slow_lines(text, first_column):
 
 
 def slow_read(text, zero_based):
-    """Labels, row sizes, columns from 0 and values; and the lines that cannot be read."""
+    """Labels, weights, row sizes, columns from 0, values; and the lines that cannot be read."""
     rows, bad = slow_lines(text, 1 if zero_based is False else 0)
     if zero_based == "auto":
-        zero_based = any(columns and columns[0] == 0 for _, columns, _ in rows)
+        zero_based = any(columns and columns[0] == 0 for _, _, columns, _ in rows)
     shift = 0 if zero_based else 1
-    labels = [label for label, _, _ in rows]
-    sizes = [len(columns) for _, columns, _ in rows]
-    columns = [column - shift for _, columns, _ in rows for column in columns]
-    values = [value for _, _, values in rows for value in values]
-    return (bits(labels), sizes, columns, bits(values)), bad
+    labels = [label for label, _, _, _ in rows]
+    weights = [1.0 if weight is None else weight for _, weight, _, _ in rows]
+    sizes = [len(columns) for _, _, columns, _ in rows]
+    columns = [column - shift for _, _, columns, _ in rows for column in columns]
+    values = [value for _, _, _, values in rows for value in values]
+    return (bits(labels), bits(weights), sizes, columns, bits(values)), bad
 
 
 def bits(numbers):
@@ -141,26 +147,28 @@ def bits(numbers):
 
 def read(source):
     """The same of a source."""
-    labels, sizes, columns, values = [], [], [], []
+    labels, weights, sizes, columns, values = [], [], [], [], []
     for block in source.blocks():
         assert block.X.shape[0] == len(block.y)
+        weights += bits(np.ones(len(block.y)) if block.weight is None else block.weight)
         assert block.X.indices.size == 0 or block.X.indices.max() < block.X.shape[1]
         labels += bits(block.y)
         sizes += np.diff(block.X.indptr).tolist()
         columns += block.X.indices.tolist()
         values += bits(block.X.data)
-    return labels, sizes, columns, values
+    return labels, weights, sizes, columns, values
 
 
 def valid_text(rng):
     """A few lines that can be read."""
-    lines = []
+    lines, share_of_weights = [], rng.choice([0.0, 0.0, 0.3, 1.0])
     for _ in range(rng.randrange(1, 8)):
         columns = sorted(rng.sample(range(rng.randrange(2), 30), rng.randrange(6)))
         query = f"qid:{rng.randrange(9)} " if rng.random() < 0.1 else ""
         entries = " ".join(f"{column}:{a_number(rng)}" for column in columns)
         comment = " # note" if rng.random() < 0.1 else ""
-        lines.append(f"{a_number(rng)} {query}{entries}{comment}")
+        weight = f":{a_number(rng).lstrip('-')}" if rng.random() < share_of_weights else ""
+        lines.append(f"{a_number(rng)}{weight} {query}{entries}{comment}")
     newline = rng.choice(["\n", "\n", "\r\n"])
     return (newline.join(lines) + rng.choice([newline, ""])).encode()
 

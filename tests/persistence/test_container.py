@@ -14,7 +14,7 @@ from fuzzing.modelfiles import put_together, summed, taken_apart
 from persistence.states import X, fitted, made, streamed, three
 
 import maxmargin
-from maxmargin import AMIRA, PUMMA, Forgetron, Perceptron
+from maxmargin import AMIRA, PUMMA, Forgetron, MaxMargin, Perceptron
 from maxmargin.persistence import (
     ModelFileError,
     container,
@@ -146,12 +146,19 @@ def test_values_come_back(value, path):
     assert repr(again) == repr(value)
 
 
+@pytest.mark.parametrize("weights", [{0: 0.5, 1: 3.0}, {"spam": 5, "ham": 1.5}, {True: 2.0}])
+def test_weights_of_classes_come_back(weights, path):
+    save(MaxMargin(class_weight=weights), path)
+    assert repr(load(path).class_weight) == repr(weights)
+
+
 # ------------------------------------------------------------------------- what cannot be saved
 @pytest.mark.parametrize(
     ("learner", "name"),
     [
         (Perceptron(kernel=lambda a, b: a @ b.T), "The parameter 'kernel' of Perceptron"),
         (Perceptron(random_state=object()), "The parameter 'random_state' of Perceptron"),
+        (MaxMargin(class_weight={0: len}), "The parameter 'class_weight' of MaxMargin"),
     ],
 )
 def test_code_is_not_saved(learner, name, path):

@@ -146,7 +146,16 @@ def test_a_line_without_end_is_refused(monkeypatch):
 # Lines that cannot be read, the column that the message names, and what it says.
 BAD = {
     "x 1:1": (1, "expected a label, a number; found 'x'"),
-    "  1:1": (3, "expected a label, a number; found '1:1'"),
+    "  :1 1:1": (3, "expected a label, a number; found ':1'"),
+    "1e999:1 1:1": (1, "the label is too large for a number; found '1e999:1'"),
+    "1: 1:1": (3, "expected a weight behind the colon, a number that is not negative; found a sp"),
+    "1:#": (3, "expected a weight behind the colon, a number that is not negative; found '#'"),
+    "1:-2 1:1": (3, "expected a weight behind the colon, a number that is not negative; found '-2"),
+    "1:-0 1:1": (3, "expected a weight behind the colon, a number that is not negative; found '-0"),
+    "1:nan 1:1": (3, "expected a weight behind the colon, a number that is not negative; found 'n"),
+    "1:2:3 1:1": (3, "expected a weight behind the colon, a number that is not negative; found '2"),
+    "1:x": (3, "expected a weight behind the colon, a number that is not negative; found 'x'"),
+    "1:1e999 1:1": (3, "the weight is too large for a number; found '1e999'"),
     "1e999 1:1": (1, "the label is too large for a number; found '1e999'"),
     "1 1": (3, "expected 'column:value'; found '1'"),
     "1 1:1 x:1": (7, "expected 'column:value'; found 'x:1'"),

@@ -37,6 +37,13 @@ Label = Annotated[
     str | None,
     typer.Option(help="Column with the labels, by name or position; of .npy, the file with them."),
 ]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the weights of rows, by name or position; of .npy, the file with them.",
+    ),
+]
 Header = Annotated[
     bool, typer.Option("--header/--no-header", help="Does CSV begin with names of columns?")
 ]
@@ -64,6 +71,7 @@ def open_source(
     n_features: int | None,
     zero_based: bool | None,
     skip_errors: bool,
+    weight: str | None = None,
 ) -> Any:
     """The source that the options describe."""
     from maxmargin import streams
@@ -78,7 +86,9 @@ def open_source(
     if label is not None and label.endswith(".npy"):
         options["y"] = label
     elif label is not None:
-        options["label"] = int(label) if label.lstrip("-").isdigit() else label
+        options["label"] = column_of(label)
+    if weight is not None:
+        options["weight"] = weight if weight.endswith(".npy") else column_of(weight)
     given = {name: value for name, value in options.items() if value is not None}
     try:
         return streams.open(data, format=format and format.value, **given)
@@ -88,15 +98,21 @@ def open_source(
         misuse(in_words(error))
 
 
+def column_of(text: str) -> str | int:
+    """A column by its name or position."""
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
 def open_alike(
     data: str, learner: BaseEstimator, *, format: Kind | None, skip_errors: bool, labelled: bool
 ) -> Any:
-    """Rows as ``learner`` knows them, from another file."""
+    """Rows as ``learner`` knows them, from another file, which need no weights."""
     from maxmargin import streams
 
     schema = dict(getattr(learner, "schema_", None) or {"format": "numpy"})
     if schema["format"] == "svmlight":
         schema["least_width"] = learner.n_features_in_
+    schema.pop("weight", None)
     if schema["format"] == "table" and not labelled:
         schema["needs_label"] = False
     skipping: dict[str, Any] = {"on_error": "skip"} if skip_errors else {}

@@ -28,12 +28,14 @@ DEBUG = "MAXMARGIN_DEBUG"
 # Options of the library that have one here; all others are parameters of learners.
 OPTIONS = {
     "categorical": "--categorical",
+    "class_weight": "--class-weight",
     "classes": "--classes",
     "header": "--no-header",
     "label": "--label",
     "n_features": "--n-features",
     "on_error": "--skip-errors",
     "passes": "--passes",
+    "weight": "--weight",
     "y": "--label",
     "zero_based": "--zero-based",
 }

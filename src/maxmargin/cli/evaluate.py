@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from maxmargin.cli import class_weights, learners
 from maxmargin.cli import data as reading
-from maxmargin.cli import learners
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
-from maxmargin.cli.fit import Classes, Json
+from maxmargin.cli.fit import Classes, ClassWeight, Json
 from maxmargin.cli.output import duration, percent, print_json, print_table
 
 # Looks at the counts on the way along a file, and the most rows that "recently" means.
@@ -46,6 +46,7 @@ def evaluate(
     ] = None,
     delay: Annotated[int, typer.Option(min=0, help="Rows after which a label gets known.")] = 0,
     classes: Classes = None,
+    class_weight: ClassWeight = None,
     format: reading.Format = None,
     label: reading.Label = None,
     header: reading.Header = True,
@@ -58,11 +59,14 @@ def evaluate(
     """Let learners predict each row of DATA before they learn from it."""
     with one_line_errors():
         contestants = learners.make_all(algorithm, settings)
+        worths = None if class_weight is None else class_weights.parsed(class_weight)
         if plot is not None:
             check_plot(plot, data)
         options = (format, label, header, categorical, n_features, zero_based, skip_errors)
         source = reading.open_source(data, *options)
         known = reading.classes_of(classes) or known_classes(source)
+        if worths is not None:
+            class_weights.give(contestants, class_weights.of_classes(worths, source, known))
         step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
         from maxmargin.evaluate import progressive
 
@@ -103,6 +107,8 @@ def shown(source: Any) -> Iterator[tuple[Any, Any]]:
     """Rows and labels, with a bar."""
     width = None
     for block in reading.with_bar(source, "evaluate"):
+        if block.weight is not None:
+            raise ValueError(f"{source.name} has weights of rows, which evaluate does not take.")
         width = width or block.X.shape[1]
         if block.X.shape[1] != width:
             raise ValueError(

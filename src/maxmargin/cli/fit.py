@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from maxmargin.cli import class_weights, learners
 from maxmargin.cli import data as reading
-from maxmargin.cli import learners
 from maxmargin.cli.errors import INTERRUPTED, check_writable, fail, misuse, one_line_errors
 from maxmargin.cli.output import (
     count,
@@ -41,6 +41,13 @@ Classes = Annotated[
     str | None,
     typer.Option(help="All labels, with commas; of a pipe, else those in its first block."),
 ]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WEIGHTS",
+        help="What rows of a class count: label=number, with commas, or balanced.",
+    ),
+]
 
 
 def fit(
@@ -57,8 +64,10 @@ def fit(
     every: Annotated[int | None, typer.Option(min=1, help="Rows between two checkpoints.")] = None,
     test: Annotated[str | None, typer.Option(help="Data to test the model on.")] = None,
     classes: Classes = None,
+    class_weight: ClassWeight = None,
     format: reading.Format = None,
     label: reading.Label = None,
+    weight: reading.Weight = None,
     header: reading.Header = True,
     categorical: reading.Categorical = None,
     n_features: reading.Features = None,
@@ -69,27 +78,31 @@ def fit(
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
         learner = learners.make(algorithm, settings)
+        worths = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
             misuse("--every says how often to write a --checkpoint, and there is none.")
         if model is not None:
-            check_writable(model, unlike=(data, test, label, checkpoint))
+            check_writable(model, unlike=(data, test, label, weight, checkpoint))
         if checkpoint is not None:
-            check_writable(checkpoint, unlike=(data, test, label))
-            check_writable(Path(f"{checkpoint}.previous"), unlike=(data, test, label))
+            check_writable(checkpoint, unlike=(data, test, label, weight))
+            check_writable(Path(f"{checkpoint}.previous"), unlike=(data, test, label, weight))
         if test not in (None, "-") and not Path(test).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), test)
         from maxmargin.cli.counted import Counted
 
         options = (format, label, header, categorical, n_features, zero_based, skip_errors)
-        source = Counted(reading.open_source(data, *options))
+        source = Counted(reading.open_source(data, *options, weight=weight))
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
+        known = reading.classes_of(classes)
+        if worths is not None:
+            class_weights.give([learner], class_weights.of_classes(worths, source, known))
         began = time.perf_counter()
         try:
             learner.fit_stream(
                 source,
                 passes=passes,
-                classes=reading.classes_of(classes),
+                classes=known,
                 checkpoint=checkpoint,
                 every=every,
                 progress=True,

@@ -38,6 +38,7 @@ def predict(
         )
         to_terminal = sys.stdout.isatty()
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
+            check_labels(block, learner, source)
             X = known_columns(block.X, learner, source.name)
             labels = predicted(learner, X, source.name).tolist()
             outputs = None
@@ -47,6 +48,19 @@ def predict(
         sys.stdout.flush()
         if source.skipped:
             complain(f"{source.skipped:,} rows could not be read and have no line.")
+
+
+def check_labels(block: Any, learner: BaseEstimator, source: Any) -> None:
+    """Raise for svmlight text without labels, whose first entries look like labels with weights."""
+    if block.weight is None or source.schema()["format"] != "svmlight":
+        return
+    import numpy as np
+
+    if (strange := np.setdiff1d(block.y, learner.classes_)).size:
+        raise ValueError(
+            f"{source.name}, before row {block.end.row + 1:,}: a label {strange[0]:g} with a "
+            "weight, which the model does not know; do lines begin with an entry, without a label?"
+        )
 
 
 def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:

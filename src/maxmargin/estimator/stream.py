@@ -34,7 +34,8 @@ class Streamable:
     """Gives a learner the method `fit_stream`.
 
     It must be `Stateful`, and define ``_learnt``, which takes a state, rows, labels and classes and
-    gives the state after them (with ``grow``, if it `can_grow`), and `check_can_stream`.
+    gives the state after them (with ``grow``, if it `can_grow`, and with ``sample_weight``, where
+    rows have weights), and `check_can_stream`.
     """
 
     _known: Any
@@ -61,6 +62,10 @@ class Streamable:
         anew, unless `warm_start` is set. With a checkpoint, a process that dies at any moment,
         started again with the same arguments, ends with the model, to the bit, that it would have
         had; Ctrl-C writes one more checkpoint.
+
+        Rows have the weights that the source gives them, which are the ``sample_weight`` of
+        `partial_fit`: from the column ``weight`` of a table, behind the label in svmlight text
+        (``label:weight column:value ...``), or beside the labels of arrays and iterables.
 
         Parameters
         ----------
@@ -152,7 +157,8 @@ class Task(NamedTuple):
     Attributes
     ----------
     name : of the learner
-    learn : ``learn(state, X, y, classes, grow=...)`` gives the state after each row was learnt from
+    learn : ``learn(state, X, y, classes, grow=..., sample_weight=...)`` gives the state after each
+        row was learnt from
     holder : a learner that knows a state, to be written to a file
     settles : does a pass without an update mean that there will never be one again?
     can_grow : can rows become wider without anybody having known it?
@@ -313,13 +319,15 @@ class Run:
                 streams.Option("classes", ""),
                 ".",
             )
-        X, more, state = block.X, {}, reached.state
+        X, more, state = block.X, dict[str, Any](), reached.state
         if state is not None and X.shape[1] > state.features.count:
             more = self._make_room(X)
         reached.width, state = max(reached.width, X.shape[1]), reached.state
         if state is not None and sparse.issparse(X) and X.shape[1] < state.features.count:
             shape = (X.shape[0], state.features.count)
             X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
+        if block.weight is not None:
+            more["sample_weight"] = block.weight
         try:
             known = None if state is not None else classes
             reached.state, _ = self.task.learn(state, X, block.y, known, alone=True, **more)
@@ -398,13 +406,18 @@ def _resized(state: State, width: int) -> State:
 
 
 def measured(state: State, source: streams.Source) -> State:
-    """With the margins on all rows, which takes one more look at them."""
-    lowest: Any = np.inf
+    """With the margins on all rows but those of weight 0, which takes one more look at them."""
+    lowest: Any = np.full(state.model.verdicts(), np.inf)
     for block in source.blocks():
         assert block.y is not None
-        codes = class_codes(block.y, state.classes)
+        X, y = block.X, block.y
+        if block.weight is not None and not block.weight.all():
+            X, y = X[block.weight > 0.0], y[block.weight > 0.0]
+            if y.size == 0:
+                continue
+        codes = class_codes(y, state.classes)
         targets = as_targets(codes, state.classes.size, state.spare)
-        rows = state.model.rows(block.X)
+        rows = state.model.rows(X)
         lowest = np.minimum(lowest, state.model.margins(rows, targets))
     return state._replace(margins=lowest, measured=state.model.trials())
 
@@ -523,6 +536,8 @@ def _listed(labels: np.ndarray) -> str:
 
 def _comparable(value: Any) -> str:
     """A parameter as text; of generators of random numbers, which go on, only the kind."""
+    if isinstance(value, dict):
+        return repr(sorted((_comparable(key), _comparable(each)) for key, each in value.items()))
     is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
     return repr(getattr(value, "item", lambda: value)()) if is_plain else type(value).__name__
 

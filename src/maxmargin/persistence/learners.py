@@ -42,6 +42,8 @@ def _is_setting(value: Any) -> bool:
         return all(map(_is_setting, value))
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "biuf"
+    if isinstance(value, dict):
+        return all(map(_is_setting, [*value, *value.values()]))
     return value is None or isinstance(value, SETTINGS) or is_learner(value)
 
 

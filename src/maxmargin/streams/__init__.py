@@ -78,7 +78,7 @@ def open(
     source : path, "-", binary file, frame, array, or iterable
         "-" is standard input. Text may be compressed by gzip, bzip2, xz or zstd. Frames are those
         of pandas, polars or pyarrow; arrays may be memory maps. An iterable gives pairs (X, y) of
-        blocks, or of a row as a dict and its label.
+        blocks, or of a row as a dict and its label, or triples with the weights behind.
     y : array of shape (n_rows,), default=None
         The labels, if ``source`` is an array.
     format : {"svmlight", "csv", "parquet", "arrow", "numpy"}, default=None
@@ -90,10 +90,11 @@ def open(
 
         - all: ``block_size`` (about as many bytes make a block; at most 1 GiB);
         - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
-        - tables: ``label`` (name or position of the column with the labels), ``columns`` (the
-          features), ``kinds`` ("number", "boolean" or "text" by name), ``categorical`` ("one-hot"
-          or "hash"), ``vocabulary``, ``hash_bits``, ``seed``, ``needs_label``; CSV also ``header``
-          and ``delimiter``;
+        - arrays: ``weight`` (of each row);
+        - tables: ``label`` and ``weight`` (name or position of the column with the labels, and with
+          the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "text" by
+          name), ``categorical`` ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``,
+          ``needs_label``; CSV also ``header`` and ``delimiter``;
         - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
 
     Returns

@@ -12,10 +12,11 @@ from scipy import sparse
 
 # Of the record before a member: its length, and where it has the lengths of name and extra field.
 LOCAL_HEADER, LENGTHS_AT = 30, 26
+WEIGHTS = ("weight", "sample_weight")
 
 
 class Archive:
-    """The arrays of a file .npz, with labels "y" and rows "X" or a CSR matrix of scipy."""
+    """The arrays of a file .npz: rows "X" or a CSR matrix of scipy, labels "y" and weights."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -41,6 +42,12 @@ class Archive:
 
     def labels(self) -> np.ndarray | None:
         return self._array("y") if "y" in self._members else None
+
+    def weights(self) -> np.ndarray | None:
+        names = [name for name in WEIGHTS if name in self._members]
+        if len(names) > 1:
+            raise ValueError(f"there are two arrays of weights, {' and '.join(names)}")
+        return self._array(names[0]) if names else None
 
     def _array(self, name: str) -> np.ndarray:
         info = self._members[name]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.streams import weights
 from maxmargin.streams.archive import Archive
 from maxmargin.streams.source import (
     BLOCK_SIZE,
@@ -38,39 +39,48 @@ class ArraySource(Source):
     Parameters
     ----------
     X : array or sparse matrix of shape (n_rows, n_features), or path
-        A file .npy, or .npz with arrays "X" and perhaps "y", or with a sparse matrix as
-        `scipy.sparse.save_npz` writes it. What is not compressed is mapped into memory, not read.
+        A file .npy, or .npz with arrays "X" and perhaps "y" and "weight" (or "sample_weight"), or
+        with a sparse matrix as `scipy.sparse.save_npz` writes it. What is not compressed is mapped
+        into memory, not read.
     y : array of shape (n_rows,) or path of a file .npy, default=None
+    weight : array of shape (n_rows,) or path of a file .npy, default=None
     block_size : int
         Bytes of a block, about.
     """
 
-    def __init__(self, X: Any, *, y: Any = None, block_size: int = BLOCK_SIZE) -> None:
+    def __init__(
+        self, X: Any, *, y: Any = None, weight: Any = None, block_size: int = BLOCK_SIZE
+    ) -> None:
         check_block_size(block_size)
         self._block_size = block_size
         self._path = X if isinstance(X, Path) else None
         self.name = f"<{type(X).__name__}>" if self._path is None else str(X)
         if self._path is not None:
-            X, y_inside = self._read(self._path)
+            X, y_inside, weight_inside = self._read(self._path)
             y = y_inside if y is None else y
+            weight = weight_inside if weight is None else weight
         if isinstance(y, str | Path):
             y = self._read(Path(y))[0]
+        if isinstance(weight, str | Path):
+            weight = self._read(Path(weight))[0]
         self._X = X.tocsr() if sparse.issparse(X) else np.asanyarray(X)
         self._y = None if y is None else np.asanyarray(y)
         self._check()
+        rows = self._X.shape[0]
+        self._weight = None if weight is None else weights.checked(weight, rows, self.name)
         if sparse.issparse(self._X):
             parts = (self._X.data, self._X.indices, self._X.indptr)
             self.total = sum(part.nbytes for part in parts)
         else:
             self.total = self._X.nbytes
 
-    def _read(self, path: Path) -> tuple[Any, Any]:
+    def _read(self, path: Path) -> tuple[Any, Any, Any]:
         is_array = _is_array(path)
         try:
             if is_array:
-                return np.load(path, mmap_mode="r", allow_pickle=False), None
+                return np.load(path, mmap_mode="r", allow_pickle=False), None, None
             with Archive(path) as archive:
-                return archive.rows(), archive.labels()
+                return archive.rows(), archive.labels(), archive.weights()
         except MemoryError:
             raise
         except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
@@ -106,7 +116,11 @@ class ArraySource(Source):
             end = self._end(begin)
             X = self._rows(begin, end)
             y = None if self._y is None else self._y[begin:end]
-            yield Block(X, y, Position(end, end, 0), int(self.total or 0) * end // rows)
+            weight = None
+            if self._weight is not None:
+                weight = weights.sound(self._weight[begin:end], self.name, begin)
+            done = int(self.total or 0) * end // rows
+            yield Block(X, y, Position(end, end, 0), done, weight)
             begin = end
 
     def _end(self, begin: int) -> int:
@@ -138,10 +152,15 @@ class ArraySource(Source):
         if self._path is not None:
             with open(self._path, "rb") as file:
                 rows = identity_of_file(file, self._path.stat().st_size)
-            if self._y is None:
+            if self._y is None and self._weight is None:
                 return rows
-            labels = self._y.astype(str) if self._y.dtype.kind == "O" else self._y
-            return hashlib.sha256(rows.encode() + labels.tobytes()).hexdigest()
+            beside = hashlib.sha256(rows.encode())
+            if self._y is not None:
+                labels = self._y.astype(str) if self._y.dtype.kind == "O" else self._y
+                beside.update(labels.tobytes())
+            if self._weight is not None:
+                beside.update(b"weight" + self._weight.tobytes())
+            return beside.hexdigest()
         hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
         rows, end = self._X.shape[0], 0
         for begin in np.linspace(0, max(rows - 1, 0), IDENTITY_PIECES).astype(int).tolist():
@@ -175,4 +194,6 @@ def content_of(block: Block) -> bytes:
     )
     if block.y is not None:
         parts.append(np.asarray(block.y, np.str_) if block.y.dtype == object else block.y)
+    if block.weight is not None:
+        parts.append(block.weight)
     return b"".join(part.tobytes() for part in parts)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from maxmargin.streams.source import StreamError
 
 KINDS = ("number", "boolean", "text")
+WEIGHT = "weight"  # of the column with the weights of the rows, which are numbers
 
 
 class Piece(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.arrow import Piece, arrow
+from maxmargin.streams.arrow import WEIGHT, Piece, arrow
 from maxmargin.streams.compression import Bytes
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.source import Position, StreamError, identity_of_file
@@ -231,6 +231,7 @@ class CsvReader:
         if b"\r" in text or b"\0" in text or not quotes_are_sound(text, self._delimiter):
             return None, "a carriage return, a zero byte or a quote is out of place"
         types = {"number": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+        types[WEIGHT] = types["number"]
         schema = {name: types[kind] for name, kind in kinds.items()}
         rows = _count_of_rows(text)
         if rows == 0:
@@ -297,9 +298,10 @@ class CsvReader:
         for name, kind in kinds.items():
             value = fields[self._places[name]].strip(BLANKS)
             if not _fits(value, kind):
+                hint = f' (kinds={{{name!r}: "text"}} takes the column as text)'
                 return (
-                    f", column {name!r}: expected a {kind}, found {value[:40]!r} "
-                    f'(kinds={{{name!r}: "text"}} takes the column as text)'
+                    f", column {name!r}: expected a {kind}, found {value[:40]!r}"
+                    f"{'' if kind == WEIGHT else hint}"
                 )
         return None
 

@@ -1,4 +1,4 @@
-"""Rows from any iterable: of pairs (X, y) of blocks, or of rows as dicts and their labels."""
+"""Rows from any iterable: of blocks (X, y), or of dicts and their labels, perhaps with weights."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.streams import weights
 from maxmargin.streams.arrays import content_of
 from maxmargin.streams.source import (
     BLOCK_SIZE,
@@ -40,9 +41,10 @@ class IteratorSource(Source):
     ----------
     rows : iterable
         Of pairs (X, y) of a block, y being None without labels; or of pairs of a row as a dict and
-        its label, or of dicts alone. A number in a dict is an entry of the column of its name; text
-        is an entry 1 of the column "name=text". If ``iter(rows)`` starts anew each time, as with a
-        list, the source can be read more than once.
+        its label, or of dicts alone. A third item behind these two is the weight of each row of the
+        block, or of the row. A number in a dict is an entry of the column of its name; text is an
+        entry 1 of the column "name=text". If ``iter(rows)`` starts anew each time, as with a list,
+        the source can be read more than once.
     columns : list of str, default=None
         The columns of dicts; other names are left out. By default all, in the order in which they
         appear.
@@ -95,7 +97,10 @@ class IteratorSource(Source):
                 continue
             if begin < start.row:
                 cut = slice(start.row - begin, None)
-                block = block._replace(X=block.X[cut], y=None if block.y is None else block.y[cut])
+                y, weight = (
+                    None if each is None else each[cut] for each in (block.y, block.weight)
+                )
+                block = block._replace(X=block.X[cut], y=y, weight=weight)
             yield block
 
     def _from_the_beginning(self) -> Iterator[Block]:
@@ -107,22 +112,30 @@ class IteratorSource(Source):
         first = list(islice(items, 1))
         items = chain(first, items)
         has_rows = any(_is_row(item) for item in first)
-        pairs = self._pairs_of_rows(items) if has_rows else self._pairs(items)
-        row, done, has_labels = 0, 0, None
-        for number, (X, y) in enumerate(pairs, 1):
+        parts = self._parts_of_rows(items) if has_rows else self._parts(items)
+        row, done, has_labels, has_weights = 0, 0, None, None
+        for number, (X, y, weight) in enumerate(parts, 1):
+            where = f"{self.name}, block {number}"
             if has_labels not in (None, y is not None):
-                raise StreamError(f"{self.name}, block {number}: some rows have labels, some none.")
-            has_labels = y is not None
+                raise StreamError(f"{where}: some rows have labels, some none.")
+            if has_weights not in (None, weight is not None):
+                raise StreamError(f"{where}: some rows have weights, some none.")
+            has_labels, has_weights = y is not None, weight is not None
+            if weight is not None:
+                weight = weights.checked(weight, X.shape[0], where)
+                weight = weights.sound(weight, self.name, row)
             row, done = row + X.shape[0], done + _size(X)
             if X.shape[0]:
-                yield Block(X, y, Position(row, row, 0), done)
+                yield Block(X, y, Position(row, row, 0), done, weight)
 
-    def _pairs(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None]]:
+    def _parts(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None, Any]]:
         width = None
         for number, item in enumerate(items, 1):
-            if not _is_pair(item):
-                raise StreamError(f"{self.name}, block {number}: expected a pair (X, y).")
-            X, y = item
+            if not _is_together(item):
+                raise StreamError(
+                    f"{self.name}, block {number}: expected a pair (X, y), or (X, y, weight)."
+                )
+            X, y, weight = (*item, None)[:3]
             X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
             y = None if y is None else np.asarray(y)
             if X.ndim != 2 or X.dtype.kind not in "fiub":
@@ -140,14 +153,16 @@ class IteratorSource(Source):
                     f"{self.name}, block {number}: {X.shape[1]} columns, expected {width}."
                 )
             width = X.shape[1]
-            yield X if X.dtype.kind == "f" else X.astype(np.float64), y
+            yield X if X.dtype.kind == "f" else X.astype(np.float64), y, weight
 
-    def _pairs_of_rows(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None]]:
-        starts, columns, values, labels = [0], list[int](), list[float](), list[Any]()
+    def _parts_of_rows(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None, Any]]:
+        starts, columns, values = [0], list[int](), list[float]()
+        labels, worths = list[Any](), list[Any]()
         for number, item in enumerate(items, 1):
             if not _is_row(item):
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
-            row, label = (item, None) if isinstance(item, Mapping) else item
+            together = (item,) if isinstance(item, Mapping) else item
+            row, label, weight = (*together, None, None)[:3]
             for name, value in self._entries(row, f"{self.name}, row {number}"):
                 place = self._place(name)
                 if place is not None and value:
@@ -155,11 +170,24 @@ class IteratorSource(Source):
                     values.append(value)
             starts.append(len(values))
             labels.append(label)
+            worths.append(weight)
             if len(labels) == ROWS_AT_ONCE or len(values) * ENTRY_SIZE >= self._block_size:
-                yield self._block(starts, columns, values, labels, number)
-                starts, columns, values, labels = [0], [], [], []
+                X, y = self._block(starts, columns, values, labels, number)
+                yield X, y, self._weights(worths, number)
+                starts, columns, values, labels, worths = [0], [], [], [], []
         if labels:
-            yield self._block(starts, columns, values, labels, number)
+            X, y = self._block(starts, columns, values, labels, number)
+            yield X, y, self._weights(worths, number)
+
+    def _weights(self, given: list[Any], last: int) -> list[Any] | None:
+        """Those of the rows up to the number ``last``, which all have one or none has."""
+        if all(weight is None for weight in given):
+            return None
+        for row, weight in enumerate(given, last - len(given) + 1):
+            if not isinstance(weight, Real | np.bool_):
+                found = "there is none" if weight is None else f"found {weight!r}"
+                raise StreamError(f"{self.name}, row {row}: expected a weight, {found}.")
+        return given
 
     def _entries(self, row: Mapping[str, Any], where: str) -> Iterator[tuple[str, float]]:
         for name, value in row.items():
@@ -217,12 +245,13 @@ class IteratorSource(Source):
         return {"format": "iterator", **named}
 
 
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, tuple | list) and len(item) == 2
+def _is_together(item: Any) -> bool:
+    """Is it a pair, or one with a weight?"""
+    return isinstance(item, tuple | list) and len(item) in (2, 3)
 
 
 def _is_row(item: Any) -> bool:
-    return isinstance(item, Mapping) or (_is_pair(item) and isinstance(item[0], Mapping))
+    return isinstance(item, Mapping) or (_is_together(item) and isinstance(item[0], Mapping))
 
 
 def _size(X: Any) -> int:

@@ -58,12 +58,14 @@ class Block(NamedTuple):
     y : array of shape (n_rows,), or None without labels
     end : Position
     done : bytes of the source that were read so far, as they lie on the disk
+    weight : array of float64 of shape (n_rows,), or None if each row weighs 1
     """
 
     X: Any
     y: np.ndarray | None
     end: Position
     done: int
+    weight: np.ndarray | None = None
 
 
 class Survey(NamedTuple):

@@ -44,6 +44,7 @@ class Lines(NamedTuple):
 
     chunk: Chunk
     labels: np.ndarray
+    weights: np.ndarray | None
     values: np.ndarray
     columns: np.ndarray
     starts: np.ndarray
@@ -52,6 +53,9 @@ class Lines(NamedTuple):
 
 class SvmlightSource(Source):
     """Rows of svmlight text, as CSR matrices.
+
+    A line ``label:weight column:value ...`` gives its row a weight. Blocks without any such line
+    have none, which means the same as 1 for each row.
 
     Parameters
     ----------
@@ -177,7 +181,7 @@ class SvmlightSource(Source):
         shape = (lines.labels.size, width)
         X = sparse.csr_matrix((lines.values, lines.columns, lines.starts), shape=shape, copy=False)
         X.has_sorted_indices = X.has_canonical_format = True
-        return Block(X, lines.labels, end, lines.chunk.done)
+        return Block(X, lines.labels, end, lines.chunk.done, lines.weights)
 
     def _too_wide(self, where: str, column: int) -> StreamError:
         given = Option("n_features", self._given_width)
@@ -206,10 +210,11 @@ class SvmlightSource(Source):
         text = np.frombuffer(chunk.text, np.uint8)
         counts = np.zeros(1, COUNTS).view(np.recarray)
         rows, entries = count(text)
-        labels, values, columns = np.empty(rows), np.empty(entries), np.empty(entries, np.int32)
+        labels, weights = np.empty(rows), np.empty(rows)
+        values, columns = np.empty(entries), np.empty(entries, np.int32)
         starts, slow = np.empty(rows + 1, np.int32), np.empty((rows + entries, 3), np.int32)
         go_on = self._on_error == "skip"
-        parse(text, shift, go_on, labels, values, columns, starts, slow, counts)
+        parse(text, shift, go_on, labels, weights, values, columns, starts, slow, counts)
         infinite = []
         for begin, end, entry in slow[: counts.slow[0]].tolist():
             number = float(chunk.text[begin:end])
@@ -217,8 +222,10 @@ class SvmlightSource(Source):
                 infinite.append((begin, end))
             elif entry >= 0:
                 values[entry] = number
-            else:
+            elif -1 - entry < labels.size:
                 labels[-1 - entry] = number
+            else:
+                weights[-1 - entry - labels.size] = number
         if infinite:  # by so little that only Python noticed: read again as if it were obvious
             changed = bytearray(chunk.text)
             for begin, end in infinite:
@@ -226,7 +233,13 @@ class SvmlightSource(Source):
             return self._parse(chunk._replace(text=bytes(changed)), shift)._replace(chunk=chunk)
         rows, entries = int(counts.rows[0]), int(counts.entries[0])
         return Lines(
-            chunk, labels[:rows], values[:entries], columns[:entries], starts[: rows + 1], counts
+            chunk,
+            labels[:rows],
+            weights[:rows] if counts.weighted[0] else None,
+            values[:entries],
+            columns[:entries],
+            starts[: rows + 1],
+            counts,
         )
 
     def _check(self, lines: Lines, line: int) -> None:

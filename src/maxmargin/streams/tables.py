@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.streams import weights
 from maxmargin.streams.ahead import ahead
-from maxmargin.streams.arrow import KINDS, Piece, arrow
+from maxmargin.streams.arrow import KINDS, WEIGHT, Piece, arrow
 from maxmargin.streams.columnar import ColumnarReader
 from maxmargin.streams.csvtext import CsvReader
-from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of
+from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.options import Option
 from maxmargin.streams.source import (
@@ -45,10 +46,12 @@ class TableSource(Source):
     label : str or int, default=None
         Name or position of the column with the labels, positions from the end being negative. By
         default the one that is called "label", "target", "class" or "y".
+    weight : str or int, default=None
+        Name or position of the column with the weights of the rows. By default each weighs 1.
     needs_label : bool, default=True
-        Is it an error if there is no such column?
+        Is it an error if there is no column with labels, or none with the weights?
     columns : list of str, default=None
-        The features, in their order; by default all columns but the label.
+        The features, in their order; by default all columns but label and weight.
     kinds : dict of str, default=None
         "number", "boolean" or "text" for some columns; otherwise as the types of the file or the
         first lines of CSV say.
@@ -64,8 +67,8 @@ class TableSource(Source):
     delimiter : str, default=None
         Of CSV; by default as the first line says.
     on_error : {"raise", "skip"}
-        What to do with rows that cannot be read, have no label, or a number that is missing or
-        infinite.
+        What to do with rows that cannot be read, have no label, a number that is missing or
+        infinite, or a weight that is negative.
     block_size : int
         Bytes of a block, about.
     """
@@ -76,6 +79,7 @@ class TableSource(Source):
         format: str,
         *,
         label: str | int | None = None,
+        weight: str | int | None = None,
         needs_label: bool = True,
         columns: Sequence[str] | None = None,
         kinds: Mapping[str, str] | None = None,
@@ -114,23 +118,35 @@ class TableSource(Source):
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
-        self._choose_columns(label, needs_label, columns, kinds or {})
+        self._choose_columns(label, weight, needs_label, columns, kinds or {})
         self._survey: Survey | None = None
 
     def _choose_columns(
         self,
         label: str | int | None,
+        weight: str | int | None,
         needs_label: bool,
         columns: Sequence[str] | None,
         kinds: Mapping[str, str],
     ) -> None:
         found = self._reader.kinds()
+        self._weight = None
+        if weight is not None:
+            self._weight = self._column_at(list(found), weight, needs_label)
         self._label = self._label_among(list(found), label, needs_label)
-        features = [name for name in found if name != self._label] if columns is None else columns
+        if self._label is not None and self._label == self._weight:
+            raise StreamError(f"{self.name}: column {self._label!r} has the labels, no weights.")
+        features = columns
+        if features is None:
+            features = [name for name in found if name not in (self._label, self._weight)]
         self._kinds = {name: self._kind(name, found, kinds) for name in features}
         self._label_kinds: dict[str, str] = {}
         if self._label is not None:
             self._label_kinds[self._label] = self._kind(self._label, found, kinds)
+        self._weight_kinds: dict[str, str] = {}
+        if self._weight is not None:
+            self._kind(self._weight, found, {self._weight: "number"})
+            self._weight_kinds[self._weight] = WEIGHT
         if not self._kinds:
             raise StreamError(f"{self.name}: there is no column beside the label.")
         for name in (*kinds, *self._vocabulary):
@@ -138,22 +154,26 @@ class TableSource(Source):
                 self._check_column(name, found)
 
     def _label_among(self, names: list[str], label: str | int | None, needed: bool) -> str | None:
-        if isinstance(label, int):
-            if -len(names) <= label < len(names):
-                return names[label]
-        elif label is None:
-            candidates = [name for name in names if name.lower() in LABELS]
-            if len(candidates) == 1:
-                return candidates[0]
-        elif label in names:
-            return label
+        if label is not None:
+            return self._column_at(names, label, needed)
+        candidates = [name for name in names if name.lower() in LABELS and name != self._weight]
+        if len(candidates) == 1:
+            return candidates[0]
         if not needed:
             return None
-        there = f"; there are {_listed(names)}."
-        if label is None:
-            what = f"{self.name}: which column has the labels? say "
-            raise StreamError(what, Option("label", ""), there)
-        raise StreamError(f"{self.name}: no column {label!r}{there}")
+        what = f"{self.name}: which column has the labels? say "
+        raise StreamError(what, Option("label", ""), f"; there are {_listed(names)}.")
+
+    def _column_at(self, names: list[str], place: str | int, needed: bool) -> str | None:
+        """The column of that name, or at that position."""
+        if isinstance(place, int):
+            if -len(names) <= place < len(names):
+                return names[place]
+        elif place in names:
+            return place
+        if not needed:
+            return None
+        raise StreamError(f"{self.name}: no column {place!r}; there are {_listed(names)}.")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
         """What a column is read as: what was said of it, if the file allows that."""
@@ -233,21 +253,23 @@ class TableSource(Source):
     def blocks(self, start: Position = START) -> Iterator[Block]:
         self.survey()
         encoder = self._encoder()
-        wanted = self._kinds | self._label_kinds
+        wanted = self._kinds | self._label_kinds | self._weight_kinds
         row, self.skipped = start.row, 0
 
-        def work(raw: Any) -> tuple[Piece, Any, np.ndarray | None]:
+        def work(raw: Any) -> tuple[Piece, Any, np.ndarray | None, np.ndarray | None]:
             piece = self._reader.read(raw, wanted)
             return piece, *self._rows(piece, encoder)
 
-        for piece, X, y in ahead(self._reader.pieces(start, wanted), work):
+        for piece, X, y, weight in ahead(self._reader.pieces(start, wanted), work):
             row += X.shape[0]
             self.skipped += piece.skipped + piece.table.num_rows - X.shape[0]
             if X.shape[0]:
-                yield Block(X, y, Position(piece.end, row, piece.line), piece.done)
+                yield Block(X, y, Position(piece.end, row, piece.line), piece.done, weight)
 
-    def _rows(self, piece: Piece, encoder: Encoder) -> tuple[Any, np.ndarray | None]:
-        """Rows and labels, without those that something is wrong with."""
+    def _rows(
+        self, piece: Piece, encoder: Encoder
+    ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+        """Rows, labels and weights, without those that something is wrong with."""
         X, bad = encoder.encode(piece.table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
@@ -260,7 +282,25 @@ class TableSource(Source):
             y, missing = self._labels_and_missing(piece)
             if missing.any():
                 bad = missing if bad is None else bad | missing
-        return (X, y) if bad is None else (X[~bad], y if y is None else y[~bad])
+        weight = None
+        if self._weight is not None:
+            weight, unsound = self._weights_and_unsound(piece, self._weight)
+            if unsound.any():
+                bad = unsound if bad is None else bad | unsound
+        if bad is None:
+            return X, y, weight
+        return X[~bad], y if y is None else y[~bad], weight if weight is None else weight[~bad]
+
+    def _weights_and_unsound(self, piece: Piece, name: str) -> tuple[np.ndarray, np.ndarray]:
+        weight = numbers_of(piece.table[name])
+        unsound = weights.are_bad(weight)
+        if unsound.any() and not self._skips:
+            row = int(np.argmax(unsound))
+            raise StreamError(
+                f"{self.name}, {piece.place(row)}, column {name!r}: "
+                f"the weight is {weights.trouble(weight[row])}."
+            )
+        return weight, unsound
 
     def identity(self) -> str:
         return self._reader.identity()
@@ -274,6 +314,8 @@ class TableSource(Source):
             "columns": list(self._kinds),
             "kinds": self._kinds | self._label_kinds,
         }
+        if self._weight is not None:
+            read["weight"] = self._weight
         if not self._header:
             read["header"] = False
         if self._hashed is not None:

@@ -1,4 +1,4 @@
-"""Lines of svmlight text: ``label [qid:number] column:value ... [# comment]``."""
+"""Lines of svmlight text: ``label[:weight] [qid:number] column:value ... [# comment]``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from maxmargin.streams.text.decimals import (
 )
 from maxmargin.streams.text.words import byte_at, read_digits
 
-NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON = 10, 13, 32, 9, 35, 58
+NEWLINE, RETURN, SPACE, TAB, COMMENT, COLON, MINUS = 10, 13, 32, 9, 35, 58, 45
 LARGEST_COLUMN = 2**31 - 2
 DIGITS_OF_COLUMN = 15  # surely fit into an integer
 
@@ -33,6 +33,8 @@ TROUBLES = (
     "there is a column 0, but columns were taken to begin with 1",
     "expected a number behind the colon",
     "the value is too large for a number",
+    "expected a weight behind the colon, a number that is not negative",
+    "the weight is too large for a number",
 )
 (
     NO_TROUBLE,
@@ -45,12 +47,15 @@ TROUBLES = (
     COLUMN_ZERO,
     BAD_VALUE,
     LARGE_VALUE,
+    BAD_WEIGHT,
+    LARGE_WEIGHT,
 ) = range(len(TROUBLES))
 
 # Counts that `parse` hands over.
 COUNTS = np.dtype(
     [
         *(("rows", "i8"), ("entries", "i8"), ("lines", "i8"), ("slow", "i8"), ("skipped", "i8")),
+        ("weighted", "i8"),
         *(("first_column", "i8"), ("last_column", "i8")),
         *(("trouble", "i8"), ("trouble_line", "i8"), ("trouble_at", "i8"), ("line_at", "i8")),
     ],
@@ -62,6 +67,12 @@ COUNTS = np.dtype(
 def is_end(byte):  # type: ignore[no-untyped-def]
     """Does a token end here?"""
     return byte <= SPACE and byte in (SPACE, NEWLINE, TAB, RETURN)
+
+
+@register_jitable(**METHODS)
+def is_behind(text, at):  # type: ignore[no-untyped-def]
+    """Has a token ended here, or does a comment begin?"""
+    return is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT
 
 
 @register_jitable(**METHODS)
@@ -84,7 +95,7 @@ def skip_query(text, at):  # type: ignore[no-untyped-def]
     end = at + 4
     while is_digit(byte_at(text, end)):
         end += 1
-    if end > at + 4 and (is_end(byte_at(text, end)) or byte_at(text, end) == COMMENT):
+    if end > at + 4 and is_behind(text, end):
         return skip_spaces(text, end)
     return at
 
@@ -100,6 +111,17 @@ def read_column(text, at):  # type: ignore[no-untyped-def]
     return np.int64(number), end
 
 
+@register_jitable(**METHODS)
+def read_weight(text, at):  # type: ignore[no-untyped-def]
+    """The weight that begins at ``text[at]``, the place behind it, and what became of it.
+
+    A minus is not part of one, also where Python would have to read the number to know its sign.
+    """
+    if byte_at(text, at) == MINUS:
+        return 0.0, at, BROKEN
+    return read_number(text, at)
+
+
 @Compiled
 def count(text):  # type: ignore[no-untyped-def]
     """The number of lines, and of colons."""
@@ -111,15 +133,17 @@ def count(text):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  # type: ignore[no-untyped-def]
+def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, counts):  # type: ignore[no-untyped-def]
     """Read lines; the text ends with a newline.
 
     Columns are counted from ``shift``. Numbers for Python to read are noted in ``slow``: where they
-    begin and end, and which entry they are (``-1 - row`` for a label). A line with a trouble is
-    left out; the first one is described in ``counts``, and reading ends there unless ``go_on``.
+    begin and end, and which entry they are (``-1 - row`` for a label, and for a weight
+    ``-1 - labels.size - row``). A line with a trouble is left out; the first one is described in
+    ``counts``, and reading ends there unless ``go_on``. ``weights`` are written only if there is a
+    row with one.
     """
     at, row, entry, line, left = 0, 0, 0, 0, 0
-    first_column, last_column, skipped = LARGEST_COLUMN, np.int64(-1), 0
+    first_column, last_column, skipped, weighted = LARGEST_COLUMN, np.int64(-1), 0, 0
     starts[0] = 0
     while at < text.size:
         line_at = at
@@ -133,11 +157,23 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
             if outcome == LEFT_TO_PYTHON:
                 slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, -1 - row
                 left += 1
-            if outcome == BROKEN or not (is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT):
+            has_weight, weight = outcome != BROKEN and byte_at(text, at) == COLON, 1.0
+            if outcome == BROKEN or not (has_weight or is_behind(text, at)):
                 trouble, at = BAD_LABEL, begin
             elif outcome == TOO_LARGE:
                 trouble, at = LARGE_LABEL, begin
-            else:
+            elif has_weight:
+                begin = at + 1
+                weight, at, outcome = read_weight(text, begin)
+                if outcome == LEFT_TO_PYTHON:
+                    slow[left, 0], slow[left, 1] = begin, at
+                    slow[left, 2] = -1 - labels.size - row
+                    left += 1
+                if outcome == BROKEN or not is_behind(text, at):
+                    trouble, at = BAD_WEIGHT, begin
+                elif outcome == TOO_LARGE:
+                    trouble, at = LARGE_WEIGHT, begin
+            if trouble == NO_TROUBLE:
                 at = skip_query(text, skip_spaces(text, at))
             before = np.int64(-1)
             while (
@@ -163,9 +199,7 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
                     if outcome == LEFT_TO_PYTHON:
                         slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, entry
                         left += 1
-                    if outcome == BROKEN or not (
-                        is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT
-                    ):
+                    if outcome == BROKEN or not is_behind(text, at):
                         trouble, at = BAD_VALUE, begin
                     elif outcome == TOO_LARGE:
                         trouble, at = LARGE_VALUE, begin
@@ -176,6 +210,11 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
                         entry += 1
                         at = skip_spaces(text, at)
             if trouble == NO_TROUBLE:
+                if has_weight and weighted == 0:
+                    weights[:row] = 1.0
+                weighted += has_weight
+                if weighted > 0:
+                    weights[row] = weight
                 row += 1
                 starts[row] = entry
                 if before >= 0:
@@ -195,4 +234,4 @@ def parse(text, shift, go_on, labels, values, columns, starts, slow, counts):  #
         line += 1
     mine = counts[0]
     mine.rows, mine.entries, mine.lines, mine.slow, mine.skipped = row, entry, line, left, skipped
-    mine.first_column, mine.last_column = first_column, last_column
+    mine.first_column, mine.last_column, mine.weighted = first_column, last_column, weighted
