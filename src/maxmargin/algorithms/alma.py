@@ -57,6 +57,7 @@ class ALMA(OnlineClassifier):
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
+    <average>
     <shared>
 
     Notes
@@ -80,6 +81,7 @@ class ALMA(OnlineClassifier):
     B: float | None = None
     C: float | None = None
     p: float | str = 2.0
+    average: bool = False
 
     facts = Facts(
         guarantee="1−α of the margin of normalised rows",
@@ -89,6 +91,7 @@ class ALMA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "average": ["boolean"],
         "p": P_CONSTRAINTS,
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "B": [Interval(Real, 0, None, closed="neither"), None],

@@ -63,6 +63,7 @@ class DirectionalPerceptron(OnlineClassifier):
         The factor f.
     rate : float, default=1.0
         Step length. With free length it does not matter; with fixed length see `best_rate`.
+    <average>
     <shared>
 
     Notes
@@ -87,6 +88,7 @@ class DirectionalPerceptron(OnlineClassifier):
     length: str = "free"
     step: str = "constant"
     rate: float = 1.0
+    average: bool = False
 
     facts = Facts(
         guarantee="more than β, if possible",
@@ -96,6 +98,7 @@ class DirectionalPerceptron(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "average": ["boolean"],
         "beta": [Interval(Real, 0, None, closed="neither")],
         "length": [StrOptions({"free", "fixed"})],
         "step": [StrOptions({"constant", "relaxed"})],

@@ -64,6 +64,7 @@ class MICRA(OnlineClassifier):
         How fast the margin asked for shrinks; positive.
     zeta : float, default=0.5
         How fast the rate shrinks; between 0 and 1.
+    <average>
     <shared>
 
     Notes
@@ -88,6 +89,7 @@ class MICRA(OnlineClassifier):
     eta: float = 1.0
     epsilon: float = 0.5
     zeta: float = 0.5
+    average: bool = False
 
     facts = Facts(
         guarantee="the margin, in the limit of large β",
@@ -97,6 +99,7 @@ class MICRA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "average": ["boolean"],
         "beta": [Interval(Real, 0, None, closed="neither"), None],
         "eta": [Interval(Real, 0, None, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="neither")],

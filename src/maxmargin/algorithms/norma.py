@@ -56,6 +56,7 @@ class NORMA(OnlineClassifier):
         With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
         that is ever dropped changes the output by at most ``truncation / decay * max K(x, x)``,
         the sum of a geometric series.
+    <average>
     <budget>
     <shared>
 
@@ -86,6 +87,7 @@ class NORMA(OnlineClassifier):
     margin: float = 1.0
     p: float | str = 2.0
     truncation: float = 1e-6
+    average: bool = False
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
@@ -99,6 +101,7 @@ class NORMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
+        "average": ["boolean"],
         "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],
@@ -108,7 +111,9 @@ class NORMA(OnlineClassifier):
     settles: ClassVar[bool] = False
 
     def _spec(self) -> ModelSpec:
-        smallest = self.truncation * self.rate if self.decay > 0.0 else 0.0
+        # In a mean those rows count that have long been forgotten.
+        forgets = self.decay > 0.0 and not self.average
+        smallest = self.truncation * self.rate if forgets else 0.0
         return replace(super()._spec(), smallest=smallest)
 
     def _rule(self, p: float) -> NORMARule:

@@ -48,6 +48,7 @@ class Pegasos(OnlineClassifier):
         Strength of the regularisation.
     project : bool, default=False
         Project onto the ball that is known to hold the optimum.
+    <average>
     <budget>
     <shared>
 
@@ -71,6 +72,7 @@ class Pegasos(OnlineClassifier):
 
     lambda_: float = 1e-4
     project: bool = False
+    average: bool = False
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
@@ -84,6 +86,7 @@ class Pegasos(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
+        "average": ["boolean"],
         "lambda_": [Interval(Real, 0, None, closed="neither")],
         "project": ["boolean"],
     }

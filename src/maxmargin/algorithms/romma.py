@@ -63,6 +63,7 @@ class ROMMA(OnlineClassifier):
     ----------
     delta : float, default=1.0
         How far below 1 a margin may stay uncorrected, between 0 and 1.
+    <average>
     <multiclass>
     <shared>
 
@@ -90,6 +91,7 @@ class ROMMA(OnlineClassifier):
     """
 
     delta: float = 1.0
+    average: bool = False
     multiclass: str = "ovr"
 
     facts = Facts(
@@ -100,6 +102,7 @@ class ROMMA(OnlineClassifier):
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
+        "average": ["boolean"],
         "delta": [Interval(Real, 0, 1, closed="both")],
         "multiclass": [StrOptions({"ovr", "1-best"})],
     }

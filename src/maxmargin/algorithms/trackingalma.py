@@ -51,6 +51,7 @@ class TrackingALMA(OnlineClassifier):
     p : float or "log", default=2.0
         The norm in which examples are measured, at least 2. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
+    <average>
     <budget>
     <shared>
 
@@ -75,6 +76,7 @@ class TrackingALMA(OnlineClassifier):
     radius: float = 100.0
     margin: float = 1.0
     p: float | str = 2.0
+    average: bool = False
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
@@ -88,6 +90,7 @@ class TrackingALMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
+        "average": ["boolean"],
         "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "radius": [Interval(Real, 0, None, closed="right")],

@@ -16,6 +16,13 @@ import numpy as np
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.scalars import LARGEST_SCALE
+from maxmargin.spaces.witness import (
+    close_past,
+    count_trials,
+    follow_mean,
+    is_averaged_under,
+    past_scales,
+)
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.
@@ -119,17 +126,27 @@ class Averages(NamedTuple):
 
     Attributes
     ----------
-    average : sum of (trial - 1) * (step along x), or an array without rows
+    average, past : see `Witness`
+    folded : that of `Gram`
+    closed : the average of rows outside the block lacks so much of their coefficients, as they were
+        before they are multiplied by ``folded``
     """
 
     average: np.ndarray
+    past: np.recarray
+    folded: np.ndarray
+    closed: np.ndarray
 
-    def follow(self, rows, i, c, y, step, scaled_step, trial):
-        if c < self.average.shape[0]:
-            rows.add(i, self.average, c, step * y * (trial - 1))
+    past_scales, count_trials, is_averaged_under = past_scales, count_trials, is_averaged_under
+    follow_mean, close_past = follow_mean, close_past
 
-    def scale(self, c, factor):
-        pass
+    def follow(self, rows, i, c, y, scale, scaled_step, trial):
+        self.follow_mean(rows, i, c, scale, scaled_step * y, trial)
+
+    def before_fold(self, weights, c, factor):
+        if c < self.past.shape[0]:
+            self.closed[c] += self.past[c].scales * self.folded[c]
+        self.close_past(weights, c)
 
     def snapshot(self, weights, c):
         pass
