@@ -5,13 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+import reference
+import reference_kernel
+import reference_multiclass
 from scipy import sparse
 from sklearn.base import clone
 
 import maxmargin
-import reference
-import reference_kernel
-import reference_multiclass
 from maxmargin import (
     ALMA,
     AMIRA,

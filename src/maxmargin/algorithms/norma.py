@@ -55,7 +55,7 @@ class NORMA(OnlineClassifier):
     truncation : float, default=1e-6
         With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
         that is ever dropped changes the output by at most ``truncation / decay * max K(x, x)``,
-        the sum of a geometric series.
+        the sum of a geometric series. With `average` all count, and none is dropped.
     <average>
     <budget>
     <shared>
@@ -66,7 +66,9 @@ class NORMA(OnlineClassifier):
     weights move in every trial, so `fit` makes all its passes unless `tol` is given and reached.
 
     The defaults are for targets that move; for rows that stay, smaller steps are better (on Adult
-    81.4 % right as it comes, 84.4 with ``rate=0.01, decay=1e-4``).
+    81.4 % right as it comes, 84.4 with ``rate=0.01, decay=1e-4``), and so is the mean: 84.4 with
+    ``average=True``. On digits it is 1.6 points behind ``LinearSVC`` (94.9 and 96.4), with
+    ``average=True`` 0.2.
 
     References
     ----------

@@ -47,7 +47,7 @@ NAMES = {
 # The same for the fields of tables.
 COLUMNS: dict[str, str] = {}
 
-# Tables that are left out of files where all is 0, as it is unless means of shrunk weights are kept.
+# Tables that are left out of files where all is 0, as it is without means of weights that shrink.
 OPTIONAL = {"past"}
 
 # Integers that compiled loops take for indices go from the first number to below the second.

@@ -16,13 +16,7 @@ import numpy as np
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.scalars import LARGEST_SCALE
-from maxmargin.spaces.witness import (
-    close_past,
-    count_trials,
-    follow_mean,
-    is_averaged_under,
-    past_scales,
-)
+from maxmargin.spaces.witness import averaging
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.
@@ -121,6 +115,7 @@ class Gram(NamedTuple):
         return rule.step(trial)
 
 
+@averaging
 class Averages(NamedTuple):
     """The witness of a kernel space: averages alone, as coefficients tell the rest themselves.
 
@@ -137,16 +132,12 @@ class Averages(NamedTuple):
     folded: np.ndarray
     closed: np.ndarray
 
-    past_scales, count_trials, is_averaged_under = past_scales, count_trials, is_averaged_under
-    follow_mean, close_past = follow_mean, close_past
+    def follow(self, rows, i, c, y, scaled_step):
+        pass
 
-    def follow(self, rows, i, c, y, scale, scaled_step, trial):
-        self.follow_mean(rows, i, c, scale, scaled_step * y, trial)
-
-    def before_fold(self, weights, c, factor):
+    def scale(self, c, factor):
         if c < self.past.shape[0]:
             self.closed[c] += self.past[c].scales * self.folded[c]
-        self.close_past(weights, c)
 
     def snapshot(self, weights, c):
         pass

@@ -14,13 +14,7 @@ import numpy as np
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rivals import Rivals
 from maxmargin.spaces.linear import LinearSpace
-from maxmargin.spaces.witness import (
-    close_past,
-    count_trials,
-    follow_mean,
-    is_averaged_under,
-    past_scales,
-)
+from maxmargin.spaces.witness import averaging
 
 
 class OneBest(NamedTuple):
@@ -65,6 +59,7 @@ class KBest(NamedTuple):
         return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
 
 
+@averaging
 class JointWitness(NamedTuple):
     """What gives means, and the weights at the last snapshot; see `Witness`."""
 
@@ -72,14 +67,7 @@ class JointWitness(NamedTuple):
     past: np.recarray
     mark: np.ndarray
 
-    past_scales, count_trials, is_averaged_under = past_scales, count_trials, is_averaged_under
-    follow_mean, close_past = follow_mean, close_past
-
-    def follow(self, rows, i, c, y, scale, scaled_step, trial):
-        self.follow_mean(rows, i, c, scale, scaled_step * y, trial)
-
-    def before_fold(self, weights, c, factor):
-        self.close_past(weights, c)
+    def scale(self, c, factor):
         for j in range(self.mark.shape[1]):
             self.mark[c, j] *= factor
 
@@ -134,9 +122,9 @@ class JointSpace(NamedTuple):
     def step_class(self, rows, i, c, sign, step, trial):
         linear = self.linear
         scale = linear.scalars.table[0].scale
-        scaled_step = step / scale
-        linear.geometry.push(rows, i, linear.weights, c, sign * scaled_step)
-        linear.witness.follow(rows, i, c, sign, scale, scaled_step, trial)
+        amount = sign * (step / scale)
+        linear.geometry.push(rows, i, linear.weights, c, amount)
+        linear.witness.follow_mean(rows, i, c, scale, amount, trial)
 
     def book_all(self, rows, i, y, step, costs, cross, square, xx):
         """Keep the scalars true after a step that changed ``W.W`` by these terms.

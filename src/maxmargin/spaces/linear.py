@@ -68,7 +68,8 @@ class LinearSpace(NamedTuple):
         mine = self.scalars.table[c]
         scaled_step = step / mine.scale
         self.geometry.push(rows, i, self.weights, c, y * scaled_step)
-        self.witness.follow(rows, i, c, y, mine.scale, scaled_step, trial)
+        self.witness.follow(rows, i, c, y, scaled_step)
+        self.witness.follow_mean(rows, i, c, mine.scale, y * scaled_step, trial)
         hidden = rows.tail.hidden_square(i, self.weights, self.width)
         if hidden > 0.0:
             hidden *= scaled_step * scaled_step
@@ -113,7 +114,8 @@ class LinearSpace(NamedTuple):
         The lines from ``first`` to ``stop`` are the weights of problem ``c``.
         """
         for line in range(first, stop):
-            self.witness.before_fold(self.weights, line, factor)
+            self.witness.scale(line, factor)
+            self.witness.close_past(self.weights, line)
             for j in range(self.weights.shape[1]):
                 self.weights[line, j] *= factor
             self.geometry.fold(line, factor)

@@ -159,7 +159,7 @@ class SlotSpace(NamedTuple):
             self.fold_slots(c, self.scalars.table[c].scale)
 
 
-bridge("usable_square", "limited", "scale", "rescale_slots", "lead_outputs", "drop_slot", "shift_of_all")
+bridge("usable_square", "limited", "rescale_slots", "lead_outputs", "drop_slot", "shift_of_all")
 bridge("admit", "take_slot", "fold_slots", inline=False)
 
 

@@ -17,21 +17,22 @@ folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from maxmargin.core.bridge import bridge
 
-
 # Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
 LARGEST_AVERAGED_SCALE = 1e4
 
-# The sum of the scales after each trial, up to and with ``trial``; since then the scale is the same.
+# The sum of the scales after each trial up to this one, since which the scale is the same.
 PAST = np.dtype([("scales", "f8"), ("trial", "i8")], align=True)
 
+WitnessClass = TypeVar("WitnessClass", bound=type[Any])
 
-# -------------------------------------------------- methods of every witness, about ``w`` in trials
+
+# ------------------------------------------------------------------------------------------- means
 def past_scales(self, c, scale, trial):  # type: ignore[no-untyped-def]
     """The sum of the scales after each trial before this one, which finds ``scale``."""
     return self.past[c].scales + scale * (trial - 1 - self.past[c].trial)
@@ -59,7 +60,7 @@ def follow_mean(self, rows, i, c, scale, amount, trial):  # type: ignore[no-unty
 
 
 def close_past(self, weights, c):  # type: ignore[no-untyped-def]
-    """The weights are about to be multiplied by the scale."""
+    """The weights are about to be folded."""
     if c < self.past.shape[0]:
         scales = self.past[c].scales
         for j in range(weights.shape[1]):
@@ -67,6 +68,15 @@ def close_past(self, weights, c):  # type: ignore[no-untyped-def]
         self.past[c].scales = 0.0
 
 
+def averaging(cls: WitnessClass) -> WitnessClass:
+    """Class decorator: give a witness with ``average`` and ``past`` what keeps the mean."""
+    for method in (past_scales, count_trials, is_averaged_under, follow_mean, close_past):
+        setattr(cls, method.__name__, method)
+    return cls
+
+
+# ---------------------------------------------------------------------------- and the whole witness
+@averaging
 class Witness(NamedTuple):
     """Vectors that follow ``w``, one row per problem; an array without rows is switched off.
 
@@ -87,18 +97,13 @@ class Witness(NamedTuple):
     past: np.recarray
     split: bool
 
-    past_scales, count_trials, is_averaged_under = past_scales, count_trials, is_averaged_under
-    follow_mean, close_past = follow_mean, close_past
-
-    def follow(self, rows, i, c, y, scale, scaled_step, trial):
-        """The weights, under this scale, have moved by ``scaled_step * y * x``."""
+    def follow(self, rows, i, c, y, scaled_step):
+        """The weights have moved by ``scaled_step * y * x``."""
         if y > 0.0 and c < self.share.shape[0]:
             rows.add(i, self.share, c, scaled_step)
-        self.follow_mean(rows, i, c, scale, scaled_step * y, trial)
 
-    def before_fold(self, weights, c, factor):
+    def scale(self, c, factor):
         """The weights are about to be multiplied by ``factor``, the scale or 0."""
-        self.close_past(weights, c)
         if c < self.share.shape[0]:
             for j in range(self.share.shape[1]):
                 self.share[c, j] *= factor
@@ -117,8 +122,8 @@ class Witness(NamedTuple):
                 self.mark[c, j] = weights[c, j]
 
 
-bridge("follow", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
-bridge("before_fold", "snapshot", "close_past", inline=False)
+bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
+bridge("snapshot", "close_past", inline=False)
 
 
 def new_past(problems: int) -> np.recarray:
