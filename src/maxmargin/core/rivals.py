@@ -189,7 +189,7 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
         else:
             shrink = rule.rest(trial)
         if shrink != 1.0:
-            due |= space.rescale(0, shrink)
+            due |= space.rescale(0, shrink, trials)
     tally[0].trials, tally[0].mistakes, tally[0].largest_xx = trials, mistakes, largest_xx
     return n, due
 

@@ -192,6 +192,8 @@ def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
         seen: Any = model.linear.witness
         if (seen.average.shape[0] > 0) != model.spec.average:
             raise Misfit("the model is not one for the parameters: linear.witness.average")
+        if seen.past.size != seen.average.shape[0]:
+            raise Misfit("linear.witness.past is not one of each average")
         if model.is_joint:  # there the loop does not ask whether there are marks
             fits = seen.mark.shape == model.linear.weights.shape
         else:

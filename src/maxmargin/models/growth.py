@@ -55,7 +55,9 @@ def grown_linear(space: LinearSpace, width: int, which: Sequence[int]) -> Linear
             average=grown(witness.average),
         )
     else:
-        witness = JointWitness(*(grown(each) for each in witness))
+        witness = witness._replace(average=grown(witness.average), mark=grown(witness.mark))
+    if witness.past.size:
+        witness = witness._replace(past=witness.past[which].copy().view(np.recarray))
     scalars = Scalars(space.scalars.table[which].copy().view(np.recarray))
     return type(space)(geometry, width, grown(space.weights), scalars, witness)
 
@@ -93,6 +95,7 @@ def without_private_coordinates(space: LinearSpace) -> LinearSpace:
         mark=cut(space.weights[: space.witness.mark.shape[0]]),
         mark_share=cut(space.witness.share),
         average=cut(space.witness.average),
+        past=space.witness.past.copy(),
     )
     return space._replace(weights=cut(space.weights), scalars=Scalars(table), witness=witness)
 
@@ -120,7 +123,7 @@ def without_private_blocks(space: LinearSpace) -> LinearSpace:
     table.mark_positive[0], table.mark_negative[0] = table.positive[0], table.negative[0]
     table.mark_hidden_positive[0] = table.hidden_positive[0]
     weights, average = space.weights[:, kept].copy(), space.witness.average[:, kept].copy()
-    witness = JointWitness(average, weights.copy())
+    witness = JointWitness(average, space.witness.past.copy(), weights.copy())
     return space._replace(weights=weights, scalars=Scalars(table), witness=witness)
 
 

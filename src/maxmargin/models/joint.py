@@ -53,7 +53,8 @@ class JointModel(LinearModel):
     ) -> None:
         super().__init__(spec, problems, width, private, tail, p)
         mark = np.zeros_like(self.linear.weights)
-        self.linear = self.linear._replace(witness=JointWitness(self.linear.witness.average, mark))
+        seen = self.linear.witness
+        self.linear = self.linear._replace(witness=JointWitness(seen.average, seen.past, mark))
         self.joint = new_joint_space(self.linear, spec)
 
     @property
@@ -82,7 +83,7 @@ class JointModel(LinearModel):
         maintain(space)
 
     def weights(self) -> np.ndarray:
-        return self._averaged(self.linear.weights * self.linear.scalars.table.scale[0])
+        return self._averaged(self.linear.weights, self.linear.scalars.table.scale[:1])
 
     def margins(self, rows: Any, targets: Any) -> np.ndarray:
         """The lead of each row's own class over its rivals, at least, over the length of W."""

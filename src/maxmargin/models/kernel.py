@@ -28,6 +28,7 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, AWAITING, Scalars
+from maxmargin.spaces.witness import mean_weights, new_past
 
 NEVER = np.iinfo(np.int64).max
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
@@ -167,6 +168,7 @@ class KernelModel(Model):
         self._width = width
         self.tally = new_tally()
         self.scalars = new_scalars(problems)
+        self.past = new_past(problems if spec.average else 0)
         self.scalars.table.next_mark = NEVER  # coefficients tell all, without snapshots of vectors
         # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
         self.members = np.empty((0, 2), dtype=np.int64)
@@ -181,9 +183,9 @@ class KernelModel(Model):
             self.kernel,
             self.products,
             self.tail,
-            self.spec.average,
             self.scalars,
             self.tally,
+            self.past,
             self.members,
             self.space_over,
             type(self).loop,
@@ -275,7 +277,7 @@ class KernelModel(Model):
         # Supports are replaced by learning, never changed.
         model = copy.copy(self)
         model.tally, model.members = self.tally.copy(), self.members.copy()
-        model.scalars = Scalars(self.scalars.table.copy())
+        model.scalars, model.past = Scalars(self.scalars.table.copy()), self.past.copy()
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> KernelModel:
@@ -284,6 +286,8 @@ class KernelModel(Model):
         model._width, model.kernel = width, self.kernel.with_width(width)
         model.scalars = Scalars(self.scalars.table[which].copy().view(np.recarray))
         model._bounds = None
+        if self.past.size:
+            model.past = self.past[which].copy().view(np.recarray)
         if self.supports is not None:
             known = self.supports
             model.supports = known._replace(
@@ -355,10 +359,11 @@ class KernelModel(Model):
         order = np.where(learning, order, -1 - order)
         block.learn(own, order, rule, trace)
 
-        factors = block.take_folded()
-        coefs, marks, averages = known.coefs * factors, known.marks * factors, known.averages.copy()
-        coefs[:, slots] = weights[:, : slots.size]
+        averages = known.averages - block.take_closed(known.coefs)
         averages[:, slots] += block.average[:, : slots.size]
+        factors = block.take_folded()
+        coefs, marks = known.coefs * factors, known.marks * factors
+        coefs[:, slots] = weights[:, : slots.size]
         counts = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
         used = slots.size + np.flatnonzero(counts[slots.size :])
         later = self.members >= first
@@ -385,7 +390,7 @@ class KernelModel(Model):
             diagonal=np.empty(0),
             coefs=np.empty((problems, 0)),
             marks=np.empty((2, problems, 0)),
-            averages=np.empty((problems if self.spec.average else 0, 0)),
+            averages=np.empty((self.past.size, 0)),
         )
 
     def make_room(self, points: Points) -> None:
@@ -429,10 +434,10 @@ class KernelModel(Model):
         return self._averaged(self.supports.coefs, self.supports.averages)
 
     def _averaged(self, coefs: np.ndarray, averages: np.ndarray) -> np.ndarray:
-        weights = coefs * self.scales()
-        if self.spec.average and self.tally.trials[0]:
-            weights -= averages / self.tally.trials[0]
-        return weights
+        scales = self.scales()
+        if not self.spec.average or self.trials() == 0:
+            return coefs * scales
+        return mean_weights(coefs, scales[:, 0], averages, self.past, self.trials())
 
     def coefficients(self) -> np.ndarray:
         raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")

@@ -47,9 +47,8 @@ class KernelSpace(NamedTuple):
     tail : Tail
         The square of its offset is added to all kernel values, and that of its private coordinate
         to those of a row with itself.
-    average : bool
-        Are sums kept for the mean of the weights over all trials?
     scalars, tally : changed by learning
+    past : see `spaces.witness.PAST`; changed by learning, empty if no mean is kept
     members : array of int of shape (problems, 2) or (0, 2)
         Ids of rows that steps go along beside the present one; changed by learning.
     loop : the compiled loop
@@ -59,9 +58,9 @@ class KernelSpace(NamedTuple):
     kernel: Kernel
     products: Products
     tail: Tail
-    average: bool
     scalars: Scalars
     tally: np.recarray
+    past: np.recarray
     members: np.ndarray
     over: Callable[[LinearSpace, np.ndarray], Any]
     loop: Any = learn
@@ -117,14 +116,15 @@ class Block:
         self.space, self.ids, self.weights = space, ids, weights
         self.entered_with = weights.copy()
         problems, size = weights.shape
-        self.average = np.zeros((problems if space.average else 0, size))
+        self.average, self.closed = np.zeros((space.past.size, size)), np.zeros(space.past.size)
         products = space.gram(points, points).view()
         products.flags.writeable = False
         rounding = space.kernel.rounding(points)
         self.geometry = Gram(
             2.0, products, diagonal, space.shift(), rounding, outputs, np.ones(problems)
         )
-        linear = LinearSpace(self.geometry, size, weights, space.scalars, Averages(self.average))
+        averages = Averages(self.average, space.past, self.geometry.folded, self.closed)
+        linear = LinearSpace(self.geometry, size, weights, space.scalars, averages)
         self.places = places(space.members, ids)
         self.loop_space = space.over(linear, self.places)
 
@@ -146,6 +146,16 @@ class Block:
         self.entered_with *= factors
         self.geometry.folded[:] = 1.0
         return factors
+
+    def take_closed(self, coefs: np.ndarray) -> np.ndarray:
+        """What to subtract from the averages of rows outside the block; asked for once.
+
+        ``coefs`` are those of all rows, as before `take_folded`.
+        """
+        closed = self.closed[:, None] * coefs[: self.closed.size]
+        closed[:, self.ids[self.ids < closed.shape[1]]] = 0.0
+        self.closed[:] = 0.0
+        return closed
 
     def gains(self) -> np.ndarray:
         """What has been added to the coefficients since the block was entered."""
@@ -180,7 +190,7 @@ class KernelFit:
         self.labels = np.zeros(size, dtype=np.int32)
         self.coefs = np.zeros((problems, size))
         self.marks = np.zeros((2, problems, size))
-        self.averages = np.zeros((problems if space.average else 0, size))
+        self.averages = np.zeros((space.past.size, size))
         self.outputs = np.zeros((problems, size))
         self.waiting = np.empty(0, dtype=np.int64)
         self.gains = np.empty((problems, 0))
@@ -254,6 +264,7 @@ class KernelFit:
     def take_over_coefficients(self) -> None:
         """Bring the coefficients up to date, without leaving the block."""
         if self.block is not None:
+            self.averages -= self.block.take_closed(self.coefs)
             factors = self.block.take_folded()
             for array in (self.coefs, self.marks, self.outputs, self.gains):
                 array *= factors

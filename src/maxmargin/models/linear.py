@@ -30,7 +30,7 @@ from maxmargin.spaces.linear import LinearSpace, PlaneSpace, take_snapshots
 from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.scalars import AWAITING, SINCE_SNAPSHOT
-from maxmargin.spaces.witness import Witness
+from maxmargin.spaces.witness import Witness, mean_weights, new_past
 
 Rows = DenseRows | SparseRows
 
@@ -90,6 +90,7 @@ class LinearModel(Model):
                 mark=vectors(witnessed),
                 mark_share=vectors(witnessed and split),
                 average=vectors(spec.average),
+                past=new_past(problems if spec.average else 0),
                 split=split,
             ),
         )
@@ -217,13 +218,14 @@ class LinearModel(Model):
     def weights(self) -> np.ndarray:
         """Of the features, the intercept's coordinate, and the private ones."""
         vectors = self.linear.weights if self.p == 2.0 else self.linear.geometry.dual()
-        return self._averaged(vectors * self.linear.scalars.table.scale[:, None])
+        return self._averaged(vectors, self.linear.scalars.table.scale)
 
-    def _averaged(self, weights: np.ndarray) -> np.ndarray:
-        """The mean of the weights over all trials, if that is what counts."""
-        if self.spec.average and self.tally.trials[0]:
-            weights -= self.linear.witness.average / self.tally.trials[0]
-        return weights
+    def _averaged(self, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The weights under these scales, or their mean over all trials if that is what counts."""
+        if not self.spec.average or self.trials() == 0:
+            return weights * scales[:, None]
+        witness = self.linear.witness
+        return mean_weights(weights, scales, witness.average, witness.past, self.trials())
 
     def coefficients(self) -> np.ndarray:
         return self.weights()[:, : self.linear.width]

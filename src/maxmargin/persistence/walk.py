@@ -31,7 +31,7 @@ NAMES = {
     for name in (
         *("p", "tail", "offset", "private", "tally", "linear", "pair", "joint"),
         *("geometry", "witness"),
-        *("weights", "share", "mark", "mark_share", "average"),
+        *("weights", "share", "mark", "mark_share", "average", "past"),
         *("units", "powers", "sums", "lows", "sum_errors", "gains", "evaluations"),
         *("bias", "members", "numbers", "squares"),
         *("kernel", "gamma", "degree", "coef0", "dtype", "center", "adapts"),
@@ -46,6 +46,9 @@ NAMES = {
 } | {"_bounds": "bounds"}
 # The same for the fields of tables.
 COLUMNS: dict[str, str] = {}
+
+# Tables that are left out of files where all is 0, as it is without means of weights that shrink.
+OPTIONAL = {"past"}
 
 # Integers that compiled loops take for indices go from the first number to below the second.
 RANGES: dict[str, Callable[[Any, int], tuple[int, int]]] = {
@@ -113,11 +116,16 @@ def _gather(value: Any, path: str, found: Leaves, met: set[int]) -> None:
             for name, each in fields_of(value).items():
                 _gather(each, _join(path, NAMES[name]), found, met)
     elif isinstance(value, np.recarray):
-        found[path] = renamed(value, COLUMNS)
+        if not _is_optional(path) or value.tobytes().strip(b"\0"):
+            found[path] = renamed(value, COLUMNS)
     elif isinstance(value, type | np.dtype):
         found[path] = np.dtype(value).name
     elif value is not None:
         found[path] = value
+
+
+def _is_optional(path: str) -> bool:
+    return path.rpartition(".")[2] in OPTIONAL
 
 
 def _join(path: str, name: str) -> str:
@@ -169,6 +177,8 @@ def _with(blank: Any, new: dict[str, Any]) -> Any:
 
 def _leaf(blank: Any, leaves: Leaves, path: str) -> Any:
     value = leaves.pop(path, None)
+    if value is None and _is_optional(path):
+        return blank
     if isinstance(blank, np.ndarray):
         return _array(blank, value, path)
     if isinstance(blank, np.random.Generator):

@@ -74,7 +74,7 @@ class Replace(NamedTuple):
         output += amount * (float(space.cross[line, p]) + space.shift)
         own, f = mine.scale * space.slots.coefs[c, p], mine.scale * output
         factor = self.choice.shrinking(c, abs(own), own * f)
-        due = factor != 1.0 and space.rescale(c, factor)
+        due = factor != 1.0 and space.rescale_slots(c, factor)
         own, f = factor * own, factor * f
         space.scalars.grow_norm2(c, own * own * space.slots.squares[c, p] - 2.0 * own * f, 0.0)
         return due

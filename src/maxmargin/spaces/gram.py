@@ -16,6 +16,7 @@ import numpy as np
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
 from maxmargin.spaces.scalars import LARGEST_SCALE
+from maxmargin.spaces.witness import averaging
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.
@@ -114,22 +115,29 @@ class Gram(NamedTuple):
         return rule.step(trial)
 
 
+@averaging
 class Averages(NamedTuple):
     """The witness of a kernel space: averages alone, as coefficients tell the rest themselves.
 
     Attributes
     ----------
-    average : sum of (trial - 1) * (step along x), or an array without rows
+    average, past : see `Witness`
+    folded : that of `Gram`
+    closed : the average of rows outside the block lacks so much of their coefficients, as they were
+        before they are multiplied by ``folded``
     """
 
     average: np.ndarray
+    past: np.recarray
+    folded: np.ndarray
+    closed: np.ndarray
 
-    def follow(self, rows, i, c, y, step, scaled_step, trial):
-        if c < self.average.shape[0]:
-            rows.add(i, self.average, c, step * y * (trial - 1))
+    def follow(self, rows, i, c, y, scaled_step):
+        pass
 
     def scale(self, c, factor):
-        pass
+        if c < self.past.shape[0]:
+            self.closed[c] += self.past[c].scales * self.folded[c]
 
     def snapshot(self, weights, c):
         pass

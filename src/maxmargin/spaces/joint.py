@@ -14,6 +14,7 @@ import numpy as np
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rivals import Rivals
 from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.witness import averaging
 
 
 class OneBest(NamedTuple):
@@ -26,7 +27,7 @@ class OneBest(NamedTuple):
         rival = rivals.worst(y, rule, trial)
         margin, cost = rivals.outputs[y] - rivals.outputs[rival], rivals.wanted(y, rival)
         shrink, step = rule.step(rivals.against(y, rival, trial))
-        due = shrink != 1.0 and space.rescale(0, shrink)
+        due = shrink != 1.0 and space.rescale(0, shrink, trial.t)
         rivals.taken[0] = rival
         rivals.steps[0] = step = step / cost  # the rule's is along the constraint over its cost
         space.step_all(rows, i, y, 1, step, trial.t)
@@ -58,15 +59,13 @@ class KBest(NamedTuple):
         return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
 
 
+@averaging
 class JointWitness(NamedTuple):
-    """Averages, and the weights at the last snapshot; see `Witness`."""
+    """What gives means, and the weights at the last snapshot; see `Witness`."""
 
     average: np.ndarray
+    past: np.recarray
     mark: np.ndarray
-
-    def follow(self, rows, i, c, y, step, scaled_step, trial):
-        if c < self.average.shape[0]:
-            rows.add(i, self.average, c, step * y * (trial - 1))
 
     def scale(self, c, factor):
         for j in range(self.mark.shape[1]):
@@ -122,9 +121,10 @@ class JointSpace(NamedTuple):
 
     def step_class(self, rows, i, c, sign, step, trial):
         linear = self.linear
-        scaled_step = step / linear.scalars.table[0].scale
-        linear.geometry.push(rows, i, linear.weights, c, sign * scaled_step)
-        linear.witness.follow(rows, i, c, sign, step, scaled_step, trial)
+        scale = linear.scalars.table[0].scale
+        amount = sign * (step / scale)
+        linear.geometry.push(rows, i, linear.weights, c, amount)
+        linear.witness.follow_mean(rows, i, c, scale, amount, trial)
 
     def book_all(self, rows, i, y, step, costs, cross, square, xx):
         """Keep the scalars true after a step that changed ``W.W`` by these terms.
@@ -146,11 +146,8 @@ class JointSpace(NamedTuple):
         linear.geometry.follow_norm2(linear.scalars, 0, linear.weights, 0, classes, cross, square)
         return linear.scalars.count_update(0, step)
 
-    def rescale(self, c, factor):
-        if factor == 0.0:
-            self.linear.fold_lines(0, 0, self.linear.weights.shape[0], 0.0)
-            return False
-        return self.linear.rescale(0, factor)
+    def rescale(self, c, factor, trial):
+        return self.linear.rescale_lines(0, 0, self.linear.weights.shape[0], factor, trial)
 
     def maintain(self, c):
         linear = self.linear

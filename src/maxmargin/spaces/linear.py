@@ -64,11 +64,12 @@ class LinearSpace(NamedTuple):
 
         Like `rescale`, says whether `maintain` should be called before the next trial.
         """
-        due = shrink != 1.0 and self.rescale(c, shrink)
+        due = shrink != 1.0 and self.rescale(c, shrink, trial)
         mine = self.scalars.table[c]
         scaled_step = step / mine.scale
         self.geometry.push(rows, i, self.weights, c, y * scaled_step)
-        self.witness.follow(rows, i, c, y, step, scaled_step, trial)
+        self.witness.follow(rows, i, c, y, scaled_step)
+        self.witness.follow_mean(rows, i, c, mine.scale, y * scaled_step, trial)
         hidden = rows.tail.hidden_square(i, self.weights, self.width)
         if hidden > 0.0:
             hidden *= scaled_step * scaled_step
@@ -90,12 +91,21 @@ class LinearSpace(NamedTuple):
         self.geometry.follow_norm2(self.scalars, c, self.weights, c, c + 1, cross, square)
         return self.scalars.count_update(c, step)
 
-    def rescale(self, c, factor):
+    def rescale(self, c, factor, trial):
         """``w <- factor * w``, in constant time."""
+        return self.rescale_lines(c, c, c + 1, factor, trial)
+
+    def rescale_lines(self, c, first, stop, factor, trial):
+        """The same where the lines from ``first`` to ``stop`` are the weights of problem ``c``."""
+        for line in range(first, stop):
+            self.witness.count_trials(line, self.scalars.table[c].scale, trial)
         if factor == 0.0:
-            self.fold_lines(c, c, c + 1, 0.0)
+            self.fold_lines(c, first, stop, 0.0)
             return False
-        self.scalars.rescale(c, factor)
+        self.scalars.multiply(c, factor)
+        if not self.witness.is_averaged_under(c, self.scalars.table[c].scale):
+            self.fold_lines(c, first, stop, self.scalars.table[c].scale)
+            return False
         return self.scalars.must_fold(c, self.geometry.scale_limit())
 
     def fold_lines(self, c, first, stop, factor):
@@ -104,9 +114,10 @@ class LinearSpace(NamedTuple):
         The lines from ``first`` to ``stop`` are the weights of problem ``c``.
         """
         for line in range(first, stop):
+            self.witness.scale(line, factor)
+            self.witness.close_past(self.weights, line)
             for j in range(self.weights.shape[1]):
                 self.weights[line, j] *= factor
-            self.witness.scale(line, factor)
             self.geometry.fold(line, factor)
         self.scalars.fold(c, factor)
         self.geometry.sum_norm2(self.scalars, c, self.weights, first, stop)
@@ -142,7 +153,7 @@ class PlaneSpace(LinearSpace):
         return self.geometry.decide(rule, trial, c)
 
 
-bridge("updates", "norm2", "look", "aim", "move", "book", "rescale")
+bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "rescale_lines")
 bridge("fold_lines", "maintain", "mark_lines", inline=False)
 
 

@@ -114,7 +114,7 @@ class PairSpace(NamedTuple):
 
         The rules put ``z`` on margin 1, so the other member has margin 1 as well.
         """
-        due = shrink != 1.0 and self.rescale(c, shrink)
+        due = shrink != 1.0 and self.rescale(c, shrink, trial)
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
         scalars, weights = self.linear.scalars.table[c], self.linear.weights
         half = 0.5 * y * step / scalars.scale
@@ -143,12 +143,12 @@ class PairSpace(NamedTuple):
         self.private[c, side] = before + amount
         self.linear.scalars.table[c].hidden_positive += amount * (2.0 * before + amount)
 
-    def rescale(self, c, factor):
+    def rescale(self, c, factor, trial):
         """``w <- factor * w``; the intercept follows in `move`."""
         if factor == 0.0:
             self.private[c, POSITIVE] = 0.0
             self.private[c, NEGATIVE] = 0.0
-        return self.linear.rescale(c, factor)
+        return self.linear.rescale(c, factor, trial)
 
     def maintain(self, c):
         scale = self.linear.scalars.table[c].scale

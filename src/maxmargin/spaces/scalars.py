@@ -53,7 +53,7 @@ class Scalars(NamedTuple):
 
     table: np.recarray
 
-    def rescale(self, c, factor):
+    def multiply(self, c, factor):
         """``w <- factor * w``, by the scale."""
         mine = self.table[c]
         if factor < 0.0:
@@ -109,4 +109,4 @@ class Scalars(NamedTuple):
         mine.mark_hidden_negative = mine.hidden_negative
 
 
-bridge("grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")
+bridge("multiply", "grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")

@@ -99,7 +99,7 @@ class SlotSpace(NamedTuple):
 
     def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
         """``w <- shrink * w + step * y * x``, or what the policy makes of it."""
-        due = shrink != 1.0 and self.rescale(c, shrink)
+        due = shrink != 1.0 and self.rescale(c, shrink, trial)
         self.scalars.count_update(c, step)
         change = 2.0 * step * shrink * margin + step * step * along2
         self.scalars.grow_norm2(c, change, 0.0)
@@ -133,12 +133,15 @@ class SlotSpace(NamedTuple):
         for k in range(i + 1, self.outputs.shape[1]):
             self.cross[first + k, p] = self.products[i, k]
 
-    def rescale(self, c, factor):
+    def rescale(self, c, factor, trial):
         """``w <- factor * w``; says whether `maintain` should be called."""
+        return self.rescale_slots(c, factor)
+
+    def rescale_slots(self, c, factor):
         if factor == 0.0:
             self.fold_slots(c, 0.0)
             return False
-        self.scalars.rescale(c, factor)
+        self.scalars.multiply(c, factor)
         return self.scalars.must_fold(c, LARGEST_SCALE)
 
     def fold_slots(self, c, factor):
@@ -156,7 +159,7 @@ class SlotSpace(NamedTuple):
             self.fold_slots(c, self.scalars.table[c].scale)
 
 
-bridge("usable_square", "limited", "lead_outputs", "drop_slot", "shift_of_all")
+bridge("usable_square", "limited", "rescale_slots", "lead_outputs", "drop_slot", "shift_of_all")
 bridge("admit", "take_slot", "fold_slots", inline=False)
 
 

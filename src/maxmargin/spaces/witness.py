@@ -1,20 +1,82 @@
-"""What is written down beside the weights: certificates and averages.
+"""What is written down beside the weights: certificates and means.
 
 Learners that never shrink old coefficients carry their first, bad ones for ever. The difference of
 ``w`` now and at an earlier moment is again a sum of rows, so a snapshot, renewed whenever the
 number of updates has doubled, gives a second bound made of recent coefficients only; see
 `maxmargin.certificates.bounds`.
+
+The mean of ``w = scale * v`` over all trials is kept without a sum of vectors in each trial. With
+the sum S of the scales after each trial so far, which costs nothing where the scale stays the same,
+
+    sum of w = S * v - average,
+
+where a step of v by d adds ``S * d`` to the average, S of the trials before. In the product and in
+the average old scales count that a small one must cancel, so scales are kept near 1: when one is
+folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from maxmargin.core.bridge import bridge
 
+# Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
+LARGEST_AVERAGED_SCALE = 1e4
 
+# The sum of the scales after each trial up to this one, since which the scale is the same.
+PAST = np.dtype([("scales", "f8"), ("trial", "i8")], align=True)
+
+WitnessClass = TypeVar("WitnessClass", bound=type[Any])
+
+
+# ------------------------------------------------------------------------------------------- means
+def past_scales(self, c, scale, trial):  # type: ignore[no-untyped-def]
+    """The sum of the scales after each trial before this one, which finds ``scale``."""
+    return self.past[c].scales + scale * (trial - 1 - self.past[c].trial)
+
+
+def count_trials(self, c, scale, trial):  # type: ignore[no-untyped-def]
+    """In this trial the scale is about to change."""
+    if c < self.past.shape[0]:
+        self.past[c].scales = self.past_scales(c, scale, trial)
+        self.past[c].trial = trial - 1
+
+
+def is_averaged_under(self, c, scale):  # type: ignore[no-untyped-def]
+    """Can the mean be kept with so many digits?"""
+    size = abs(scale)
+    return c >= self.past.shape[0] or (
+        1.0 / LARGEST_AVERAGED_SCALE <= size <= LARGEST_AVERAGED_SCALE
+    )
+
+
+def follow_mean(self, rows, i, c, scale, amount, trial):  # type: ignore[no-untyped-def]
+    """The weights, under this scale, have moved by ``amount * x``."""
+    if c < self.average.shape[0]:
+        rows.add(i, self.average, c, amount * self.past_scales(c, scale, trial))
+
+
+def close_past(self, weights, c):  # type: ignore[no-untyped-def]
+    """The weights are about to be folded."""
+    if c < self.past.shape[0]:
+        scales = self.past[c].scales
+        for j in range(weights.shape[1]):
+            self.average[c, j] -= scales * weights[c, j]
+        self.past[c].scales = 0.0
+
+
+def averaging(cls: WitnessClass) -> WitnessClass:
+    """Class decorator: give a witness with ``average`` and ``past`` what keeps the mean."""
+    for method in (past_scales, count_trials, is_averaged_under, follow_mean, close_past):
+        setattr(cls, method.__name__, method)
+    return cls
+
+
+# ---------------------------------------------------------------------------- and the whole witness
+@averaging
 class Witness(NamedTuple):
     """Vectors that follow ``w``, one row per problem; an array without rows is switched off.
 
@@ -24,7 +86,7 @@ class Witness(NamedTuple):
     ----------
     share : the part of ``w`` owed to positive examples
     mark, mark_share : ``w`` and ``share`` at the last snapshot
-    average : sum of (trial - 1) * (step along x), which gives the mean of ``w`` over all trials
+    average, past : what gives the mean of ``w`` over all trials; see `PAST`
     split : is there an intercept?
     """
 
@@ -32,17 +94,16 @@ class Witness(NamedTuple):
     mark: np.ndarray
     mark_share: np.ndarray
     average: np.ndarray
+    past: np.recarray
     split: bool
 
-    def follow(self, rows, i, c, y, step, scaled_step, trial):
-        """``w`` has moved by ``step * y * x``, in lazily scaled units ``scaled_step``."""
+    def follow(self, rows, i, c, y, scaled_step):
+        """The weights have moved by ``scaled_step * y * x``."""
         if y > 0.0 and c < self.share.shape[0]:
             rows.add(i, self.share, c, scaled_step)
-        if c < self.average.shape[0]:
-            rows.add(i, self.average, c, step * y * (trial - 1))
 
     def scale(self, c, factor):
-        """The lazy scale is being folded into the vectors."""
+        """The weights are about to be multiplied by ``factor``, the scale or 0."""
         if c < self.share.shape[0]:
             for j in range(self.share.shape[1]):
                 self.share[c, j] *= factor
@@ -61,5 +122,18 @@ class Witness(NamedTuple):
                 self.mark[c, j] = weights[c, j]
 
 
-bridge("follow", "scale")
-bridge("snapshot", inline=False)
+bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
+bridge("snapshot", "close_past", inline=False)
+
+
+def new_past(problems: int) -> np.recarray:
+    """Before the first trial."""
+    return np.zeros(problems, PAST).view(np.recarray)
+
+
+def mean_weights(
+    weights: np.ndarray, scales: np.ndarray, average: np.ndarray, past: np.recarray, trials: int
+) -> np.ndarray:
+    """The mean over all trials of weights, which are now under these scales."""
+    summed = past.scales + scales * (trials - past.trial)
+    return weights * (summed / trials)[:, None] - average / trials
