@@ -449,7 +449,7 @@ def certify(
         raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
     y = inputs.check_y(y, X.shape[0])
     if sample_weight is not None:
-        X, y, _ = counted(X, y, sample_weight)
+        X, y, *_ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)
     missing = np.setdiff1d(clf.classes_, y)
     if missing.size:

@@ -26,7 +26,7 @@ from maxmargin.core.loop import NO_TRACE, learn, maintain, present
 from maxmargin.core.rule import rule
 from maxmargin.estimator.inputs import as_targets
 from maxmargin.estimator.parameters import Facts
-from maxmargin.spaces.linear import take_snapshots
+from maxmargin.spaces.witness import take_snapshots
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
 

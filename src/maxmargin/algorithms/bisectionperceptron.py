@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class BisectionPerceptron(OnlineClassifier):
         "two_stage": ["boolean"],
         "schedule": [StrOptions({"certified", "paper"})],
     }
+    takes_several: ClassVar[bool] = False
 
     @property
     def partial_fit(self) -> Any:

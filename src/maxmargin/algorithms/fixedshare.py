@@ -117,6 +117,7 @@ class FixedShare(OnlineClassifier):
         "soft_margin": [Options(Real, {0.0})],
         "tol": [None],
     }
+    takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 
     def _groups(self) -> list[Group]:

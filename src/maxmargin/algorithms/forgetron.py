@@ -71,6 +71,7 @@ class Forgetron(OnlineClassifier):
         **OnlineClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
     }
+    takes_several: ClassVar[bool] = False
     on_full: ClassVar[str] = "oldest"
 
     def _rule(self, p: float) -> PerceptronRule:

@@ -141,7 +141,8 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         X : array or CSR matrix of shape (n_samples, n_features)
             float32 and float64 are read in place.
         y : array of shape (n_samples,)
-            Class labels, at least two different ones.
+            Class labels, at least two different ones. Or, for rows with several labels, of shape
+            (n_samples, n_labels): 0 and 1, one problem for each.
         sample_weight : array of shape (n_samples,), default=None
             What each row counts, none less than 0; by default each counts 1.
 
@@ -155,15 +156,19 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
                 f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
                 "other kernels use PUMMA, with the same soft_margin."
             )
-        X, y, features, radius = inputs.check_fit(self, X, y)
+        X, y, features, radius = inputs.check_fit(self, X, y, several=True)
+        if (several := y.ndim == 2) and self.class_weight is not None:
+            raise ValueError("y has several labels a row: MaxMargin needs class_weight=None then.")
         given = check_weights(sample_weight, X.shape[0])
         check_any(given)
         there = slice(None) if given.all() else given > 0.0
         classes = inputs.classes_of(y[there])
-        codes = np.zeros(y.size, np.int32)
+        codes = np.zeros(y.shape, np.int32)
         codes[there] = inputs.class_codes(y[there], classes)
-        worth = given * weights_of_classes(self.class_weight, classes, codes, given)[codes]
-        problems = problems_for(classes)
+        worth = given
+        if not several:
+            worth = given * weights_of_classes(self.class_weight, classes, codes, given)[codes]
+        problems = problems_for(classes, multilabel=several)
         task = Task(
             rows=as_rows(X, Tail(float(self.fit_intercept), 0.0)),
             targets=inputs.as_targets(codes, classes.size),
@@ -181,7 +186,13 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         model = Hyperplanes.of(found)
         converged = bool(found.reached.all())
         self._state = State(
-            model, classes, features, found.margins, n_iter=found.n_iter, converged=converged
+            model,
+            classes,
+            features,
+            found.margins,
+            multilabel=several,
+            n_iter=found.n_iter,
+            converged=converged,
         )
         if not converged:
             complaint = self._complaint(found, radius)
@@ -213,7 +224,8 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         )
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Hyperplanes:
-        leaves, problems = found.pop("model"), problems_for(classes)
+        several = found.get("multilabel", False) is True
+        leaves, problems = found.pop("model"), problems_for(classes, multilabel=several)
         weights = leaves.get("weights")
         if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) != problems:
             raise walk.Misfit("weights: there is not one line for each problem")
@@ -225,4 +237,5 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self.class_weight is None
         return tags

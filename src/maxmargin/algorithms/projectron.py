@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
 from maxmargin.core.rule import rule
@@ -113,6 +113,7 @@ class Projectron(OnlineClassifier):
         "plus": ["boolean"],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
     }
+    takes_several: ClassVar[bool] = False
 
     def _rule(self, p: float) -> ProjectronRule:
         return ProjectronRule(1.0 - SMALLEST_LOSS if self.plus else 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import ClassVar
 
 from maxmargin._validation import Interval
 from maxmargin.algorithms.perceptron import PerceptronRule
@@ -67,6 +68,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
         **OnlineClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
     }
+    takes_several: ClassVar[bool] = False
 
     def _rule(self, p: float) -> PerceptronRule:
         return PerceptronRule(margin=0.0, rate=1.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache as cache_of_calls
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from numba import types
@@ -20,8 +20,6 @@ from numba.extending import overload_method
 from maxmargin.core import cache
 from maxmargin.core.compiler import LOOPS, METHODS
 from maxmargin.core.store import Store
-
-Kind = TypeVar("Kind", bound=type)
 
 # The names that are taken: no NamedTuple that compiled code sees may have a field called so.
 BRIDGED: set[str] = set()
@@ -46,18 +44,6 @@ def _bridge_one(name: str, options: dict[str, Any]) -> None:
         return method
 
     overload_method(types.BaseNamedTuple, name, jit_options=options)(resolve)
-
-
-def with_methods_of(other: type) -> Callable[[Kind], Kind]:
-    """Class decorator: give a NamedTuple those methods of another one that it does not define."""
-
-    def complete(cls: Kind) -> Kind:
-        for name, method in vars(other).items():
-            if inspect.isfunction(method) and not name.startswith("_") and name not in vars(cls):
-                setattr(cls, name, method)
-        return cls
-
-    return complete
 
 
 class Compiled:

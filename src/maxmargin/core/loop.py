@@ -67,7 +67,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             if rule.needs_norm():
                 xx = space.square_of(rows, i)
                 largest_xx = max(largest_xx, xx)
-        own, rival = 0.0, -np.inf
+        own, rival, least = 0.0, -np.inf, np.inf
         for c in range(targets.problems()):
             f = space.look(rows, i, c)
             if n < trace.history.shape[0]:
@@ -75,6 +75,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             if not learning:
                 continue
             y = targets.sign(i, c)
+            least = min(least, y * f)
             if y > 0.0:
                 own = f
             elif targets.is_shown(c):
@@ -90,8 +91,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 margin, along2 = space.aim(rows, i, c, y, f, xx)
                 update = along2 > 0.0
             if update:
-                norm2 = space.norm2(c)
-                trial = Trial(margin, norm2, along2, largest_xx, trials, before, weight)
+                trial = Trial(margin, trial.ww, along2, largest_xx, trials, before, weight)
                 shrink, step = space.decide(own_rule, trial, c)
                 due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
                 shrink = own_rule.project(space.norm2(c))
@@ -104,7 +104,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 due |= space.rescale(c, shrink, trials)
         if n < trace.history.shape[0]:
             trace.history[n, targets.problems()] = made
-        if learning and own <= (rival if rival > -np.inf else 0.0):  # one positive row: 0
+        if learning and targets.is_mistake(own, rival, least):
             mistakes += 1
         n += 1
     tally[0].trials, tally[0].mistakes, tally[0].largest_xx = trials, mistakes, largest_xx

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core import lanes
-from maxmargin.core.bridge import bridge, with_methods_of
+from maxmargin.core.bridge import bridge
+from maxmargin.core.sharing import with_methods_of
 
 # Far enough ahead to hide the memory's latency, near enough to stay in the cache.
 ROWS_AHEAD = 8
@@ -31,10 +32,6 @@ class Tail(NamedTuple):
 
     def private_of(self, i):
         """The private coordinate of row ``i``."""
-        return self.private
-
-    def largest_private(self):
-        """Of all rows."""
         return self.private
 
     def tail_dot(self, i, weights, c, width):
@@ -78,9 +75,6 @@ class WeightedTail(NamedTuple):
 
     def private_of(self, i):
         return self.private / np.sqrt(self.worth[i])
-
-    def largest_private(self):
-        return self.private / np.sqrt(self.worth.min())
 
 
 class DenseRows(NamedTuple):

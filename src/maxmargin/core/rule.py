@@ -5,7 +5,7 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to seven methods:
 ``active(trial) -> bool``
     Is an update due?
 ``asked(trial) -> float``
-    The margin that is asked for, where `active` and `step` both need it.
+    The margin that is asked for, where two of the others need it.
 ``needs_norm() -> bool``
     Does `active` look at ``xx`` or ``largest_xx``? False unless defined; then the norm of a row is
     computed only when an update is due.
@@ -21,13 +21,12 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to seven methods:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.core.bridge import bridge
-
-RuleClass = TypeVar("RuleClass", bound=type[Any])
+from maxmargin.core.sharing import with_methods_of
 
 
 class Trial(NamedTuple):
@@ -54,11 +53,9 @@ class Trial(NamedTuple):
     weight: float = 1.0
 
     def repeats(self, gap, gain):
-        """How often a row of this weight is learnt from, one time after another.
+        """How often the row is learnt from, one time after another, each with this ``gain``.
 
-        That is until its margin, which lacks ``gap`` and grows by ``gain`` each time, has passed
-        what is asked for: so a large weight does not overshoot (N. Karampatziakis and J. Langford,
-        "Online importance weight aware updates", UAI 2011).
+        At most as often as it counts, and until its margin has made up for the ``gap``.
         """
         if self.weight <= 1.0:
             return self.weight
@@ -66,29 +63,23 @@ class Trial(NamedTuple):
         return needed if needed < self.weight else self.weight
 
 
-def _needs_norm(self):  # type: ignore[no-untyped-def]
-    return False
+class Usual:
+    """What a rule does where it does not say otherwise."""
+
+    def needs_norm(self):
+        return False
+
+    def rest(self, trial):
+        return 1.0
+
+    def project(self, norm2):
+        return 1.0
+
+    def of(self, c):
+        return self
 
 
-def _rest(self, trial):  # type: ignore[no-untyped-def]
-    return 1.0
-
-
-def _project(self, norm2):  # type: ignore[no-untyped-def]
-    return 1.0
-
-
-def _of(self, c):  # type: ignore[no-untyped-def]
-    return self
-
-
-def rule(cls: RuleClass) -> RuleClass:
-    """Class decorator: complete a rule by the methods that it does not define."""
-    usual = {"needs_norm": _needs_norm, "rest": _rest, "project": _project, "of": _of}
-    for name, method in usual.items():
-        if not hasattr(cls, name):
-            setattr(cls, name, method)
-    return cls
-
+# Class decorator of rules.
+rule = with_methods_of(Usual)
 
 bridge("active", "asked", "needs_norm", "step", "rest", "project", "of", "repeats")

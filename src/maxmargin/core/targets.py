@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge, with_methods_of
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.sharing import with_methods_of
 
 
 class Binary(NamedTuple):
@@ -31,7 +32,16 @@ class Binary(NamedTuple):
         """How often row ``i`` counts."""
         return 1.0
 
+    def is_mistake(self, own, rival, least):
+        """Is a row on the wrong side?
 
+        ``own`` is the output of its class, ``rival`` the highest of others, of problems that are
+        shown; ``least`` the least margin of all problems.
+        """
+        return own <= (rival if rival > -np.inf else 0.0)  # one positive row: 0
+
+
+@with_methods_of(Binary)
 class OneVsRest(NamedTuple):
     """One problem per class, in which that class is positive, and spare ones without such rows."""
 
@@ -52,8 +62,26 @@ class OneVsRest(NamedTuple):
     def class_of(self, i):
         return self.labels[i]
 
+
+class Multilabel(NamedTuple):
+    """One problem per label, of which a row can have any: an array of 0 and 1."""
+
+    labels: np.ndarray
+
+    def problems(self):
+        return self.labels.shape[1]
+
+    def sign(self, i, c):
+        return 1.0 if self.labels[i, c] == 1 else -1.0
+
+    def is_shown(self, c):
+        return True
+
     def weight_of(self, i):
         return 1.0
+
+    def is_mistake(self, own, rival, least):
+        return least <= 0.0
 
 
 @with_methods_of(Binary)
@@ -80,7 +108,31 @@ class WeightedOneVsRest(NamedTuple):
         return self.worth[i]
 
 
-bridge("problems", "sign", "is_shown", "class_of", "weight_of")
+@with_methods_of(Multilabel)
+class WeightedMultilabel(NamedTuple):
+    """`Multilabel` for rows with weights."""
+
+    labels: np.ndarray
+    worth: np.ndarray
+
+    def weight_of(self, i):
+        return self.worth[i]
+
+
+# By the class of targets of rows that all count once.
+WEIGHTED: dict[type, Any] = {
+    Binary: WeightedBinary,
+    OneVsRest: WeightedOneVsRest,
+    Multilabel: WeightedMultilabel,
+}
+
+
+def weighted(targets: Any, worth: np.ndarray) -> Any:
+    """The same targets for rows with these weights."""
+    return WEIGHTED[type(targets)](*targets, worth)
+
+
+bridge("problems", "sign", "is_shown", "class_of", "weight_of", "is_mistake")
 
 
 @Compiled

@@ -8,8 +8,10 @@ import numpy as np
 from numba.extending import overload, register_jitable
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from maxmargin.core.bridge import Compiled, bridge, with_methods_of
+from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.compiler import METHODS
+from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.targets import Binary
 
 # How often the leader is written down: at first after each trial, then half as often whenever there
 # is no room left.
@@ -50,6 +52,7 @@ class Bank(NamedTuple):
         return self.kind.needs_norm()
 
 
+@with_methods_of(Binary)
 class Experts(NamedTuple):
     """The ``each`` problems of a learner, once for each of several experts."""
 
@@ -69,9 +72,6 @@ class Experts(NamedTuple):
 
     def class_of(self, i):
         return self.labels[i]
-
-    def weight_of(self, i):
-        return 1.0
 
 
 @with_methods_of(Experts)

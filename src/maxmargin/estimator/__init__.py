@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.estimator import inputs
+from maxmargin.estimator import inputs, multilabel
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.known import Stateful
@@ -20,7 +20,7 @@ from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
-from maxmargin.estimator.weights import counted, totals_of_classes, weights_of_classes
+from maxmargin.estimator.weights import counted
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -59,6 +59,8 @@ class OnlineClassifier(
     facts: ClassVar[Facts]
     # Does a pass without an update mean that there will never be one again?
     settles: ClassVar[bool] = True
+    # Can rows have several labels?
+    takes_several: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -87,7 +89,8 @@ class OnlineClassifier(
         X : array or CSR matrix of shape (n_samples, n_features)
             float32 and float64 are read in place.
         y : array of shape (n_samples,)
-            Class labels, at least two different ones.
+            Class labels, at least two different ones. Or, for rows with several labels, of shape
+            (n_samples, n_labels): 0 and 1, learnt one-vs-rest, by linear models.
         sample_weight : array of shape (n_samples,), default=None
             How often each row counts, see `docs/weights.md`; a row of weight 0 is none. By default
             each counts once.
@@ -98,26 +101,21 @@ class OnlineClassifier(
         """
         self._validate_params()
         before = self._known() if self.warm_start else None
-        X, y, features, radius = inputs.check_fit(self, X, y)
+        X, y, features, radius = inputs.check_fit(self, X, y, several=True)
+        if (several := y.ndim == 2) or before is not None:
+            multilabel.check_number_of_labels(self, y, before)
         worth = totals = None
         if sample_weight is not None or self.class_weight is not None:
-            all_rows = X
-            X, y, worth = counted(X, y, sample_weight)
-            if X is not all_rows:
-                if self.kernel == "precomputed":
-                    raise ValueError("With kernel='precomputed' no sample weight can be zero.")
-                radius = inputs.check_values(X)
+            X, y, worth, totals = counted(X, y, sample_weight, self.class_weight, self.kernel)
+            radius = inputs.check_values(X)
         classes = inputs.classes_of(y)
         codes = inputs.class_codes(y, classes)
-        if worth is not None:
-            totals = totals_of_classes(codes, worth, classes.size)
-            worth *= weights_of_classes(self.class_weight, classes, codes, worth)[codes]
         if before is None:
-            problems, randomness = problems_for(classes), self.random_state
+            problems, randomness = problems_for(classes, multilabel=several), self.random_state
             model, rows, radius = build(
                 self._spec(), problems, X, radius=radius, worth=worth, random_state=randomness
             )
-            state = State(model, classes, features, margins=np.empty(0))
+            state = State(model, classes, features, margins=np.empty(0), multilabel=several)
         else:
             model = self._continued(before, classes, X, worth)
             rows = model.fit_rows(X, worth)
@@ -131,7 +129,7 @@ class OnlineClassifier(
         plan = self._plan(X.size, ceiling, shown(state))
         outcome = self._run_passes(model, rows, targets, plan)
         model = outcome.model if worth is by_steps else outcome.model.apart_from_rows()
-        if outcome.interrupted is not None and model.trials() == 0:
+        if model.trials() == 0 and outcome.interrupted is not None:
             raise outcome.interrupted
         self._state = state._replace(
             model=model,
@@ -177,4 +175,6 @@ class OnlineClassifier(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        is_linear = self.takes_several and self.kernel == "linear" and self.class_weight is None
+        tags.classifier_tags.multi_label = is_linear and self._spec().multiclass == "ovr"
         return tags

@@ -45,6 +45,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "ceiling": float(state.ceiling),
         "margins": state.known_margins(),
         "totals": state.totals,
+        "multilabel": state.multilabel or None,
         "model": walk.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -75,6 +76,7 @@ def relearnt(
         margins=_checked_margins(found.pop("margins", np.empty(0)), model),
         measured=model.trials(),
         spare=_of_type(found.pop("spare", False), bool),
+        multilabel=_of_type(found.pop("multilabel", False), bool),
         ceiling=_not_negative(found.pop("ceiling", np.inf)),
         n_iter=_count(found.pop("n_iter")),
         converged=_of_type(found.pop("converged", False), bool),
@@ -90,7 +92,8 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
     """The model of a learner, checked against one that is freshly built."""
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
-    problems = problems_for(classes, found.get("spare", False))
+    several = _of_type(found.get("multilabel", False), bool)
+    problems = problems_for(classes, found.get("spare", False), several)
     spare = bool(found.get("spare", False))
     if spec.experts:
         model: Model = _vote_from(leaves, spec, problems, spare, width)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_TRACE
 from maxmargin.models.base import Model
 
@@ -86,11 +87,38 @@ def _errors(model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> f
 
     Rows that count more, count more here.
     """
-    count = targets.labels.size
+    count = targets.labels.shape[0]
     some = np.arange(0, count, -(-count // LOOKED_AT), dtype=np.int32)
     history = np.empty((some.size, model.problems() + 1))
     model.present(rows, targets, -1 - some, rule, NO_TRACE._replace(history=history))
     outputs = history[:, :-1][:, shown]
-    codes = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] >= 0.0
+    labels = targets.labels[some]
+    if labels.ndim == 2:
+        wrong = ((outputs >= 0.0) != labels).any(axis=1)
+    else:
+        codes = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] >= 0.0
+        wrong = codes != labels
     weights = targets.worth[some] if "worth" in targets._fields else None
-    return float(np.average(codes != targets.labels[some], weights=weights))
+    return float(np.average(wrong, weights=weights))
+
+
+def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool) -> str:
+    """What a user should know about a fit that did not reach what was asked for."""
+    name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
+    if plan.tol is not None and ratio < wanted:
+        return (
+            f"{name} certifies {ratio:.4f} of the best margin after {n_iter} passes, less than the "
+            f"{wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
+            "rule for more: a smaller delta, epsilon or alpha."
+        )
+    if certificate.bound == 0.0:
+        return f"{name} met the same row with two labels: the data are not separable."
+    if stuck:
+        return f"{name} proves all margins to be below rounding: the data are not separable."
+    # With rows forgotten there may be updates for ever.
+    if plan.settles and plan.max_iter > 1 and not forgets:
+        return (
+            f"{name} still made updates in pass {n_iter}. Increase max_iter, or the data are not "
+            "separable."
+        )
+    return ""

@@ -13,6 +13,7 @@ from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
+from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.refusals import diverged
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.weights import check_weights, only_counted, running_weights
@@ -124,8 +125,11 @@ class Incremental:
             X, features = check_wider_X(self, X, features)
         else:
             X, features = inputs.check_X(self, X, features)
-        y = inputs.check_y(y, X.shape[0])
+        y = inputs.check_y(y, X.shape[0], several=True)
+        check_number_of_labels(self, y, state, grow)
         before = None if state is None else state.classes
+        if y.ndim == 2:
+            classes = np.arange(y.shape[1]) if classes is None and before is None else classes
         known = more_classes(classes, before, y) if grow else known_classes(classes, before)
         if state is not None:
             self._check_structure(state)
@@ -134,25 +138,26 @@ class Incremental:
         order = np.arange(X.shape[0], dtype=np.int32) if order is None else order
         worth = None
         if sample_weight is not None or self.class_weight is not None:
-            worth = check_weights(sample_weight, y.size)
+            worth = check_weights(sample_weight, y.shape[0])
             order = only_counted(order, worth, look=foretell)
         if state is None:
             self.check_can_stream()
             first = max(0, int(order[0])) if order.size else 0  # the first row that counts
             model = build(
                 self._spec(),
-                problems_for(known, spare=grow),
+                problems_for(known, spare=grow, multilabel=y.ndim == 2),
                 X[first:] if first else X,
                 spare=grow,
                 random_state=self.random_state,
             ).model
-            state = State(model, known, features, np.full(model.verdicts(), np.nan), spare=grow)
+            margins, several = np.full(model.verdicts(), np.nan), y.ndim == 2
+            state = State(model, known, features, margins, spare=grow, multilabel=several)
         else:
             state = grown(state, X.shape[1], known)._replace(features=features)
         totals = state.totals
-        if worth is not None:
+        if worth is not None and self.class_weight is not None:
             worth, totals = running_weights(self.class_weight, known, codes, order, worth, totals)
-        model, rule = state.model.streaming(y.size, alone), self._rule(state.model.p)
+        model, rule = state.model.streaming(y.shape[0], alone), self._rule(state.model.p)
         # Weights that are learnt in place cannot be counted at once with that.
         is_counted = totals is not state.totals
         if model is state.model and not alone and (is_counted or may_overflow(model, rule)):

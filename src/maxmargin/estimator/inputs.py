@@ -13,13 +13,12 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
-from maxmargin.core.targets import Binary, OneVsRest, WeightedBinary, WeightedOneVsRest
+from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
+from maxmargin.estimator import multilabel
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.refusals import unknown_label, unusable_row
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
-
-Targets = Binary | OneVsRest | WeightedBinary | WeightedOneVsRest
 
 NO_TAIL = Tail(0.0, 0.0)
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
@@ -85,20 +84,24 @@ def check_values(X: Any) -> float:
     return float(np.sqrt(largest))
 
 
-def check_fit(clf: BaseEstimator, X: Any, y: Any) -> tuple[Any, np.ndarray, Features, float]:
+def check_fit(
+    clf: BaseEstimator, X: Any, y: Any, *, several: bool = False
+) -> tuple[Any, np.ndarray, Features, float]:
     """All rows and labels of a fit, the columns, and the largest norm of a row."""
     X, features = check_X(clf, X)
-    y = check_y(y, X.shape[0])
+    y = check_y(y, X.shape[0], several=several)
     check_labels(y)
     return X, y, features, check_values(X)
 
 
 # ------------------------------------------------------------------------------------------- labels
-def check_y(y: Any, rows: int) -> np.ndarray:
-    """``y`` as a one-dimensional array of ``rows`` class labels."""
+def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
+    """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if not (type(y) is np.ndarray and y.ndim == 1):
+    if several and np.ndim(y) != 1 and multilabel.is_indicator(y):
+        y = multilabel.indicator(y)
+    elif not (type(y) is np.ndarray and y.ndim == 1):
         y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
         raise ValueError(
@@ -109,13 +112,17 @@ def check_y(y: Any, rows: int) -> np.ndarray:
 
 def check_labels(y: np.ndarray) -> None:
     """Raise if ``y`` are no class labels."""
+    if y.ndim == 2:
+        return  # they are 0 and 1
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """The labels that occur, sorted; at least two."""
+    """The labels that occur, sorted; at least two. Of several a row, their numbers."""
+    if y.ndim == 2:
+        return multilabel.numbers_of_labels(y)
     classes = np.unique(y)
     if classes.size < 2:
         raise ValueError(
@@ -126,7 +133,9 @@ def classes_of(y: np.ndarray) -> np.ndarray:
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The place of each label in ``classes``, which are sorted; an unknown label raises."""
+    """The place of each label in ``classes``, which are sorted; of several a row, the labels."""
+    if y.ndim == 2:
+        return multilabel.with_as_many_labels(y, classes.size)
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:
@@ -140,16 +149,14 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 def as_targets(
     codes: np.ndarray, classes: int, spare: bool = False, worth: np.ndarray | None = None
-) -> Targets:
-    """One problem for two classes, one-vs-rest for more.
+) -> Any:
+    """One problem for two classes, one-vs-rest for more, and for several labels a row.
 
-    With ``spare`` always one-vs-rest, and a last problem of a class that has no rows. ``worth`` are
-    weights of rows, by which steps count.
+    ``spare``: always one-vs-rest, with a last problem without rows; ``worth``: weights for steps.
     """
-    codes, several = read_only(codes), spare or classes != 2
-    if worth is not None:
-        worth = read_only(worth)
-        if several:
-            return WeightedOneVsRest(codes, classes, int(spare), worth)
-        return WeightedBinary(codes, worth)
-    return OneVsRest(codes, classes, int(spare)) if several else Binary(codes)
+    codes, is_single = read_only(codes), classes == 2 and not spare
+    if codes.ndim == 2:
+        targets: Any = Multilabel(codes)
+    else:
+        targets = Binary(codes) if is_single else OneVsRest(codes, classes, int(spare))
+    return targets if worth is None else weighted(targets, read_only(worth))

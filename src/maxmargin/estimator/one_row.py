@@ -165,9 +165,9 @@ class OneRow:
 
     @staticmethod
     def is_possible(state: State) -> bool:
-        """Linear models, without averages or private coordinates of rows, have such a way."""
+        """Linear models have such a way, if rows have one label and no coordinates of their own."""
         model = state.model
-        if not isinstance(model, LinearModel) or model.spec.average:
+        if not isinstance(model, LinearModel) or model.spec.average or state.multilabel:
             return False
         return model.private_coordinates() == 0
 

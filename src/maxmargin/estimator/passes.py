@@ -67,10 +67,7 @@ class Outcome(NamedTuple):
 
 
 def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> Outcome:
-    """Present rows until nothing is left to learn, or as many as `max_iter` passes have.
-
-    Ctrl-C ends the passes after the rows in work.
-    """
+    """Present rows until nothing is left to learn, for `max_iter` passes, or until Ctrl-C."""
     passes = Passes(model, rows, targets, rule, plan)
     interrupted = None
     shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext()
@@ -88,10 +85,11 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     # Means of weights may be on the wrong side of a row where nothing is left to learn.
     stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
     converged = passes.converged and certificate.bound > 0.0 and not stuck
+    warning, unproved = "", plan.tol is not None and certificate.ratio < 1.0 - plan.tol
     if gave_up:
         warning = gave_up.complaint(plan.name, certificate.bound, passes.n_iter)
-    else:
-        warning = _complaint(plan, certificate, passes.n_iter, converged, stuck, model.is_full())
+    elif unproved or not converged:
+        warning = giving_up.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
 
@@ -110,7 +108,7 @@ class Passes:
 
     def __init__(self, model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
-        self.count = targets.labels.size
+        self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.shuffle, plan.random())
         self.mistakes: list[int] = []  # of each full pass
@@ -173,30 +171,6 @@ class Passes:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")
         self.n_iter = -(-self.presented // self.count)
         return model.updates() - before
-
-
-def _complaint(
-    plan: Plan, certificate: Certificate, n_iter: int, converged: bool, stuck: bool, forgets: bool
-) -> str:
-    """What a user should know about a fit that did not reach what was asked for."""
-    name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
-    if plan.tol is not None and ratio < wanted:
-        return (
-            f"{name} certifies {ratio:.4f} of the best margin after {n_iter} passes, less than the "
-            f"{wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
-            "rule for more: a smaller delta, epsilon or alpha."
-        )
-    if certificate.bound == 0.0:
-        return f"{name} met the same row with two labels: the data are not separable."
-    if stuck:
-        return f"{name} proves all margins to be below rounding: the data are not separable."
-    # With rows forgotten there may be updates for ever.
-    if plan.settles and not converged and plan.max_iter > 1 and not forgets:
-        return (
-            f"{name} still made updates in pass {n_iter}. Increase max_iter, or the data are not "
-            "separable."
-        )
-    return ""
 
 
 class Schedule:

@@ -35,10 +35,15 @@ class Predicting:
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row; a score of exactly 0 counts as positive."""
+        """The class of each row; a score of exactly 0 counts as positive.
+
+        Where rows can have several labels, an array of 0 and 1 with a column for each.
+        """
         return self._classes_for(self.decision_function(X))
 
     def _classes_for(self, scores: np.ndarray) -> np.ndarray:
+        if self._fitted().multilabel:
+            return (scores >= 0.0).astype(int)
         if self.classes_.size == 1:
             return np.repeat(self.classes_, scores.size)
         codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

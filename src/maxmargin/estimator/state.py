@@ -23,6 +23,7 @@ class State(NamedTuple):
     margins : those reached for each problem, NaN where they are not known
     measured : the number of trials of the model when its margins were measured
     spare : is there a problem of a class that never occurs, for new classes to continue?
+    multilabel : can a row have several of the labels, or none?
     ceiling : no margin is larger, whatever else is proved
     n_iter, converged : of the last fit
     schema : how the columns of a stream were read
@@ -36,6 +37,7 @@ class State(NamedTuple):
     margins: np.ndarray
     measured: int = 0
     spare: bool = False
+    multilabel: bool = False
     ceiling: float = np.inf
     n_iter: int = 0
     converged: bool = False
@@ -50,11 +52,11 @@ class State(NamedTuple):
         return np.full(self.model.verdicts(), np.nan)
 
 
-def problems_for(classes: np.ndarray, spare: bool = False) -> int:
+def problems_for(classes: np.ndarray, spare: bool = False, multilabel: bool = False) -> int:
     """How many weight vectors there are for these classes."""
     if spare:
         return classes.size + 1
-    return 1 if classes.size == 2 else classes.size
+    return 1 if classes.size == 2 and not multilabel else classes.size
 
 
 def shown(state: State) -> slice:

@@ -38,17 +38,26 @@ def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
     return weights
 
 
-def counted(X: Any, y: np.ndarray, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def counted(
+    X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any = None, kernel: Any = "linear"
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
     """Rows, labels and weights of a fit without those of weight 0, which are no rows.
 
-    Only if there are such, the others are copied.
+    Only if there are such, the others are copied. Last, if there are weights of classes, the totals
+    for `running_weights`.
     """
-    weights = check_weights(sample_weight, y.size)
+    weights = check_weights(sample_weight, y.shape[0])
     check_any(weights)
-    if weights.all():
-        return X, y, weights
-    rows = np.flatnonzero(weights)
-    return X[rows], y[rows], weights[rows]
+    if not weights.all():
+        if kernel == "precomputed":
+            raise ValueError("With kernel='precomputed' no sample weight can be zero.")
+        rows = np.flatnonzero(weights)
+        X, y, weights = X[rows], y[rows], weights[rows]
+    if class_weight is None:
+        return X, y, weights, None
+    classes, codes = np.unique(y, return_inverse=True)
+    totals = np.append(np.bincount(codes, weights), weights.sum())
+    return X, y, weights * weights_of_classes(class_weight, classes, codes, weights)[codes], totals
 
 
 def check_any(weights: np.ndarray) -> None:
@@ -94,13 +103,8 @@ def only_counted(order: np.ndarray, weights: np.ndarray, *, look: bool) -> np.nd
     return np.where(counts, order, -1 - order) if look else order[counts]
 
 
-def totals_of_classes(codes: np.ndarray, weights: np.ndarray, classes: int) -> np.ndarray:
-    """The weights of each class, and in a last place of all; see `core.targets.balance`."""
-    return np.append(np.bincount(codes, weights, classes), weights.sum())
-
-
 def running_weights(
-    class_weight: Any,
+    class_weight: str | dict[Any, Any],
     classes: np.ndarray,
     codes: np.ndarray,
     order: np.ndarray,

@@ -42,18 +42,14 @@ class Model(ABC):
     # ------------------------------------------------------------------------------------ learning
     @abstractmethod
     def rows(self, X: Any, worth: np.ndarray | None = None) -> Any:
-        """The rows of ``X``, as the model takes them.
-
-        ``worth`` says how often each counts, which only a soft margin minds: where there is none,
-        weights are those of targets.
-        """
+        """The rows of ``X``, as the model takes them; ``worth`` are weights for its soft margin."""
 
     def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Any:
         """The same for all rows of a fit."""
         return self.rows(X, worth)
 
     def apart_from_rows(self) -> Model:
-        """The model after a fit whose soft margin minded weights, which another may not know."""
+        """The model after a fit with weights, which nobody knows any more."""
         return self
 
     @abstractmethod

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.certificates import bounds
+from maxmargin.certificates import bounds, mixtures
 from maxmargin.certificates.scalars import projected_bound
 from maxmargin.core.loop import NO_TRACE, Trace, present
 from maxmargin.core.rows import Tail
@@ -429,7 +429,7 @@ class BudgetModel(Model):
         taken = int(store.slots.taken[c])
         own = store.labels[c : c + 1, :taken] == (c if self.problems() > 1 else 1)
         coefs = mine.scale * store.slots.coefs[c : c + 1, :taken]
-        mixture, proved = bounds.hull_mixture(coefs, own, intercept)
+        mixture, proved = mixtures.hull_mixture(coefs, own, intercept)
         bound = np.sqrt(self._square_of_sum(c, mixture)) if proved[0] else np.inf
         if self.eviction.slack is not None and mine.certifiable:
             masses = mine.scale * mine.positive, mine.scale * mine.negative

@@ -46,8 +46,7 @@ def build(
 
     ``problems`` is the number of weight vectors, and ``spare`` says that one is that of a class
     which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
-    stream. ``worth`` are weights of the rows, for a soft margin. What computes kernel values is by
-    default this machine's processor.
+    stream. ``worth`` are weights for a soft margin. Kernel values are by default this machine's.
     """
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, spare=spare, random_state=random_state)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from maxmargin.certificates import bounds, joint
+from maxmargin.certificates import bounds, joint, mixtures
 from maxmargin.core.loop import NO_TRACE, Trace, learn
 from maxmargin.core.rivals import learn_jointly
 from maxmargin.core.rows import Tail
@@ -28,7 +28,7 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, AWAITING, Scalars
-from maxmargin.spaces.witness import mean_weights, new_past
+from maxmargin.spaces.witness import PAST, mean_weights
 
 NEVER = np.iinfo(np.int64).max
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
@@ -168,7 +168,7 @@ class KernelModel(Model):
         self._width = width
         self.tally = new_tally()
         self.scalars = new_scalars(problems)
-        self.past = new_past(problems if spec.average else 0)
+        self.past = np.zeros(problems if spec.average else 0, PAST).view(np.recarray)
         self.scalars.table.next_mark = NEVER  # coefficients tell all, without snapshots of vectors
         # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
         self.members = np.empty((0, 2), dtype=np.int64)
@@ -512,8 +512,8 @@ class KernelModel(Model):
 
     def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
         own = is_own(known.labels, self.problems())
-        mixture, proved = bounds.hull_mixture(coefs, own, self._has_intercept())
-        return bounds.mixture_bounds(self._quadratic(mixture, known), proved)
+        mixture, proved = mixtures.hull_mixture(coefs, own, self._has_intercept())
+        return mixtures.mixture_bounds(self._quadratic(mixture, known), proved)
 
     def _has_intercept(self) -> bool:
         return self.tail.offset > 0.0

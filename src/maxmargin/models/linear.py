@@ -15,7 +15,7 @@ from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
-from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
+from maxmargin.core.rows import DenseRows, SparseRows, Tail
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
 from maxmargin.models.growth import (
     copied,
@@ -25,12 +25,14 @@ from maxmargin.models.growth import (
     without_private_members,
 )
 from maxmargin.models.spec import ModelSpec
+from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.euclid import Euclid
-from maxmargin.spaces.linear import LinearSpace, PlaneSpace, take_snapshots
+from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
+from maxmargin.spaces.plane import PlaneSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.scalars import AWAITING, SINCE_SNAPSHOT
-from maxmargin.spaces.witness import Witness, mean_weights, new_past
+from maxmargin.spaces.witness import PAST, Witness, mean_weights, take_snapshots
 
 Rows = DenseRows | SparseRows
 
@@ -41,7 +43,7 @@ MOST_WITNESSED_WEIGHTS = 2**24
 MOST_COPIED_WEIGHTS = 2**16
 
 
-def as_rows(X: Any, tail: Tail | WeightedTail) -> Rows:
+def as_rows(X: Any, tail: Any) -> Rows:
     """Rows over the memory of ``X``, read-only, each with the coordinates of ``tail``."""
     if sparse.issparse(X):
         values, columns, starts = map(read_only, (X.data, X.indices, X.indptr))
@@ -90,7 +92,7 @@ class LinearModel(Model):
                 mark=vectors(witnessed),
                 mark_share=vectors(witnessed and split),
                 average=vectors(spec.average),
-                past=new_past(problems if spec.average else 0),
+                past=np.zeros(problems if spec.average else 0, PAST).view(np.recarray),
                 split=split,
             ),
         )
@@ -103,12 +105,7 @@ class LinearModel(Model):
     def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
         if worth is None or self.tail.private == 0.0:
             return as_rows(X, self.tail)
-        if self.p != 2.0:
-            raise ValueError(
-                "Weights act by the soft margin where there is one, and with p > 2 they cannot: "
-                "use soft_margin=0, or p=2."
-            )
-        return as_rows(X, WeightedTail(*self.tail, read_only(worth)))
+        return as_rows(X, weighted_tail(self, read_only(worth)))
 
     def problems(self) -> int:
         return self.linear.weights.shape[0]
@@ -176,9 +173,7 @@ class LinearModel(Model):
         self.unsettled = False
 
     def apart_from_rows(self) -> LinearModel:
-        model, proved = self._without_private_coordinates(), self.bounds()
-        model.linear.scalars.table.bound[: proved.size] = proved
-        return model
+        return apart_from_rows(self, self._without_private_coordinates())
 
     def _without_private_coordinates(self) -> LinearModel:
         return self._copied(without_private_coordinates(self.linear))
@@ -273,8 +268,8 @@ class LinearModel(Model):
         )
 
     def ceiling(self, rows: Any, radius: float) -> float:
-        longest = float(np.hypot(radius, rows.tail.largest_private()))
-        return bounds.ceiling(longest, joint=self.is_joint)
+        private = self.tail.private / np.sqrt(np.min(getattr(rows.tail, "worth", 1.0)))
+        return bounds.ceiling(float(np.hypot(radius, private)), joint=self.is_joint)
 
     def updates(self) -> int:
         return int(self.linear.scalars.table.updates.sum())
@@ -303,14 +298,6 @@ class PairModel(LinearModel):
     def space(self) -> Any:
         return self.pair
 
-    def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
-        if worth is not None and self.tail.private > 0.0 and not self.private_coordinates():
-            raise ValueError(
-                "Weights act by the soft margin where there is one, and pairs of a stream cannot "
-                "tell them apart: use fit, soft_margin=0, or another learner."
-            )
-        return super().rows(X, worth)
-
     def begin_rows(self) -> None:
         numbers = self.pair.numbers
         numbers[numbers >= 0] = ELSEWHERE
@@ -335,14 +322,6 @@ class PairModel(LinearModel):
     def _without_private_coordinates(self) -> PairModel:
         model: Any = super()._without_private_coordinates()
         model.pair = without_private_members(self.pair, model.linear)
-        return model
-
-    def apart_from_rows(self) -> PairModel:
-        """Without members, too: another one's coordinate may be longer than theirs."""
-        model: Any = super().apart_from_rows()
-        model.pair.numbers[:] = NOBODY
-        for array in (model.pair.members, model.pair.squares, model.pair.private):
-            array[:] = 0.0
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:

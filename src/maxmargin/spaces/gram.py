@@ -15,8 +15,9 @@ import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
+from maxmargin.core.sharing import with_methods_of
 from maxmargin.spaces.scalars import LARGEST_SCALE
-from maxmargin.spaces.witness import averaging
+from maxmargin.spaces.witness import Means
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.
@@ -115,7 +116,7 @@ class Gram(NamedTuple):
         return rule.step(trial)
 
 
-@averaging
+@with_methods_of(Means)
 class Averages(NamedTuple):
     """The witness of a kernel space: averages alone, as coefficients tell the rest themselves.
 

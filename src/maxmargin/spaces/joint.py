@@ -13,8 +13,9 @@ import numpy as np
 
 from maxmargin.core.bridge import bridge
 from maxmargin.core.rivals import Rivals
+from maxmargin.core.sharing import with_methods_of
 from maxmargin.spaces.linear import LinearSpace
-from maxmargin.spaces.witness import averaging
+from maxmargin.spaces.witness import Means
 
 
 class OneBest(NamedTuple):
@@ -59,7 +60,7 @@ class KBest(NamedTuple):
         return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
 
 
-@averaging
+@with_methods_of(Means)
 class JointWitness(NamedTuple):
     """What gives means, and the weights at the last snapshot; see `Witness`."""
 

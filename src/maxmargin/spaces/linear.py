@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.bridge import bridge
 from maxmargin.spaces.scalars import Scalars
 
 
@@ -138,28 +138,5 @@ class LinearSpace(NamedTuple):
         self.scalars.table[c].next_mark = 2 * self.scalars.table[c].updates
 
 
-class PlaneSpace(LinearSpace):
-    """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
-
-    Where there is no intercept, y * x takes the place of a pair's half difference.
-    """
-
-    __slots__ = ()
-
-    def aim(self, rows, i, c, y, f, xx):
-        return y * f, self.geometry.gather_row(rows, i, c, y, self.weights)
-
-    def decide(self, rule, trial, c):
-        return self.geometry.decide(rule, trial, c)
-
-
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "rescale_lines")
 bridge("fold_lines", "maintain", "mark_lines", inline=False)
-
-
-@Compiled
-def take_snapshots(space):  # type: ignore[no-untyped-def]
-    """Take those snapshots of a `LinearSpace` that are due."""
-    for c in range(space.problems()):
-        if space.updates(c) >= space.scalars.table[c].next_mark:
-            space.mark_lines(c, c, c + 1)

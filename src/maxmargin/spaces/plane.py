@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import bridge
+from maxmargin.spaces.linear import LinearSpace
 
 
 class Plane(NamedTuple):
@@ -84,3 +85,18 @@ class Plane(NamedTuple):
 
 
 bridge("slope", "bend", inline=False)
+
+
+class PlaneSpace(LinearSpace):
+    """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
+
+    Where there is no intercept, y * x takes the place of a pair's half difference.
+    """
+
+    __slots__ = ()
+
+    def aim(self, rows, i, c, y, f, xx):
+        return y * f, self.geometry.gather_row(rows, i, c, y, self.weights)
+
+    def decide(self, rule, trial, c):
+        return self.geometry.decide(rule, trial, c)

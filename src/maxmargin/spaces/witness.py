@@ -17,11 +17,12 @@ folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.sharing import with_methods_of
 
 # Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
 LARGEST_AVERAGED_SCALE = 1e4
@@ -29,54 +30,45 @@ LARGEST_AVERAGED_SCALE = 1e4
 # The sum of the scales after each trial up to this one, since which the scale is the same.
 PAST = np.dtype([("scales", "f8"), ("trial", "i8")], align=True)
 
-WitnessClass = TypeVar("WitnessClass", bound=type[Any])
+
+class Means:
+    """What keeps the mean, for a witness with ``average`` and ``past``."""
+
+    average: np.ndarray
+    past: np.recarray
+
+    def past_scales(self, c, scale, trial):
+        """The sum of the scales after each trial before this one, which finds ``scale``."""
+        return self.past[c].scales + scale * (trial - 1 - self.past[c].trial)
+
+    def count_trials(self, c, scale, trial):
+        """In this trial the scale is about to change."""
+        if c < self.past.shape[0]:
+            self.past[c].scales = self.past_scales(c, scale, trial)
+            self.past[c].trial = trial - 1
+
+    def is_averaged_under(self, c, scale):
+        """Can the mean be kept with so many digits?"""
+        size = abs(scale)
+        return c >= self.past.shape[0] or (
+            1.0 / LARGEST_AVERAGED_SCALE <= size <= LARGEST_AVERAGED_SCALE
+        )
+
+    def follow_mean(self, rows, i, c, scale, amount, trial):
+        """The weights, under this scale, have moved by ``amount * x``."""
+        if c < self.average.shape[0]:
+            rows.add(i, self.average, c, amount * self.past_scales(c, scale, trial))
+
+    def close_past(self, weights, c):
+        """The weights are about to be folded."""
+        if c < self.past.shape[0]:
+            scales = self.past[c].scales
+            for j in range(weights.shape[1]):
+                self.average[c, j] -= scales * weights[c, j]
+            self.past[c].scales = 0.0
 
 
-# ------------------------------------------------------------------------------------------- means
-def past_scales(self, c, scale, trial):  # type: ignore[no-untyped-def]
-    """The sum of the scales after each trial before this one, which finds ``scale``."""
-    return self.past[c].scales + scale * (trial - 1 - self.past[c].trial)
-
-
-def count_trials(self, c, scale, trial):  # type: ignore[no-untyped-def]
-    """In this trial the scale is about to change."""
-    if c < self.past.shape[0]:
-        self.past[c].scales = self.past_scales(c, scale, trial)
-        self.past[c].trial = trial - 1
-
-
-def is_averaged_under(self, c, scale):  # type: ignore[no-untyped-def]
-    """Can the mean be kept with so many digits?"""
-    size = abs(scale)
-    return c >= self.past.shape[0] or (
-        1.0 / LARGEST_AVERAGED_SCALE <= size <= LARGEST_AVERAGED_SCALE
-    )
-
-
-def follow_mean(self, rows, i, c, scale, amount, trial):  # type: ignore[no-untyped-def]
-    """The weights, under this scale, have moved by ``amount * x``."""
-    if c < self.average.shape[0]:
-        rows.add(i, self.average, c, amount * self.past_scales(c, scale, trial))
-
-
-def close_past(self, weights, c):  # type: ignore[no-untyped-def]
-    """The weights are about to be folded."""
-    if c < self.past.shape[0]:
-        scales = self.past[c].scales
-        for j in range(weights.shape[1]):
-            self.average[c, j] -= scales * weights[c, j]
-        self.past[c].scales = 0.0
-
-
-def averaging(cls: WitnessClass) -> WitnessClass:
-    """Class decorator: give a witness with ``average`` and ``past`` what keeps the mean."""
-    for method in (past_scales, count_trials, is_averaged_under, follow_mean, close_past):
-        setattr(cls, method.__name__, method)
-    return cls
-
-
-# ---------------------------------------------------------------------------- and the whole witness
-@averaging
+@with_methods_of(Means)
 class Witness(NamedTuple):
     """Vectors that follow ``w``, one row per problem; an array without rows is switched off.
 
@@ -126,9 +118,12 @@ bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "f
 bridge("snapshot", "close_past", inline=False)
 
 
-def new_past(problems: int) -> np.recarray:
-    """Before the first trial."""
-    return np.zeros(problems, PAST).view(np.recarray)
+@Compiled
+def take_snapshots(space):  # type: ignore[no-untyped-def]
+    """Take those snapshots of a `LinearSpace` that are due."""
+    for c in range(space.problems()):
+        if space.updates(c) >= space.scalars.table[c].next_mark:
+            space.mark_lines(c, c, c + 1)
 
 
 def mean_weights(

@@ -1,0 +1,67 @@
+"""Rows with several labels, or none: ``y`` is an array of 0 and 1, with a column for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import type_of_target
+
+from maxmargin.estimator.state import State
+
+# What must be so of a learner, and how to say it.
+NEEDED: dict[str, tuple[Any, str]] = {
+    "takes_several": (True, "another learner"),
+    "kernel": ("linear", "kernel='linear'"),
+    "budget": (None, "budget=None"),
+    "multiclass": ("ovr", "multiclass='ovr'"),
+    "class_weight": (None, "class_weight=None"),
+}
+
+
+def is_indicator(y: Any) -> bool:
+    return bool(type_of_target(y, "y") == "multilabel-indicator")
+
+
+def indicator(y: Any) -> np.ndarray:
+    """The labels as compiled loops take them, a byte each."""
+    return np.ascontiguousarray(y.toarray() if sparse.issparse(y) else y).astype(np.int8)
+
+
+def numbers_of_labels(y: np.ndarray) -> np.ndarray:
+    """The numbers of the labels, none of which all rows have, or none."""
+    same = np.flatnonzero((y == y[0]).all(axis=0))
+    if same.size:
+        raise ValueError(f"All rows have the same value of label {same[0]}: leave it out.")
+    return np.arange(y.shape[1])
+
+
+def with_as_many_labels(y: np.ndarray, labels: int) -> np.ndarray:
+    if y.shape[1] != labels:
+        raise ValueError(f"y has {y.shape[1]} labels a row, but {labels} are expected.")
+    return y
+
+
+def needs(clf: Any) -> str:
+    """What would have to be otherwise for rows to have several labels, if anything."""
+    found = [need for name, (value, need) in NEEDED.items() if getattr(clf, name, value) != value]
+    return found[0] if found else ""
+
+
+def check_number_of_labels(
+    clf: Any, y: np.ndarray, state: State | None = None, grow: bool = False
+) -> None:
+    """Raise if rows have several labels and the learner, or what it knows, has not; or the reverse.
+
+    ``grow`` says that new labels may come, which of several nobody could tell.
+    """
+    several = y.ndim == 2
+    if state is not None and state.multilabel != several:
+        how_many = "several labels" if state.multilabel else "one label"
+        raise ValueError(f"y must have {how_many} a row, as before.")
+    if several and (what := "grow=False" if grow else needs(clf)):
+        raise ValueError(
+            f"y has several labels a row: {type(clf).__name__} needs {what} for that (or "
+            "sklearn.multiclass.OneVsRestClassifier around it)."
+        )
