@@ -46,7 +46,7 @@ REFUSALS = re.compile(
     r"|The '(p|average|intercept)' parameter"
     r"|too (small|large) to compute with"
     r"|diverged: its weights are not finite any more"
-    r"|The kernel of row \d+ with itself is not finite"
+    r"|The kernel of row \d+ with itself is (not finite|.* too large for float32)"
 )
 
 

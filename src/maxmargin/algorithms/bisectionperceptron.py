@@ -257,7 +257,7 @@ class KernelTrial(LinearTrial):
         return math.sqrt(self.model.scalars.table.norm2[0])
 
     def margin(self, rows: Any, targets: Any) -> float:
-        weights, outputs = self.model.over_training_rows()
+        weights, outputs, _ = self.model.over_training_rows()
         length = np.sqrt((weights * outputs).sum())
         return float(smallest_margins(outputs, targets.labels)[0] / length)
 

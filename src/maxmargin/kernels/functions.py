@@ -22,6 +22,8 @@ from maxmargin.kernels.points import Points, as_type, squared_norms
 MOST_DENSE_VALUES = 2**22
 # Kernel values that are chosen to be float32 are at least so exact, relative to the largest.
 LARGEST_ROUNDING = 1e-4
+# Where the largest one is between these, neither it nor digits of the others are lost in float32.
+SMALLEST_SINGLE, LARGEST_SINGLE = 1e-30, 1e37
 # Functions are applied to pieces of a matrix that stay in the cache.
 VALUES_PER_PIECE = 2**17
 
@@ -121,6 +123,11 @@ class Kernel(ABC):
 
     def rounding(self, points: Points) -> float:
         """How exact kernel values between these rows are, relative to the largest."""
+        if self.value_type() == np.float32:
+            with np.errstate(over="ignore"):
+                largest = self.diagonal(points).max(initial=1.0 if points.size() == 0 else 0.0)
+            if largest > 0.0 and not SMALLEST_SINGLE <= largest <= LARGEST_SINGLE:
+                return 1.0  # digits of the others are lost, or all of them
         return float(np.finfo(self.value_type()).eps) * (8.0 + self.degree)
 
     def value_type(self) -> Any:
@@ -340,6 +347,12 @@ def finite_diagonal(kernel: Kernel, points: Points) -> np.ndarray:
     if not np.isfinite(diagonal).all():
         i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
         raise ValueError(f"The kernel of row {i} with itself is not finite.")
+    if kernel.value_type() == np.float32 and diagonal.max(initial=0.0) > LARGEST_SINGLE:
+        i = int(diagonal.argmax())
+        raise ValueError(
+            f"The kernel of row {i} with itself is {diagonal[i]:.6g}, too large for float32: scale "
+            "the rows, or use kernel_dtype='float64'."
+        )
     if (diagonal < 0.0).any():
         i = int(diagonal.argmin())
         raise ValueError(

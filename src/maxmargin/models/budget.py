@@ -22,7 +22,7 @@ from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Model, new_scalars, new_tally
 from maxmargin.models.eviction import Eviction
-from maxmargin.models.kernel import NEVER, smallest_margins
+from maxmargin.models.kernel import LARGEST_SHARE, NEVER, smallest_margins
 from maxmargin.models.kernel_fit import BLOCK
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.gram import UnitRows
@@ -392,15 +392,15 @@ class BudgetModel(Model):
         """The supporting rows; none with a precomputed kernel."""
         return np.empty((0, 0)) if self.kernel.only_in_fit else self._supports()[0].X
 
-    def _sums(self, weights: np.ndarray, points: Points) -> np.ndarray:
+    def _sums(self, weights: np.ndarray, points: Points, shift: float) -> np.ndarray:
         supports = self._supports()[0]
-        return self.products.weighted_sums(self.kernel, weights, supports, points, self.shift)
+        return self.products.weighted_sums(self.kernel, weights, supports, points, shift)
 
     def outputs(self, X: Any) -> np.ndarray:
         weights, outputs = self.weights(), np.empty((X.shape[0], self.problems()))
         for start in range(0, X.shape[0], CHUNK):
             part = slice(start, start + CHUNK)
-            outputs[part] = self._sums(weights, self.kernel.new_points(X[part])).T
+            outputs[part] = self._sums(weights, self.kernel.new_points(X[part]), self.shift).T
         return outputs
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
@@ -408,9 +408,13 @@ class BudgetModel(Model):
             return np.zeros(self.problems())
         weights, numbers = self.weights(), self.support_numbers()
         outputs = np.empty((self.problems(), rows.size()))
+        # As in `KernelModel.over_training_rows`.
+        is_apart = self.shift > LARGEST_SHARE * (self.largest_square + self.ridge)
         for start in range(0, rows.size(), CHUNK):
             part = slice(start, start + CHUNK)
-            outputs[:, part] = self._sums(weights, rows.take(part))
+            outputs[:, part] = self._sums(weights, rows.take(part), 0.0 if is_apart else self.shift)
+        if is_apart:
+            outputs += self.shift * weights.sum(axis=1)[:, None]
         np.add.at(outputs.T, numbers, self.ridge * weights.T)
         leads = smallest_margins(outputs, targets.labels)
         lengths = np.array([self._squared_length(c) for c in range(self.problems())]) ** 0.5

@@ -33,6 +33,8 @@ from maxmargin.spaces.witness import PAST, mean_weights
 NEVER = np.iinfo(np.int64).max
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
 MANY_ROWS = 5000
+# An intercept is summed up by itself where its square is so many times as large as those of rows.
+LARGEST_SHARE = 100.0
 
 
 def kernel_for(
@@ -408,15 +410,18 @@ class KernelModel(Model):
 
     def _without_small(self, supports: Supports) -> Supports:
         """Those supports that count."""
-        smallest = self.spec.smallest
-        counts = (supports.coefs != 0.0) & (np.abs(supports.coefs * self.scales()) >= smallest)
-        kept = counts.any(axis=0) | supports.averages.any(axis=0)
+        kept = self._counts(supports.coefs, supports.averages)
         known = self.members >= 0
         kept[self.members[known]] = True
         if kept.all():
             return supports
         self.members[known] = np.searchsorted(np.flatnonzero(kept), self.members[known])
         return supports.take(np.flatnonzero(kept))
+
+    def _counts(self, coefs: np.ndarray, averages: np.ndarray) -> np.ndarray:
+        """Which rows have coefficients that are not too small."""
+        large = (coefs != 0.0) & (np.abs(coefs * self.scales()) >= self.spec.smallest)
+        return large.any(axis=0) | averages.any(axis=0)
 
     def sum_up(self, coefs: np.ndarray, outputs: np.ndarray) -> None:
         """Compute the squared norms anew, given the outputs of all supports."""
@@ -471,28 +476,42 @@ class KernelModel(Model):
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         assert self.training is not None
         self.training.labels = targets.labels
-        weights, outputs = self.over_training_rows()
-        lengths = np.sqrt(self._squared_lengths(weights, outputs))
+        _, outputs, squares = self.over_training_rows()
+        lengths = np.sqrt(self._together(squares))
         leads = self._leads(outputs + self.free_intercepts()[:, None], targets.labels)
         return np.divide(leads, lengths, out=np.zeros_like(leads), where=lengths > 0.0)
 
-    def over_training_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and outputs to predict by, of all training rows."""
+    def over_training_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights and outputs to predict by, of all training rows, and the squared lengths of w.
+
+        These are without the coordinate of the intercept.
+        """
         training, space = self.training, self.space()
         assert training is not None
         training.finish()
         self.sum_up(training.coefs, training.outputs)
-        if not self.spec.average:
-            return training.coefs * self.scales(), training.outputs * self.scales()
-        weights = self._averaged(training.coefs, training.averages)
-        used, points = np.flatnonzero(weights.any(axis=0)), training.points
-        outputs = space.weighted_sums(weights[:, used], points.take(used), points)
-        return weights, outputs + space.ridges(points) * weights
+        shift, largest = space.shift(), float(training.diagonal.max())
+        # An intercept that is much larger than all else would take their digits: by itself, then.
+        is_apart = shift > LARGEST_SHARE * (largest - shift)
+        if self.spec.average or self.spec.smallest or is_apart:
+            weights = self._averaged(training.coefs, training.averages)
+            weights[:, ~self._counts(training.coefs, training.averages)] = 0.0
+            used, points = np.flatnonzero(weights.any(axis=0)), training.points
+            some, within = points.take(used), 0.0 if is_apart else shift
+            sums = self.products.weighted_sums(self.kernel, weights[:, used], some, points, within)
+            outputs = sums + space.ridges(points) * weights
+        else:
+            weights, outputs = training.coefs * self.scales(), training.outputs * self.scales()
+        squares, intercepts = (weights * outputs).sum(axis=1), weights.sum(axis=1)
+        if is_apart:
+            outputs = outputs + shift * intercepts[:, None]
+        else:
+            squares -= shift * intercepts**2
+        return weights, outputs, np.maximum(squares, 0.0)
 
-    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        """Without the coordinate of the intercept."""
-        squares = (weights * outputs).sum(axis=1) - self.space().shift() * weights.sum(axis=1) ** 2
-        return np.maximum(squares, 0.0)
+    def _together(self, squares: np.ndarray) -> np.ndarray:
+        """The squared lengths that margins are measured by."""
+        return squares
 
     def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return smallest_margins(outputs, labels)
@@ -627,8 +646,8 @@ class JointKernelModel(KernelModel):
         scalars.norm2[0] = scalars.scale[0] ** 2 * (coefs * outputs).sum()
         scalars.norm_error[0] = 0.0
 
-    def _squared_lengths(self, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-        return super()._squared_lengths(weights, outputs).sum(keepdims=True)
+    def _together(self, squares: np.ndarray) -> np.ndarray:
+        return squares.sum(keepdims=True)
 
     def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The least lead of a row's own class over its rivals, over its cost."""
