@@ -7,7 +7,17 @@ import numpy as np
 
 from benchmarks.data import DENSE_ROWS, dense_data
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios
-from benchmarks.passes import BARE, NOTES, OURS, THEIRS, contenders, steadily, whole_fits
+from benchmarks.passes import (
+    BARE,
+    NOTES,
+    OURS,
+    THEIRS,
+    WEIGHTED,
+    bare_pass,
+    contenders,
+    steadily,
+    whole_fits,
+)
 
 NAME = "dense-pass"
 
@@ -29,11 +39,14 @@ def total(flat):  # type: ignore[no-untyped-def]
 def run(scale: Scale) -> Report:
     X, y = dense_data(scale.rows(DENSE_ROWS))
     X32 = X.astype(np.float32)
+    weights = np.random.default_rng(0).uniform(0.5, 3.0, y.size)
     values = race(
         [
             Contender(Key(IN_ORDER, READ), steadily(lambda: total(X.ravel()))),
             *contenders(IN_ORDER, X, y, shuffle=False),
+            Contender(Key(IN_ORDER, WEIGHTED), bare_pass(X, y, False, weights)),
             *contenders(SHUFFLED, X, y, shuffle=True),
+            Contender(Key(SHUFFLED, WEIGHTED), bare_pass(X, y, True, weights)),
             Contender(Key(IN_ORDER_32, READ), steadily(lambda: total(X32.ravel()))),
             *contenders(IN_ORDER_32, X32, y, shuffle=False),
             *contenders(SHUFFLED_32, X32, y, shuffle=True),
@@ -44,6 +57,9 @@ def run(scale: Scale) -> Report:
     def floor(what: str, asked: float, above: Key, below: Key) -> Floor:
         return Floor(what, ">=", asked, ratios(values, above, below))
 
+    def ceiling(what: str, asked: float, case: str) -> Floor:
+        return Floor(what, "<=", asked, ratios(values, Key(case, WEIGHTED), Key(case, BARE)))
+
     floors = [
         floor("bare pass / read bandwidth", 0.85, Key(IN_ORDER, READ), Key(IN_ORDER, BARE)),
         floor("pass of fit / read bandwidth", 0.85, Key(IN_ORDER, READ), Key(IN_ORDER, OURS)),
@@ -51,6 +67,8 @@ def run(scale: Scale) -> Report:
         floor("speed-up, shuffled", 2.2, Key(SHUFFLED, THEIRS), Key(SHUFFLED, OURS)),
         floor("float32 / float64, bare pass", 1.5, Key(IN_ORDER, BARE), Key(IN_ORDER_32, BARE)),
         floor("float32 / float64, pass of fit", 1.5, Key(IN_ORDER, OURS), Key(IN_ORDER_32, OURS)),
+        ceiling("weighted / unweighted pass, in order", 1.05, IN_ORDER),
+        ceiling("weighted / unweighted pass, shuffled", 1.05, SHUFFLED),
     ]
     data = f"{X.shape[0]:,} x {X.shape[1]}, {X.nbytes / 2**20:,.0f} MiB as float64"
     return Report(NAME, data, "s", values, floors, notes=[*NOTES, *whole_fits(values)])

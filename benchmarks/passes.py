@@ -15,7 +15,7 @@ from benchmarks.harness import Contender, Key, Spread, Values, ratios, seconds
 from maxmargin import Perceptron
 from maxmargin.estimator.inputs import as_targets
 
-BARE = "maxmargin, bare pass"
+BARE, WEIGHTED = "maxmargin, bare pass", "maxmargin, bare pass with weights"
 OURS, THEIRS = "maxmargin, pass of fit", "scikit-learn, pass of fit"
 OUR_FIT, THEIR_FIT = "maxmargin, fit(max_iter=1)", "scikit-learn, fit(max_iter=1)"
 NOTES = (
@@ -40,12 +40,14 @@ def contenders(case: str, X: Any, y: np.ndarray, shuffle: bool) -> list[Contende
     ]
 
 
-def bare_pass(X: Any, y: np.ndarray, shuffle: bool) -> Callable[[], float]:
+def bare_pass(
+    X: Any, y: np.ndarray, shuffle: bool, weights: np.ndarray | None = None
+) -> Callable[[], float]:
     """Seconds of the compiled loop over all rows."""
     trained = fit_quietly(Perceptron(shuffle=False, max_iter=3), X, y)
     model, rule = trained._state.model, trained._rule(2.0)
     rows = model.rows(X)
-    targets = as_targets((y > 0).astype(np.int32), classes=2)
+    targets = as_targets((y > 0).astype(np.int32), classes=2, worth=weights)
     order = np.arange(y.size, dtype=np.int32)
     if shuffle:
         np.random.default_rng(0).shuffle(order)
