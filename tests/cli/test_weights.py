@@ -88,6 +88,18 @@ def test_entries_are_not_taken_for_labels(command, model, tmp_path):
     )
 
 
+def test_first_columns_are_not_taken_for_labels(command, folder, tmp_path):
+    data, model, path = tmp_path / "rows.svm", tmp_path / "m.mm", tmp_path / "unlabelled.svm"
+    data.write_text("1 1:3 2:1\n2 1:-3 2:2\n")
+    assert command("fit", data, "-a", "perceptron", "--model", model)[0] == 0
+    path.write_text("1:0.5 2:3\n1:0.25 3:1\n")
+    code, printed, errors = command("predict", model, path)
+    assert (code, printed) == (1, "")
+    assert "all labels have weights, and are less than the first column" in errors
+    path.write_text("1:0.5 1:3\n2:0.25 1:-1\n")  # with labels and weights
+    assert command("predict", model, path)[:2] == (0, "1\n2\n")
+
+
 def test_evaluate_takes_no_weights(command, folder, weighted):
     code, _, errors = command("evaluate", folder / "weighted.svm", "-a", "perceptron")
     assert code == 1
