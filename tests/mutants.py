@@ -50,14 +50,15 @@ MULTICLASS = (f"{ALGORITHMS}/test_multiclass.py", "tests/core/test_rivals.py")
 PAIRS = (f"{ALGORITHMS}/test_pumma.py",)
 PNORMS = (f"{ALGORITHMS}/test_pnorm.py", "tests/spaces")
 SOFT = ("tests/test_soft_margin.py",)
+WEIGHTS = (f"{ALGORITHMS}/test_weights.py",)
 EXACT = (f"{ALGORITHMS}/test_maxmargin.py",)
 
 MUTANTS = (
     # ------------------------------------------------------------------------- loops and passes
     Mutant(
         "loop: a tie with the highest rival is no mistake",
-        "if learning and own <= (rival if rival > -np.inf else 0.0):",
-        "if learning and own < (rival if rival > -np.inf else 0.0):",
+        "return own <= (rival if rival > -np.inf else 0.0)",
+        "return own < (rival if rival > -np.inf else 0.0)",
         LOOPS,
     ),
     Mutant(
@@ -131,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows: x.x without the square of the soft margin",
-        "return self.offset * self.offset + self.private * self.private",
+        "return self.offset * self.offset + self.private_of(i) * self.private_of(i)",
         "return self.offset * self.offset",
         SOFT,
     ),
@@ -286,8 +287,8 @@ MUTANTS = (
     ),
     Mutant(
         "kernels: the intercept's share of the length is left in",
-        "(weights * outputs).sum(axis=1) - self.space().shift() * weights.sum(axis=1) ** 2",
-        "(weights * outputs).sum(axis=1)",
+        "squares -= shift * intercepts**2",
+        "squares -= 0.0 * intercepts",
         KERNELS,
     ),
     Mutant(
@@ -350,6 +351,31 @@ MUTANTS = (
         "self.goals[self.open] = 1.0 + self.penalty * coefs",
         "self.goals[self.open] = 1.0 + 0.0 * coefs",
         EXACT,
+    ),
+    # ------------------------------------------------------------------------ weights of rows
+    Mutant(
+        "weights: a row is learnt from once too often",
+        "needed = max(1.0, np.floor(gap / gain) + 1.0)",
+        "needed = max(1.0, np.floor(gap / gain) + 2.0)",
+        WEIGHTS,
+    ),
+    Mutant(
+        "weights: a slack costs less than the row counts",
+        "return self.private / np.sqrt(self.worth[i])",
+        "return self.private / np.sqrt(0.9 * self.worth[i])",
+        WEIGHTS,
+    ),
+    Mutant(
+        "weights: streams are balanced without the row itself",
+        "worth[i] *= totals[classes] / (classes * totals[c])",
+        "worth[i] *= (totals[classes] - worth[i]) / (classes * totals[c])",
+        WEIGHTS,
+    ),
+    Mutant(
+        "weights: a row of weight 0 is learnt from",
+        "counts = (order < 0) | (weights[order] > 0.0)",
+        "counts = (order < 0) | (weights[order] >= 0.0)",
+        WEIGHTS,
     ),
 )
 
