@@ -9,7 +9,7 @@ import pytest
 import reference_multiclass as reference
 from algorithms.agreement import Stream, magnitudes
 from algorithms.theory import ROUNDING
-from common.estimators import is_about_storage
+from common.estimators import can_hold, is_about_storage
 from extent import EVERYTHING, everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -801,7 +801,11 @@ JOINT = [
 # With few passes: much of the data cannot be separated.
 FEW = [AMIRA(multiclass="1-best", random_state=0, max_iter=30)]
 every_check = parametrize_with_checks(everything_or(FEW, JOINT)).mark
-CHECKS = [pair for pair in every_check.args[1] if EVERYTHING or not is_about_storage(pair[1])]
+CHECKS = [
+    (each, check)
+    for each, check in every_check.args[1]
+    if (EVERYTHING or not is_about_storage(check)) and can_hold(each, check)
+]
 
 
 @pytest.mark.unseeded  # some of the checks are

@@ -6,6 +6,7 @@ from common.kinds import KINDS
 from extent import everything_or
 
 import maxmargin
+from maxmargin import AMIRA, PUMMA, ROMMA, BisectionPerceptron, PassiveAggressive
 from maxmargin.estimator import OnlineClassifier
 
 ALL_ESTIMATORS = [
@@ -89,3 +90,24 @@ def is_about_storage(check) -> bool:
     if name in ("check_f_contiguous_array_estimator", "check_estimators_dtypes"):
         return True
     return name.startswith("check_estimator_sparse_") or "X_dtype" in check.keywords
+
+
+def can_hold(estimator, check) -> bool:
+    """Can it be true of the learner what a check of scikit-learn says of weights?
+
+    A row that is there twice comes at two times, and a weight of 2 at one. Where rows are
+    constraints, as in PUMMA without a soft margin, weights change nothing; see docs/weights.md. A
+    narrow kernel says nothing of rows that were not there, and ALMA's weights have a longest
+    length, which p > 2 makes short.
+    """
+    if is_about(check, "check_sample_weight_equivalence"):
+        return False
+    has_no_price = estimator.soft_margin == 0.0 and getattr(estimator, "C", None) is None
+    kinds = AMIRA | ROMMA | PUMMA | PassiveAggressive | BisectionPerceptron
+    met_at_once = has_no_price and isinstance(estimator, kinds)
+    elsewhere = estimator.kernel == "rbf" or getattr(estimator, "p", 2.0) != 2.0
+    return not is_about(check, "check_class_weight_classifiers") or not (met_at_once or elsewhere)
+
+
+def is_about(check, name: str) -> bool:
+    return getattr(check, "func", check).__name__.startswith(name)

@@ -24,7 +24,7 @@ from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
 from maxmargin.estimator.state import State
 from maxmargin.estimator.stream import Streamable
-from maxmargin.estimator.weights import check_weights
+from maxmargin.estimator.weights import check_any, check_weights
 from maxmargin.models.linear import as_rows
 from maxmargin.persistence import walk
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
@@ -303,6 +303,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         self._validate_params()
         X, y, features, _ = inputs.check_fit(self, X, y)
         order = presented(sample_weight, y.size)
+        check_any(order + 1)
         classes = inputs.classes_of(y[np.unique(order)])
         state, how = self._begun(classes, features), (self._rule(), self._reading())
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))

@@ -99,9 +99,10 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if several and np.ndim(y) != 1 and multilabel.is_indicator(y):
+    is_plain_array = type(y) is np.ndarray and y.ndim == 1
+    if several and not is_plain_array and multilabel.is_indicator(y):
         y = multilabel.indicator(y)
-    elif not (type(y) is np.ndarray and y.ndim == 1):
+    elif not is_plain_array:
         y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
         raise ValueError(

@@ -21,7 +21,12 @@ NEEDED: dict[str, tuple[Any, str]] = {
 
 
 def is_indicator(y: Any) -> bool:
-    return bool(type_of_target(y, "y") == "multilabel-indicator")
+    """Is it of two dimensions, and of 0 and 1?"""
+    y = np.asarray(y) if isinstance(y, list | tuple) else y
+    if getattr(y, "ndim", 1) != 2 or type_of_target(y, "y") != "multilabel-indicator":
+        return False
+    values = y.data if sparse.issparse(y) else np.asarray(y)
+    return bool(((values == 0) | (values == 1)).all())
 
 
 def indicator(y: Any) -> np.ndarray:
