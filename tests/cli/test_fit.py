@@ -35,9 +35,10 @@ def test_for_people(command, folder, tmp_path):
     assert title == f"Perceptron, learnt from {folder / 'rows.svm'}"
     assert re.fullmatch(r"  rows      300 in \d+\.\d\d s, [\d,]+ rows/s", lines[0])
     assert [line.split()[0] for line in lines] == [
-        *("rows", "features", "classes", "passes", "mistakes", "updates", "test", "model")
+        *("rows", "features", "classes", "passes", "mistakes", "updates"),
+        *("test", "balanced", "-1", "1", "model"),
     ]
-    assert len({re.match(r"  \w+ +", line).end() for line in lines}) == 1
+    assert len({re.match(r" +[-\w]+ +", line).end() for line in lines}) == 1
     assert "\x1b" not in printed
 
 

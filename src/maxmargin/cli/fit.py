@@ -165,8 +165,9 @@ def show(report: dict[str, Any]) -> None:
     if "margin" in report:
         lines["margin"] = margin_text(report["margin"], report["certified"])
     if "test" in report:
-        test = report["test"]
-        lines["test"] = f"{percent(test['accuracy'])} of {test['rows']:,} rows right"
+        from maxmargin.cli.scores import score_lines
+
+        lines |= score_lines(report["test"])
     model = report.get("model")
     lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"
     hint = f"maxmargin predict {model} DATA" if model else "To keep the model, add --model FILE."

@@ -121,18 +121,17 @@ def known_columns(X: Any, learner: BaseEstimator, name: str) -> Any:
 
 
 def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
-    """Rows, mistakes and accuracy on labelled rows."""
-    rows = mistakes = 0
+    """How good the model is on labelled rows; see `scores.Scores`."""
+    from maxmargin.cli.scores import Scores
+
+    scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
     for block in reading.with_bar(source, "test"):
         if block.y is None:
             raise ValueError(f"{source.name} has no labels.")
-        labels = predicted(learner, known_columns(block.X, learner, source.name), source.name)
-        rows, mistakes = rows + len(labels), mistakes + int((labels != block.y).sum())
-    if not rows:
+        X = known_columns(block.X, learner, source.name)
+        labels = predicted(learner, X, source.name)
+        outputs = learner.decision_function(X) if has_outputs and scores.wants_outputs() else None
+        scores.add(block.y, labels, outputs)
+    if not scores.rows():
         raise ValueError(f"{source.name}: there are no rows.")
-    return {
-        "data": source.name,
-        "rows": rows,
-        "mistakes": mistakes,
-        "accuracy": 1 - mistakes / rows,
-    }
+    return {"data": source.name, **scores.report()}
