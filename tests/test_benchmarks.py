@@ -14,7 +14,7 @@ from extent import everything_or
 
 ROOT = Path(__file__).parents[1]
 FLOORS = {
-    "dense-pass": 6,
+    "dense-pass": 8,
     "sparse-pass": 2,
     "peers": 0,
     "cold-start": 2,
