@@ -367,8 +367,8 @@ MUTANTS = (
     ),
     Mutant(
         "weights: streams are balanced without the row itself",
-        "worth[i] *= totals[classes] / (classes * totals[c])",
-        "worth[i] *= (totals[classes] - worth[i]) / (classes * totals[c])",
+        "worth[i] *= totals[everyone] / (seen * totals[c])",
+        "worth[i] *= (totals[everyone] - worth[i]) / (seen * totals[c])",
         WEIGHTS,
     ),
     Mutant(

@@ -447,14 +447,19 @@ def certify(
     X, _ = inputs.check_X(prover, X)
     if X.shape[1] != coef.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
-    y = inputs.check_y(y, X.shape[0])
+    y = inputs.check_y(y, X.shape[0], several=True)
     if sample_weight is not None:
         X, y, *_ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)
-    missing = np.setdiff1d(clf.classes_, y)
-    if missing.size:
-        raise ValueError(f"y lacks the classes {missing.tolist()}: their margin is not defined.")
-    problems = 1 if clf.classes_.size == 2 else clf.classes_.size
+    if y.ndim == 2:
+        inputs.classes_of(y)  # no label may be the same in all rows
+        problems = clf.classes_.size
+    else:
+        missing = np.setdiff1d(clf.classes_, y)
+        if missing.size:
+            what = f"y lacks the classes {missing.tolist()}"
+            raise ValueError(f"{what}: their margin is not defined.")
+        problems = 1 if clf.classes_.size == 2 else clf.classes_.size
     one_vs_one = problems > 1 and hasattr(clf, "decision_function_shape")  # SVC and NuSVC
     if coef.shape[0] != problems or one_vs_one:
         raise TypeError(

@@ -1,5 +1,8 @@
 """What a weight means: the row as many times, no row, or a part of its slack."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from algorithms.trials import trials
@@ -377,7 +380,7 @@ def running(y, weights, classes):
     totals, found = np.zeros(classes), []
     for label, weight in zip(y, weights, strict=True):
         totals[label] += weight
-        found.append(weight * totals.sum() / (classes * totals[label]))
+        found.append(weight * totals.sum() / ((totals > 0.0).sum() * totals[label]))
     return np.array(found)
 
 
@@ -442,6 +445,55 @@ def test_new_classes_of_a_balanced_stream():
     clf.partial_fit(X[:first], y[:first], grow=True)
     clf.partial_fit(X[first:], y[first:], grow=True)
     assert clf.classes_.tolist() == [0, 1, 2]
+    assert clf._state.totals.tolist() == [*np.bincount(y), y.size]
+    known = PassiveAggressive(C=0.1, class_weight="balanced").partial_fit(X, y, range(3), grow=True)
+    np.testing.assert_array_equal(clf.coef_, known.coef_)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        PassiveAggressive(kernel="rbf", gamma=0.3),
+        Forgetron(gamma=0.3),
+        Projectron(gamma=0.3),
+        FixedShare(kernel="rbf", gamma=0.3),
+    ],
+    ids=repr,
+)
+def test_nothing_but_rows_of_weight_0(learner, tmp_path):
+    X, y, _ = rows()
+    clf = clone(learner).partial_fit(X, y, [0, 1], np.zeros(y.size))
+    assert np.ptp(clf.decision_function(X)) == 0.0
+    maxmargin.save(clf, tmp_path / "model.mm")
+    loaded = maxmargin.load(tmp_path / "model.mm")
+    np.testing.assert_array_equal(
+        learnt(loaded.partial_fit(X, y)), learnt(clone(learner).partial_fit(X, y, [0, 1]))
+    )
+
+
+def test_votes_after_very_large_weights():
+    X, y, _ = rows()
+    clf = FixedShare().partial_fit(X, y, [0, 1], np.full(y.size, 1e40))
+    assert np.isfinite(clf.weights_).all()
+    assert clf.weights_.sum() == pytest.approx(1.0)
+    assert np.isfinite(FixedShare(rate=1e4).partial_fit(X, y, [0, 1]).weights_).all()
+
+
+def test_threads_count_classes_together():
+    X, y, _ = rows(size=400)
+    clf = PassiveAggressive(C=0.1, class_weight="balanced").partial_fit(X[:10], y[:10], [0, 1])
+
+    def learn(first):
+        for i in range(first, y.size, 4):
+            clf.learn_one(X[i], y[i])
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(learn, range(10, 14)))
+    finally:
+        sys.setswitchinterval(before)
     assert clf._state.totals.tolist() == [*np.bincount(y), y.size]
 
 
@@ -526,6 +578,15 @@ def test_what_weights_cannot_be_combined_with():
         Perceptron(class_weight={0: -1.0}).fit(X, y)
     with pytest.raises(ValueError, match="'class_weight' parameter"):
         Perceptron(class_weight="even").fit(X, y)
+    for learner in (Perceptron(class_weight={"1": 5.0}), MaxMargin(class_weight={7: 5.0})):
+        with pytest.raises(ValueError, match=r"class_weight has .*, which is not among \[0, 1\]"):
+            learner.fit(X, y)
+    Perceptron(class_weight={0: 1.0, 1: 2.0, 7: 5.0}, random_state=0).fit(X, y)
+    for weights in (["1"] * y.size, ones + 0j, np.ma.masked_array(ones, ones > 2)):
+        with pytest.raises(ValueError, match="must be numbers"):
+            Perceptron().fit(X, y, weights)
+    with pytest.raises(ValueError, match="times class_weight must be between"):
+        Perceptron(class_weight={0: 1e-40}).fit(X, y, 1e-40 * ones)
     clf = PUMMA(soft_margin=1.0, warm_start=True, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="cannot go on with weights"):
         clf.fit(X, y, ones)

@@ -19,6 +19,7 @@ from maxmargin import (
     MaxMargin,
     PassiveAggressive,
     Perceptron,
+    certify,
 )
 
 LEARNERS = [
@@ -67,6 +68,15 @@ def test_exactly():
     )
     assert found.certificate_.ratio >= 1.0 - 1e-6
     assert found.score(X, Y) == pytest.approx(wanted.score(X, Y), abs=0.04)
+
+
+def test_certify():
+    X, Y = rows(2)
+    clf = MaxMargin().fit(X, Y)
+    found, alone = certify(clf, X, Y), [certify(MaxMargin().fit(X, y), X, y) for y in Y.T]
+    np.testing.assert_allclose(
+        [each.margin for each in found.classes], [each.margin for each in alone], rtol=1e-2
+    )
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])

@@ -140,16 +140,19 @@ def balance(labels, order, totals, worth):  # type: ignore[no-untyped-def]
     """Let all classes count the same, as far as they are known when a row comes.
 
     ``totals`` are the weights of each class so far, and in a last place of all; those of the rows
-    ``order``, in ``worth``, are multiplied by ``n / (C n_c)`` as it is with that row. A row i that
-    stands there as ``-1 - i`` is only looked at.
+    ``order``, in ``worth``, are multiplied by ``n / (C n_c)`` as it is with that row, C of the
+    classes so far. A row i that stands there as ``-1 - i`` is only looked at.
     """
-    classes = totals.size - 1
+    everyone, seen = totals.size - 1, 0
+    for c in range(everyone):
+        seen += totals[c] > 0.0
     for i in order:
         if i >= 0:
             c = labels[i]
+            seen += totals[c] == 0.0
             totals[c] += worth[i]
-            totals[classes] += worth[i]
-            worth[i] *= totals[classes] / (classes * totals[c])
+            totals[everyone] += worth[i]
+            worth[i] *= totals[everyone] / (seen * totals[c])
 
 
 def of_rows(targets: Any, rows: np.ndarray) -> Any:

@@ -16,6 +16,8 @@ from maxmargin.core.targets import Binary
 # How often the leader is written down: at first after each trial, then half as often whenever there
 # is no room left.
 MOST_LEADERS = 2048
+# No expert loses more by one row: if all did, nothing would be left to share.
+SMALLEST_PART = 1e-200
 
 CLOCK = np.dtype([("stride", "i8"), ("written", "i8")], align=True)
 
@@ -220,6 +222,7 @@ def hold(said, order, targets, classes, votes, keep, share, scores, tally):  # t
             label, weight = targets.labels[order[n]], targets.weight_of(order[n])
             mistakes += winner(scores, n, 0, scores.shape[1], classes) != label
             trials += 1
-            votes.judge(said, n, label, keep if weight == 1.0 else keep**weight, share)
+            kept = max(SMALLEST_PART, keep if weight == 1.0 else keep**weight)
+            votes.judge(said, n, label, kept, share)
             votes.write_leader(trials)
     tally[0].trials, tally[0].mistakes = trials, mistakes

@@ -156,7 +156,9 @@ class Incremental:
             state = grown(state, X.shape[1], known)._replace(features=features)
         totals = state.totals
         if worth is not None and self.class_weight is not None:
-            worth, totals = running_weights(self.class_weight, known, codes, order, worth, totals)
+            worth, totals = running_weights(
+                self.class_weight, known, codes, order, worth, totals, others=state.spare
+            )
         model, rule = state.model.streaming(y.shape[0], alone), self._rule(state.model.p)
         # Weights that are learnt in place cannot be counted at once with that.
         is_counted = totals is not state.totals
@@ -190,7 +192,7 @@ class Incremental:
         if old != (now := (classes.tolist(), X.shape[1], private)):
             raise ValueError(
                 "warm_start needs the classes, the number of features and, with a soft margin, "
-                f"the number of rows of the last fit: {old}, got {now}."
+                f"the number of rows of the last fit, without weights: {old}, got {now}."
             )
         model = grown(before, width, classes).model  # without room for more columns
         return model.continued()

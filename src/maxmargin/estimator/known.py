@@ -16,6 +16,8 @@ from maxmargin.models.spec import STRUCTURAL
 
 # What is made anew when it is needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_checked_spec"}
+# What scikit-learn is told of a learner, which is no part of what it learnt.
+ROUTING = {"_metadata_request"}
 
 
 class Stateful:
@@ -89,7 +91,7 @@ class Stateful:
     def __learnt__(self) -> dict[str, Any]:
         """What learning has given it, for a file."""
         parameters, state = self._parameters(), self._known()
-        for name in vars(self).keys() - parameters.keys() - FLEETING - {"_state"}:
+        for name in vars(self).keys() - parameters.keys() - FLEETING - ROUTING - {"_state"}:
             raise TypeError(
                 f"The attribute '{name}' of {type(self).__name__} cannot be saved: learning did "
                 "not make it."

@@ -152,7 +152,7 @@ class OneRow:
         self.targets = dict(zip(self.labels, each, strict=True))
         self.is_weighted, self.is_balanced = class_weight is not None, class_weight == "balanced"
         told = None if self.is_balanced else class_weight
-        self.told = told_weights(told, state.classes)
+        self.told = told_weights(told, state.classes, others=True)
         self.first, stop, _ = shown.indices(self.model.problems())
         self.shown = stop - self.first
         # Machine code, for dense and for sparse rows.
@@ -446,8 +446,8 @@ class RowByRow:
             state, features = met(x, state)
         if state is not None and isinstance(state.model, LinearModel):
             totals = state.totals
-            if self.class_weight == "balanced":  # to be counted in
-                totals = np.zeros(state.classes.size + 1) if totals is None else totals.copy()
+            if self.class_weight == "balanced" and totals is None:
+                totals = np.zeros(state.classes.size + 1)
             state = state._replace(model=state.model.streaming(1), totals=totals)
         one = self._one_row_for(state, prepared)
         rule = None if state is None else self._rule(state.model.p)

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from maxmargin.core.targets import balance
-
-# Between these nothing over- or underflows when it is squared.
-SMALLEST, LARGEST = 1e-50, 1e50
+from maxmargin.estimator.refusals import listed
+from maxmargin.streams.weights import LARGEST, SMALLEST
 
 
 def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
     """How often each row counts, as an array of float64 of its own; by default once."""
     if sample_weight is None:
         return np.ones(rows)
+    is_masked = isinstance(sample_weight, np.ma.MaskedArray)
+    if is_masked or np.asarray(sample_weight).dtype.kind not in "biuf":
+        raise ValueError("sample_weight must be numbers.")
     weights = np.array(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(rows, float(weights))
@@ -57,7 +59,17 @@ def counted(
         return X, y, weights, None
     classes, codes = np.unique(y, return_inverse=True)
     totals = np.append(np.bincount(codes, weights), weights.sum())
-    return X, y, weights * weights_of_classes(class_weight, classes, codes, weights)[codes], totals
+    weights = weights * weights_of_classes(class_weight, classes, codes, weights)[codes]
+    check_products(weights)
+    return X, y, weights, totals
+
+
+def check_products(weights: np.ndarray) -> None:
+    """Raise if weights of rows and classes together are too large, or too small."""
+    if not ((weights >= SMALLEST) & (weights <= LARGEST)).all():
+        raise ValueError(
+            f"sample_weight times class_weight must be between {SMALLEST:g} and {LARGEST:g}."
+        )
 
 
 def check_any(weights: np.ndarray) -> None:
@@ -79,8 +91,18 @@ def weights_of_classes(
     return told_weights(class_weight, classes)
 
 
-def told_weights(class_weight: dict[Any, Any] | None, classes: np.ndarray) -> np.ndarray:
-    """How often rows of each class count, by its code, as told; those not told of count once."""
+def told_weights(
+    class_weight: dict[Any, Any] | None, classes: np.ndarray, *, others: bool = False
+) -> np.ndarray:
+    """How often rows of each class count, by its code, as told; those not told of count once.
+
+    Labels that do not occur are taken for misspelt, if there are classes not told of; unless
+    ``others`` may come.
+    """
+    labels = classes.tolist()
+    strange = [label for label in class_weight or () if label not in labels]
+    if strange and not others and any(label not in (class_weight or ()) for label in labels):
+        raise ValueError(f"class_weight has {strange[0]!r}, which is not among {listed(classes)}.")
     found = [(class_weight or {}).get(label, 1.0) for label in classes.tolist()]
     for label, weight in zip(classes.tolist(), found, strict=True):
         if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
@@ -110,13 +132,19 @@ def running_weights(
     order: np.ndarray,
     weights: np.ndarray,
     totals: np.ndarray | None,
+    *,
+    others: bool = False,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """How often rows of a stream count, given `totals` so far; and the totals with them.
+
+    ``others`` says that there may be classes yet to come.
 
     "balanced" goes by the classes of the rows up to each, in the order in which they are learnt.
     """
     if not isinstance(class_weight, str):
-        return weights * told_weights(class_weight, classes)[codes], totals
+        weights = weights * told_weights(class_weight, classes, others=others)[codes]
+        check_products(weights)
+        return weights, totals
     totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
     balance(codes, order, totals, weights)
     return weights, totals

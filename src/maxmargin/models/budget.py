@@ -262,6 +262,8 @@ class BudgetModel(Model):
     ) -> None:
         if not self.in_fit:
             rows = self._exact_enough(rows)
+        if order.size == 0 and not self.store.points:
+            self._make_room(self.kernel.kept(rows, np.inf))
         self._present_all(rows, targets, order, rule, trace)
         if self.in_fit:
             self.settle()

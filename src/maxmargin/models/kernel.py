@@ -311,6 +311,8 @@ class KernelModel(Model):
                 self.training.take_snapshot()
             return
         rows = self._exact_enough(rows)
+        if order.size == 0 and self.supports is None:
+            self.supports = self._no_supports(rows)
         for start in range(0, order.size, BLOCK):
             places = slice(start, start + BLOCK)
             here = trace._replace(history=trace.history[places])

@@ -131,6 +131,9 @@ class VoteModel(Model):
     ) -> None:
         size, made = _rows_per_block(rows[0]), 0.0
         self.unsettled = True
+        if order.size == 0:  # none of them counts
+            for model, own, rules in zip(self.groups, rows, rule.rules, strict=True):
+                model.present(own, targets, order, rules)
         for start in range(0, order.size, size):
             part, history = order[start : start + size], trace.history[start : start + size]
             scores, updates = self._meet(rows, targets, part, rule)

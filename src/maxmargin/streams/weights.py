@@ -8,6 +8,9 @@ import numpy as np
 
 from maxmargin.streams.source import StreamError
 
+# Between these nothing over- or underflows when it is squared.
+SMALLEST, LARGEST = 1e-50, 1e50
+
 
 def checked(weight: Any, rows: int, where: str) -> np.ndarray:
     """Numbers, one for each row, without a look at them; ``where`` is for messages."""
@@ -29,12 +32,14 @@ def sound(weight: np.ndarray, name: str, before: int) -> np.ndarray:
 
 
 def are_bad(weight: np.ndarray) -> np.ndarray:
-    """Which are negative, infinite or missing?"""
-    return ~((weight >= 0.0) & (weight < np.inf))
+    """Which are negative, infinite, missing, or of a size that cannot be computed with?"""
+    return ~((weight == 0.0) | ((weight >= SMALLEST) & (weight <= LARGEST)))
 
 
 def trouble(weight: float) -> str:
     """What a number that is no weight is."""
     if np.isnan(weight):
         return "missing"
-    return "negative" if weight < 0.0 else "infinite"
+    if weight < 0.0:
+        return "negative"
+    return "infinite" if weight == np.inf else f"{weight:g}, beyond {SMALLEST:g} to {LARGEST:g}"
