@@ -70,6 +70,17 @@ def test_a_model_of_a_weighted_table_needs_no_weights(
     assert command("predict", model, tmp_path / "more.csv") == (0, "no\nyes\n", "")
 
 
+def test_rows_of_weight_0_are_left_out(command, report, tmp_path):
+    data = tmp_path / "rows.svm"
+    data.write_text("1:0 1:1\n" * 3 + "1 1:1\n-1 1:-1\n")
+    given = ("fit", data, "-a", "perceptron")
+    said = report(*given)
+    assert (said["rows"], said["left_out"], said["mistakes"]) == (5, 3, 2)
+    _, printed, _ = command(*given)
+    assert "2 (100.00 %)" in printed
+    assert "3 of weight 0" in printed
+
+
 def test_weights_in_data_to_predict(command, folder, weighted, model):
     plain = command("predict", model, folder / "rows.svm")
     assert plain[0] == 0

@@ -17,12 +17,14 @@ class Counted(Source):
         That were seen so far.
     rows_read : int
         The same, where each counts as often as it was read.
+    left_out : int
+        Of these, rows of weight 0.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.name, self.total, self.repeatable = source.name, source.total, source.repeatable
-        self.rows = self.rows_read = 0
+        self.rows = self.rows_read = self.left_out = 0
 
     def survey(self) -> Survey:
         return self._source.survey()
@@ -43,5 +45,7 @@ class Counted(Source):
         for block in self._source.blocks(start):
             self.rows = max(self.rows, block.end.row)
             self.rows_read += block.X.shape[0]
+            if block.weight is not None:
+                self.left_out += int((block.weight == 0.0).sum())
             yield block
         self.skipped = self._source.skipped

@@ -132,6 +132,7 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
         "data": source.name,
         "rows": source.rows or None,  # nothing was left to read
         "skipped": source.skipped,
+        "left_out": source.left_out,
         "features": int(learner.n_features_in_),
         "classes": learner.classes_.tolist(),
         "passes": int(learner.n_iter_),
@@ -154,14 +155,15 @@ def show(report: dict[str, Any]) -> None:
     lines: dict[str, str | None] = {
         "rows": f"{rows:,} in {duration(report['seconds'])}, {rate:,} rows/s" if rate else None,
         "skipped": report["skipped"] and f"{report['skipped']:,} that could not be read",
+        "left out": report["left_out"] and f"{report['left_out']:,} of weight 0",
         "features": count(report["features"]),
         "classes": listed(report["classes"]),
         "passes": f"{passes:,}" + (", nothing is left to learn" if report["converged"] else ""),
         "mistakes": count(mistakes),
         "updates": count(report["updates"]),
     }
-    if rows:
-        lines["mistakes"] = f"{mistakes:,} ({percent(mistakes / (rows * passes))})"
+    if rows and (counting := rows * passes - report["left_out"]):
+        lines["mistakes"] = f"{mistakes:,} ({percent(mistakes / counting)})"
     if "margin" in report:
         lines["margin"] = margin_text(report["margin"], report["certified"])
     if "test" in report:
