@@ -227,8 +227,11 @@ def test_a_checkpoint_of_other_weights_of_classes(command, report, folder, tmp_p
     assert (code, "The checkpoint was made with" in errors) == (1, True)
 
 
-def test_balanced_is_a_setting_as_well(command, folder):
+def test_balanced_is_a_setting_as_well(command, folder, tmp_path):
     given = ("fit", folder / "rows.svm", "-a", "perceptron")
-    by_option = command(*given, "--class-weight", "balanced")
-    by_setting = command(*given, "--set", "class_weight=balanced")
-    assert by_option[0] == by_setting[0]
+    by_option = command(*given, "--class-weight", "balanced", "--model", tmp_path / "a.mm")
+    by_setting = command(*given, "--set", "class_weight=balanced", "--model", tmp_path / "b.mm")
+    assert by_option[0] == by_setting[0] == 0
+    one, other = load(tmp_path / "a.mm"), load(tmp_path / "b.mm")
+    assert one.class_weight == other.class_weight == "balanced"
+    np.testing.assert_array_equal(one.coef_, other.coef_)

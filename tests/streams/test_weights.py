@@ -292,6 +292,7 @@ ROW, BLOCK = ({"a": 1.0}, 1), (np.eye(2), [0, 1])
         ([(*BLOCK, [1, 2]), (*BLOCK, [3, -1])], "row 4: the weight is negative"),
         ([(*BLOCK, [1, np.nan])], "row 2: the weight is missing"),
         ([(*BLOCK, [np.inf, 1])], "row 1: the weight is infinite"),
+        ([(*BLOCK, [1, 1e60])], "row 2: the weight is 1e.60, beyond 1e-50 to 1e.50"),
         ([(*ROW, 1.0), ROW], "row 2: expected a weight, there is none"),
         ([ROW, (*ROW, 1.0)], "row 1: expected a weight, there is none"),
         ([(*ROW, 1.0), (*ROW, "2")], "row 2: expected a weight, found '2'"),

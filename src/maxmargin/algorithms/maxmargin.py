@@ -18,6 +18,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.known import Stateful
+from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for
@@ -157,10 +158,10 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
                 "other kernels use PUMMA, with the same soft_margin."
             )
         X, y, features, radius = inputs.check_fit(self, X, y, several=True)
-        if (several := y.ndim == 2) and self.class_weight is not None:
-            raise ValueError("y has several labels a row: MaxMargin needs class_weight=None then.")
+        if several := y.ndim == 2:
+            check_number_of_labels(self, y)
         given = check_weights(sample_weight, X.shape[0])
-        check_any(given)
+        check_any(int(np.count_nonzero(given)))
         there = slice(None) if given.all() else given > 0.0
         classes = inputs.classes_of(y[there])
         codes = np.zeros(y.shape, np.int32)

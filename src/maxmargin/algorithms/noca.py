@@ -303,7 +303,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         self._validate_params()
         X, y, features, _ = inputs.check_fit(self, X, y)
         order = presented(sample_weight, y.size)
-        check_any(order + 1)
+        check_any(order.size)
         classes = inputs.classes_of(y[np.unique(order)])
         state, how = self._begun(classes, features), (self._rule(), self._reading())
         random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))

@@ -6,6 +6,7 @@ compiled as if there were no weights.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,52 +85,40 @@ class Multilabel(NamedTuple):
         return least <= 0.0
 
 
-@with_methods_of(Binary)
-class WeightedBinary(NamedTuple):
-    """`Binary` for rows with weights."""
-
-    labels: np.ndarray
-    worth: np.ndarray
-
-    def weight_of(self, i):
-        return self.worth[i]
-
-
-@with_methods_of(OneVsRest)
-class WeightedOneVsRest(NamedTuple):
-    """`OneVsRest` for rows with weights."""
-
-    labels: np.ndarray
-    classes: int
-    spare: int
-    worth: np.ndarray
-
-    def weight_of(self, i):
-        return self.worth[i]
-
-
-@with_methods_of(Multilabel)
-class WeightedMultilabel(NamedTuple):
-    """`Multilabel` for rows with weights."""
-
-    labels: np.ndarray
-    worth: np.ndarray
-
-    def weight_of(self, i):
-        return self.worth[i]
-
-
 # By the class of targets of rows that all count once.
-WEIGHTED: dict[type, Any] = {
-    Binary: WeightedBinary,
-    OneVsRest: WeightedOneVsRest,
-    Multilabel: WeightedMultilabel,
-}
+WEIGHTED: dict[type, Any] = {}
+
+
+class Weighted:
+    """What targets of rows with weights have instead."""
+
+    worth: np.ndarray
+
+    def weight_of(self, i):
+        return self.worth[i]
+
+
+def with_weights(kind: Any) -> Any:
+    """The class of the same targets for rows with weights, its last field."""
+    name, fields = f"Weighted{kind.__name__}", (*kind._fields, "worth")
+    made = namedtuple(name, fields, module=kind.__module__)  # type: ignore[misc]
+    WEIGHTED[kind] = with_methods_of(kind)(with_methods_of(Weighted)(made))
+    return WEIGHTED[kind]
+
+
+WeightedBinary = with_weights(Binary)
+WeightedOneVsRest = with_weights(OneVsRest)
+WeightedMultilabel = with_weights(Multilabel)
 
 
 def weighted(targets: Any, worth: np.ndarray) -> Any:
     """The same targets for rows with these weights."""
     return WEIGHTED[type(targets)](*targets, worth)
+
+
+def weights_in(targets: Any) -> np.ndarray | None:
+    """How often rows count, if they have weights."""
+    return getattr(targets, "worth", None)
 
 
 bridge("problems", "sign", "is_shown", "class_of", "weight_of", "is_mistake")
@@ -158,8 +147,8 @@ def balance(labels, order, totals, worth):  # type: ignore[no-untyped-def]
 def of_rows(targets: Any, rows: np.ndarray) -> Any:
     """The targets of some rows, by their numbers."""
     here = {"labels": targets.labels[rows]}
-    if "worth" in targets._fields:
-        here["worth"] = targets.worth[rows]
+    if (worth := weights_in(targets)) is not None:
+        here["worth"] = worth[rows]
     for array in here.values():
         array.flags.writeable = False
     return targets._replace(**here)

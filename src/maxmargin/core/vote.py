@@ -11,7 +11,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.compiler import METHODS
 from maxmargin.core.sharing import with_methods_of
-from maxmargin.core.targets import Binary
+from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
 # How often the leader is written down: at first after each trial, then half as often whenever there
 # is no room left.
@@ -76,24 +76,13 @@ class Experts(NamedTuple):
         return self.labels[i]
 
 
-@with_methods_of(Experts)
-class WeightedExperts(NamedTuple):
-    """`Experts` for rows with weights."""
-
-    labels: np.ndarray
-    each: int
-    experts: int
-    worth: np.ndarray
-
-    def weight_of(self, i):
-        return self.worth[i]
+WeightedExperts = with_weights(Experts)
 
 
-def experts_of(targets: Any, each: int, experts: int) -> Experts | WeightedExperts:
+def experts_of(targets: Any, each: int, experts: int) -> Any:
     """The targets of so many experts with so many problems."""
-    if "worth" in targets._fields:
-        return WeightedExperts(targets.labels, each, experts, targets.worth)
-    return Experts(targets.labels, each, experts)
+    made, worth = Experts(targets.labels, each, experts), weights_in(targets)
+    return made if worth is None else weighted(made, worth)
 
 
 class Votes(NamedTuple):

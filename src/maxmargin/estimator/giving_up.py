@@ -8,6 +8,7 @@ import numpy as np
 
 from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_TRACE
+from maxmargin.core.targets import weights_in
 from maxmargin.models.base import Model
 
 # Passes, and rows, that are presented without fewer mistakes before a fit gives up, ...
@@ -98,8 +99,8 @@ def _errors(model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> f
     else:
         codes = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] >= 0.0
         wrong = codes != labels
-    weights = targets.worth[some] if "worth" in targets._fields else None
-    return float(np.average(wrong, weights=weights))
+    weights = weights_in(targets)
+    return float(np.average(wrong, weights=None if weights is None else weights[some]))
 
 
 def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool) -> str:

@@ -49,7 +49,7 @@ def counted(
     for `running_weights`.
     """
     weights = check_weights(sample_weight, y.shape[0])
-    check_any(weights)
+    check_any(int(np.count_nonzero(weights)))
     if not weights.all():
         if kernel == "precomputed":
             raise ValueError("With kernel='precomputed' no sample weight can be zero.")
@@ -72,9 +72,9 @@ def check_products(weights: np.ndarray) -> None:
         )
 
 
-def check_any(weights: np.ndarray) -> None:
-    """Raise if no row of a fit counts."""
-    if not weights.any():
+def check_any(counting: int) -> None:
+    """Raise if none of the rows of a fit counts."""
+    if not counting:
         raise ValueError("All sample weights are zero: there is nothing to learn from.")
 
 
@@ -99,12 +99,12 @@ def told_weights(
     Labels that do not occur are taken for misspelt, if there are classes not told of; unless
     ``others`` may come.
     """
-    labels = classes.tolist()
-    strange = [label for label in class_weight or () if label not in labels]
-    if strange and not others and any(label not in (class_weight or ()) for label in labels):
+    told, labels = class_weight or {}, classes.tolist()
+    strange = [label for label in told if label not in labels]
+    if strange and not others and any(label not in told for label in labels):
         raise ValueError(f"class_weight has {strange[0]!r}, which is not among {listed(classes)}.")
-    found = [(class_weight or {}).get(label, 1.0) for label in classes.tolist()]
-    for label, weight in zip(classes.tolist(), found, strict=True):
+    found = [told.get(label, 1.0) for label in labels]
+    for label, weight in zip(labels, found, strict=True):
         if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
             raise ValueError(
                 f"class_weight must be between {SMALLEST:g} and {LARGEST:g}, got {weight!r} "
@@ -137,9 +137,8 @@ def running_weights(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """How often rows of a stream count, given `totals` so far; and the totals with them.
 
-    ``others`` says that there may be classes yet to come.
-
     "balanced" goes by the classes of the rows up to each, in the order in which they are learnt.
+    ``others`` says that there may be classes yet to come.
     """
     if not isinstance(class_weight, str):
         weights = weights * told_weights(class_weight, classes, others=others)[codes]

@@ -49,7 +49,7 @@ class Products:
         """
         if np.ndim(ridges):
             squares = (ridges * weights**2).sum(axis=1)
-        else:
+        else:  # one factor of the sum, which has been rounded so all along
             squares = ridges * (weights**2).sum(axis=1)
         for start in range(0, points.size(), CHUNK):
             part = slice(start, start + CHUNK)
