@@ -36,8 +36,8 @@ SOURCES = [
     ("weighted.svm",),
     ("weighted.npz",),
     ("X.npy", "--label", "y.npy", "--weight", "w.npy"),
-    ("weighted.csv", "--label", "answer", "--weight", "cost"),
-    ("weighted.csv", "--label", "-1", "--weight", "-2"),
+    ("weighted.csv", "--label", "answer", "--weight", "cost", "--no-scale"),
+    ("weighted.csv", "--label", "-1", "--weight", "-2", "--no-scale"),
 ]
 
 

@@ -45,7 +45,7 @@ def test_numbers_are_columns_of_an_array():
         "money": pa.array(["1.25", "2.50", "3.75"]).cast(pa.decimal128(9, 2)),
     }
     table = pa.table(columns)
-    X, bad = Encoder(dict.fromkeys(columns, "number"), OneHot({})).encode(table)
+    X, bad, _ = Encoder(dict.fromkeys(columns, "number"), OneHot({})).encode(table)
     assert bad is None
     assert X.dtype == np.float64
     expected = [[float(row[name]) for name in columns] for row in table.to_pylist()]
@@ -59,7 +59,7 @@ def test_one_hot_equals_scikit_learn():
     table = pa.table({"city": city, "number": number, "colour": colour})
     vocabulary = {"city": sorted(set(city)), "colour": sorted(set(colour))}
     kinds = {"city": "text", "number": "number", "colour": "text"}
-    X, _ = Encoder(kinds, OneHot(vocabulary)).encode(table)
+    X, _, _ = Encoder(kinds, OneHot(vocabulary)).encode(table)
     left, right = (
         OneHotEncoder().fit_transform(column[:, np.newaxis]) for column in (city, colour)
     )
@@ -71,10 +71,10 @@ def test_one_hot_equals_scikit_learn():
 
 def test_values_without_a_column_have_no_entry():
     table = pa.table({"city": ["Ulm", "unknown", None, "", "Rom"]})
-    X, bad = Encoder({"city": "text"}, OneHot({"city": ["Rom", "Ulm"]})).encode(table)
+    X, bad, _ = Encoder({"city": "text"}, OneHot({"city": ["Rom", "Ulm"]})).encode(table)
     np.testing.assert_array_equal(X.toarray(), [[0, 1], [0, 0], [0, 0], [0, 0], [1, 0]])
     assert bad is None
-    X, _ = Encoder({"city": "text"}, Hashed(4, 0)).encode(table)
+    X, _, _ = Encoder({"city": "text"}, Hashed(4, 0)).encode(table)
     np.testing.assert_array_equal(X.sum(axis=1).ravel(), [[1, 1, 0, 0, 1]])
 
 
@@ -87,7 +87,7 @@ def test_hash_equals_feature_hasher(bits):
     table = pa.table({"first": texts["first"], "x": np.ones(40), **texts})
     kinds = {"first": "text", "x": "number", "second": "text", "third": "text"}
     encoder = Encoder(kinds, Hashed(bits, 0))
-    X, _ = encoder.encode(table)
+    X, _, _ = encoder.encode(table)
     assert X.shape == (40, encoder.width) == (40, 1 + 2**bits)
     hasher = FeatureHasher(2**bits, alternate_sign=False)
     rows = [{name: values[i] for name, values in texts.items()} for i in range(40)]
@@ -112,7 +112,7 @@ def test_categories_of_numbers_and_dictionaries_are_text():
     years = pa.array([2001, 2002, 2001, None])
     table = pa.table({"code": pa.chunked_array([codes, codes[:0]]), "year": years})
     spread = OneHot({"code": ["a", "b"], "year": ["2001", "2002"]})
-    X, _ = Encoder({"code": "text", "year": "text"}, spread).encode(table)
+    X, _, _ = Encoder({"code": "text", "year": "text"}, spread).encode(table)
     expected = [[0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0]]
     np.testing.assert_array_equal(X.toarray(), expected)
 
@@ -125,15 +125,16 @@ def test_bad_rows_are_found(with_text):
         columns, kinds = {**columns, "t": list("abcde")}, {**kinds, "t": "text"}
     table = pa.table(columns)
     encoder = Encoder(kinds, Hashed(3, 0))
-    _, bad = encoder.encode(table)
+    _, bad, _ = encoder.encode(table)
     assert bad.tolist() == [False, True, True, True, False]
     troubles = [encoder.trouble(table, row) for row in (1, 2, 3)]
-    assert troubles == [("u", "missing"), ("v", "infinite"), ("v", "missing")]
+    missing, infinite = "the number is missing", "the number is infinite"
+    assert troubles == [("u", missing), ("v", infinite), ("v", missing)]
 
 
 def test_large_numbers_are_not_infinite():
     table = pa.table({"u": [1e308, 1e308], "v": [1e308, 1e308]})
-    X, bad = Encoder({"u": "number", "v": "number"}, OneHot({})).encode(table)
+    X, bad, _ = Encoder({"u": "number", "v": "number"}, OneHot({})).encode(table)
     assert bad is None
     np.testing.assert_array_equal(X, np.full((2, 2), 1e308))
 

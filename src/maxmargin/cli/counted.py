@@ -38,6 +38,12 @@ class Counted(Source):
     def schema(self) -> dict[str, Any]:
         return self._source.schema()
 
+    def reach(self, block: Block) -> None:
+        self._source.reach(block)
+
+    def end_pass(self) -> None:
+        self._source.end_pass()
+
     def restore(self, schema: dict[str, Any]) -> None:
         self._source.restore(schema)
 

@@ -1,11 +1,14 @@
-"""Options that say how data are read, and sources made from them."""
+"""Options that say how data are read and prepared, and sources made from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -13,6 +16,8 @@ from maxmargin.cli.errors import in_words, misuse
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+TABLES = ("csv", "parquet", "arrow")
 
 
 class Kind(str, Enum):
@@ -28,74 +33,193 @@ class Words(str, Enum):
     hash = "hash"
 
 
+class Missing(str, Enum):
+    mean = "mean"
+    error = "error"
+    skip = "skip"
+
+
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A file, or - for standard input.")]
 Format = Annotated[
-    Kind | None,
-    typer.Option(help="By default as the file says; - is svmlight, for models of tables CSV."),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(help="Column with the labels, by name or position; of .npy, the file with them."),
-]
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column with the weights of rows, by name or position; of .npy, the file with them.",
-    ),
-]
-Header = Annotated[
-    bool, typer.Option("--header/--no-header", help="Does CSV begin with names of columns?")
-]
-Categorical = Annotated[
-    Words | None, typer.Option(help="How words in tables become numbers; by default one-hot.")
-]
-Features = Annotated[
-    int | None, typer.Option(min=1, help="Number of columns, if it is known (svmlight).")
-]
-ZeroBased = Annotated[
-    bool | None,
-    typer.Option("--zero-based/--one-based", help="Number of the first column (svmlight)."),
+    Kind | None, typer.Option(help="By default as the file, its name or its first line says.")
 ]
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Count and leave out rows that cannot be read.")
 ]
+TABLE, COLUMNS = "Tables", "Columns of tables"
 
 
-def open_source(
-    data: str,
-    format: Kind | None,
-    label: str | None,
-    header: bool,
-    categorical: Words | None,
-    n_features: int | None,
-    zero_based: bool | None,
-    skip_errors: bool,
-    weight: str | None = None,
-) -> Any:
-    """The source that the options describe."""
-    from maxmargin import streams
+@dataclass(frozen=True)
+class Reading:
+    """How data are read and prepared, by the options of a command."""
 
-    options: dict[str, Any] = {
-        "header": None if header else False,
-        "categorical": categorical and categorical.value,
-        "n_features": n_features,
-        "zero_based": zero_based,
-        "on_error": "skip" if skip_errors else None,
-    }
-    if label is not None and label.endswith(".npy"):
-        options["y"] = label
-    elif label is not None:
-        options["label"] = column_of(label)
-    if weight is not None:
-        options["weight"] = weight if weight.endswith(".npy") else column_of(weight)
-    given = {name: value for name, value in options.items() if value is not None}
-    try:
-        return streams.open(data, format=format and format.value, **given)
-    except streams.StreamError:
-        raise
-    except ValueError as error:
-        misuse(in_words(error))
+    format: Format = None
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the labels, by name or position; of .npy, the file with them."
+        ),
+    ] = None
+    weight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column with the weights of rows, by name or position; of .npy, the file.",
+        ),
+    ] = None
+    n_features: Annotated[
+        int | None, typer.Option(min=1, help="Number of columns, if it is known (svmlight).")
+    ] = None
+    zero_based: Annotated[
+        bool | None,
+        typer.Option("--zero-based/--one-based", help="Number of the first column (svmlight)."),
+    ] = None
+    skip_errors: SkipErrors = False
+    header: Annotated[
+        bool,
+        typer.Option(
+            "--header/--no-header",
+            help="Does CSV begin with names of columns?",
+            rich_help_panel=TABLE,
+        ),
+    ] = True
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="Of CSV; by default as the first line says.", rich_help_panel=TABLE),
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(help="In numbers: . or a comma.", rich_help_panel=TABLE)
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Of CSV, such as latin-1.", rich_help_panel=TABLE)
+    ] = None
+    columns: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="Read only these, with commas or repeated.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = field(default_factory=list)
+    drop: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="Leave these out, with commas or repeated.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = field(default_factory=list)
+    kind: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=KIND",
+            help="What a column is for: number, boolean, category, text, date or drop.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = field(default_factory=list)
+    missing: Annotated[
+        Missing,
+        typer.Option(help="What stands for numbers that are missing.", rich_help_panel=COLUMNS),
+    ] = Missing.mean
+    scale: Annotated[
+        bool | None,
+        typer.Option(
+            "--scale/--no-scale",
+            help="Standardise numbers; by default of tables.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    categorical: Annotated[
+        Words | None,
+        typer.Option(help="Columns for categories; by default one-hot.", rich_help_panel=COLUMNS),
+    ] = None
+    interactions: Annotated[
+        list[str],
+        typer.Option(
+            metavar="A*B", help="Products of two columns, hashed.", rich_help_panel=COLUMNS
+        ),
+    ] = field(default_factory=list)
+
+    def open(self, data: str) -> Any:
+        """The source that the options describe."""
+        from maxmargin import streams
+
+        rows = streams.opened(data)
+        kind = self.format.value if self.format else streams.format_of(rows)
+        options: dict[str, Any] = {
+            "header": None if self.header else False,
+            "delimiter": _unescaped(self.delimiter),
+            "encoding": self.encoding,
+            "columns": _names(self.columns) or None,
+            "n_features": self.n_features,
+            "zero_based": self.zero_based,
+            "on_error": "skip" if self.skip_errors else None,
+        }
+        if kind == "csv":
+            options["decimal"] = self.decimal
+        if self.label is not None and self.label.endswith(".npy"):
+            options["y"] = self.label
+        elif self.label is not None:
+            options["label"] = column_of(self.label)
+        if self.weight is not None:
+            is_file = self.weight.endswith(".npy")
+            options["weight"] = self.weight if is_file else column_of(self.weight)
+        given = {name: value for name, value in options.items() if value is not None}
+        try:
+            return streams.open(rows, format=kind, recipe=self._recipe(kind), **given)
+        except streams.StreamError:
+            raise
+        except ValueError as error:
+            misuse(in_words(error))
+
+    def _recipe(self, kind: str) -> Any:
+        """Tables are always prepared, other rows if they are to be scaled."""
+        if kind not in TABLES:
+            for name in ("drop", "kind", "interactions", "columns", "decimal", "categorical"):
+                if getattr(self, name):
+                    misuse(f"--{name} is for tables, whose columns have names; this is {kind}.")
+            if not self.scale:
+                return None
+        from maxmargin.streams import Recipe
+
+        return Recipe(
+            dict(_pair(text, "=", "--kind takes name=kind") for text in self.kind),
+            drop=_names(self.drop),
+            scale=self.scale is not False,
+            missing=self.missing.value,
+            categories=(self.categorical or Words.onehot).value,
+            interactions=[
+                _pair(text, "*", "--interactions takes a*b") for text in _names(self.interactions)
+            ],
+            decimal=self.decimal or ".",
+        )
+
+
+def with_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Reading` in place of its parameter ``reading``."""
+    hints = get_type_hints(Reading, include_extras=True)
+    options = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=[] if one.default_factory is list else one.default,
+            annotation=hints[one.name],
+        )
+        for one in fields(Reading)
+    ]
+    names = [option.name for option in options]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        reading = Reading(**{name: given.pop(name) for name in names})
+        command(**given, reading=reading)
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    kept = [each.replace(kind=keyword) for each in own if each.name != "reading"]
+    vars(called)["__signature__"] = inspect.Signature([*kept, *options])
+    called.__annotations__ = {each.name: each.annotation for each in (*kept, *options)}
+    return called
 
 
 def column_of(text: str) -> str | int:
@@ -103,10 +227,25 @@ def column_of(text: str) -> str | int:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
+def _names(texts: list[str]) -> list[str]:
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def _pair(text: str, between: str, otherwise: str) -> tuple[str, str]:
+    first, found, second = (part.strip() for part in text.partition(between))
+    if not (first and found and second):
+        misuse(f"{otherwise}; got {text!r}.")
+    return first, second
+
+
+def _unescaped(delimiter: str | None) -> str | None:
+    return {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
+
+
 def open_alike(
     data: str, learner: BaseEstimator, *, format: Kind | None, skip_errors: bool, labelled: bool
 ) -> Any:
-    """Rows as ``learner`` knows them, from another file, which need no weights."""
+    """Rows prepared as ``learner`` knows them, from another file, which need no weights."""
     from maxmargin import streams
 
     schema = dict(getattr(learner, "schema_", None) or {"format": "numpy"})
@@ -116,7 +255,8 @@ def open_alike(
     if schema["format"] == "table" and not labelled:
         schema["needs_label"] = False
     skipping: dict[str, Any] = {"on_error": "skip"} if skip_errors else {}
-    return streams.open(data, format=format and format.value, schema=schema, **skipping)
+    kind = format and format.value
+    return streams.open(data, format=kind, schema=schema, frozen=True, **skipping)
 
 
 def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli import class_weights, learners
-from maxmargin.cli import data as reading
+from maxmargin.cli import class_weights, data, learners
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
 from maxmargin.cli.fit import Classes, ClassWeight, Json
 from maxmargin.cli.output import duration, percent, print_json, print_table
@@ -37,8 +36,9 @@ Settings = Annotated[
 ]
 
 
+@data.with_reading
 def evaluate(
-    data: reading.Data,
+    rows: data.Data,
     algorithm: Algorithms = ["amira"],  # noqa: B006
     settings: Settings = [],  # noqa: B006
     plot: Annotated[
@@ -47,24 +47,18 @@ def evaluate(
     delay: Annotated[int, typer.Option(min=0, help="Rows after which a label gets known.")] = 0,
     classes: Classes = None,
     class_weight: ClassWeight = None,
-    format: reading.Format = None,
-    label: reading.Label = None,
-    header: reading.Header = True,
-    categorical: reading.Categorical = None,
-    n_features: reading.Features = None,
-    zero_based: reading.ZeroBased = None,
-    skip_errors: reading.SkipErrors = False,
     as_json: Json = False,
+    *,
+    reading: data.Reading,
 ) -> None:
     """Let learners predict each row of DATA before they learn from it."""
     with one_line_errors():
         contestants = learners.make_all(algorithm, settings)
         worths = None if class_weight is None else class_weights.parsed(class_weight)
         if plot is not None:
-            check_plot(plot, data)
-        options = (format, label, header, categorical, n_features, zero_based, skip_errors)
-        source = reading.open_source(data, *options)
-        known = reading.classes_of(classes) or known_classes(source)
+            check_plot(plot, rows)
+        source = reading.open(rows)
+        known = data.classes_of(classes) or known_classes(source)
         if worths is not None:
             class_weights.give(contestants, class_weights.of_classes(worths, source, known))
         step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
@@ -79,7 +73,7 @@ def evaluate(
         (print_json if as_json else show)(report)
 
 
-def check_plot(path: Path, data: str) -> None:
+def check_plot(path: Path, rows: str) -> None:
     """Can a picture be drawn into this file?"""
     require("matplotlib", extra="plots")
     from matplotlib.backend_bases import FigureCanvasBase
@@ -87,7 +81,7 @@ def check_plot(path: Path, data: str) -> None:
     kinds = sorted(FigureCanvasBase.get_supported_filetypes())
     if path.suffix.lower().lstrip(".") not in kinds:
         misuse(f"--plot {path}: the name must end with one of .{', .'.join(kinds)}.")
-    check_writable(path, unlike=(data,))
+    check_writable(path, unlike=(rows,))
 
 
 def known_classes(source: Any) -> Any:
@@ -106,7 +100,7 @@ def known_classes(source: Any) -> Any:
 def shown(source: Any) -> Iterator[tuple[Any, Any]]:
     """Rows and labels, with a bar."""
     width = None
-    for block in reading.with_bar(source, "evaluate"):
+    for block in data.with_bar(source, "evaluate"):
         if block.weight is not None:
             raise ValueError(f"{source.name} has weights of rows, which evaluate does not take.")
         width = width or block.X.shape[1]

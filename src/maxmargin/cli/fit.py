@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin.cli import class_weights, learners
-from maxmargin.cli import data as reading
+from maxmargin.cli import class_weights, data, learners
 from maxmargin.cli.errors import INTERRUPTED, check_writable, fail, misuse, one_line_errors
 from maxmargin.cli.output import (
     count,
@@ -19,6 +18,7 @@ from maxmargin.cli.output import (
     listed,
     margin_text,
     percent,
+    print_columns,
     print_json,
     print_report,
     size,
@@ -50,8 +50,9 @@ ClassWeight = Annotated[
 ]
 
 
+@data.with_reading
 def fit(
-    data: reading.Data,
+    rows: data.Data,
     algorithm: Algorithm = "amira",
     settings: Settings = [],  # noqa: B006
     model: Annotated[
@@ -65,15 +66,9 @@ def fit(
     test: Annotated[str | None, typer.Option(help="Data to test the model on.")] = None,
     classes: Classes = None,
     class_weight: ClassWeight = None,
-    format: reading.Format = None,
-    label: reading.Label = None,
-    weight: reading.Weight = None,
-    header: reading.Header = True,
-    categorical: reading.Categorical = None,
-    n_features: reading.Features = None,
-    zero_based: reading.ZeroBased = None,
-    skip_errors: reading.SkipErrors = False,
     as_json: Json = False,
+    *,
+    reading: data.Reading,
 ) -> None:
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
@@ -81,20 +76,21 @@ def fit(
         worths = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
             misuse("--every says how often to write a --checkpoint, and there is none.")
+        others = (rows, test, reading.label, reading.weight)
         if model is not None:
-            check_writable(model, unlike=(data, test, label, weight, checkpoint))
+            check_writable(model, unlike=(*others, checkpoint))
         if checkpoint is not None:
-            check_writable(checkpoint, unlike=(data, test, label, weight))
-            check_writable(Path(f"{checkpoint}.previous"), unlike=(data, test, label, weight))
+            check_writable(checkpoint, unlike=others)
+            check_writable(Path(f"{checkpoint}.previous"), unlike=others)
         if test not in (None, "-") and not Path(test).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), test)
         from maxmargin.cli.counted import Counted
+        from maxmargin.persistence import save
 
-        options = (format, label, header, categorical, n_features, zero_based, skip_errors)
-        source = Counted(reading.open_source(data, *options, weight=weight))
+        source = Counted(reading.open(rows))
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
-        known = reading.classes_of(classes)
+        known = data.classes_of(classes)
         if worths is not None:
             class_weights.give([learner], class_weights.of_classes(worths, source, known))
         began = time.perf_counter()
@@ -108,20 +104,20 @@ def fit(
                 progress=True,
             )
         except KeyboardInterrupt:
-            if checkpoint is None:
+            if checkpoint is not None:
+                fail(f"interrupted; the same command goes on from {checkpoint}", code=INTERRUPTED)
+            if model is None or not hasattr(learner, "classes_"):
                 raise
-            fail(f"interrupted; the same command goes on from {checkpoint}", code=INTERRUPTED)
+            save(learner, model)
+            fail(f"interrupted; {model} knows what was learnt so far", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
-            from maxmargin.persistence import save
-
             save(learner, model)
             report["model"] = str(model)
         if test is not None:
-            rows = reading.open_alike(
-                test, learner, format=None, skip_errors=skip_errors, labelled=True
-            )
-            report["test"] = score(learner, rows)
+            skips = reading.skip_errors
+            others = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
+            report["test"] = score(learner, others)
         (print_json if as_json else show)(report)
 
 
@@ -132,8 +128,9 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
         "data": source.name,
         "rows": source.rows or None,  # nothing was left to read
         "skipped": source.skipped,
+        "columns": columns_of(learner),
         "left_out": source.left_out,
-        "features": int(learner.n_features_in_),
+        "features": features_of(learner),
         "classes": learner.classes_.tolist(),
         "passes": int(learner.n_iter_),
         "converged": bool(getattr(learner, "converged_", False)),
@@ -148,8 +145,22 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
     return report
 
 
+def features_of(learner: BaseEstimator) -> int:
+    """Without those that wait for values of categories that have not come."""
+    recipe = getattr(learner, "recipe_", learner)
+    return int(getattr(recipe, "n_features_in_use_", learner.n_features_in_))
+
+
+def columns_of(learner: BaseEstimator) -> list[dict[str, Any]] | None:
+    """What the columns of a table were taken for; None of other rows."""
+    recipe = getattr(learner, "recipe_", None)
+    return None if recipe is None else recipe.columns_
+
+
 def show(report: dict[str, Any]) -> None:
     """The report for people."""
+    if report["columns"]:
+        print_columns(report["columns"])
     rows, passes, rate = report["rows"], report["passes"], report["rows_per_second"]
     mistakes = report["mistakes"]
     lines: dict[str, str | None] = {

@@ -6,7 +6,15 @@ from typing import Any
 
 from maxmargin.cli.errors import one_line_errors
 from maxmargin.cli.fit import Json
-from maxmargin.cli.output import count, listed, margin_text, print_json, print_report, size
+from maxmargin.cli.output import (
+    count,
+    listed,
+    margin_text,
+    print_columns,
+    print_json,
+    print_report,
+    size,
+)
 from maxmargin.cli.predict import Model
 
 
@@ -36,6 +44,8 @@ def show(words: dict[str, Any]) -> None:
     }
     if certificate := words.get("certificate"):
         lines["margin"] = margin_text(certificate["margin"], certificate["ratio"])
+    if words.get("columns"):
+        print_columns(words["columns"])
     print_report(title, lines)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 MOST_CLASSES = 10  # in a line
+MOST_COLUMNS = 60  # with a line of their own, beside those that something is to be said of
 # What a terminal obeys instead of showing it, and what ends a line: C0 and C1 controls, separators,
 # marks that turn the direction of writing, and halves of characters.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -60,17 +61,45 @@ def print_report(title: str, lines: Mapping[str, str | None], hint: str = "") ->
         typer.echo(_styled(printable(hint), dim=True))
 
 
-def print_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """A title and columns, the first to the left and the others to the right."""
+def print_table(
+    title: str,
+    heads: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    left: Iterable[int] = (0,),
+) -> None:
+    """A title and columns, some to the left and the others to the right."""
     cells = [tuple(map(printable, row)) for row in (heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    typer.echo(_styled(printable(title), bold=True))
+    sides = set(left)
+    if title:
+        typer.echo(_styled(printable(title), bold=True))
     for number, row in enumerate(cells):
-        first, *others = (
-            cell.rjust(width) if place else cell.ljust(width)
+        placed = (
+            cell.ljust(width) if place in sides else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        typer.echo(_styled("   ".join([f"  {first}", *others]), dim=number == 0))
+        typer.echo(_styled(f"  {'   '.join(placed)}".rstrip(), dim=number == 0))
+
+
+def print_columns(columns: list[dict[str, Any]]) -> None:
+    """What the columns of a table were taken for, and what is suspicious about them."""
+    rows = [
+        (
+            column["name"],
+            "left out" if column["kind"] == "drop" else column["kind"],
+            count(column.get("values")) or "",
+            count(column.get("missing")) or "",
+            count(column.get("distinct")) or "",
+            column["note"],
+        )
+        for column in columns
+    ]
+    if len(rows) > MOST_COLUMNS:
+        told = [row for row in rows[MOST_COLUMNS:] if row[-1]]
+        more = len(rows) - MOST_COLUMNS - len(told)
+        rows = [*rows[:MOST_COLUMNS], *told, (f"... and {more:,} more", "", "", "", "", "")]
+    heads = ("column", "taken for", "values", "missing", "distinct", "")
+    print_table("", heads, rows, left=(0, 1, 5))
 
 
 def margin_text(margin: float, ratio: float) -> str:

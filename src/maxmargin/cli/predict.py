@@ -36,6 +36,7 @@ def predict(
         source = reading.open_alike(
             data, learner, format=format, skip_errors=skip_errors, labelled=False
         )
+        learner = learner.without_recipe()
         to_terminal = sys.stdout.isatty()
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
             check_labels(block, learner, source)
@@ -124,6 +125,7 @@ def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
     """How good the model is on labelled rows; see `scores.Scores`."""
     from maxmargin.cli.scores import Scores
 
+    learner = learner.without_recipe()
     scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
     for block in reading.with_bar(source, "test"):
         if block.y is None:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.passes import certified
+from maxmargin.estimator.prepared import recipe_of, restored, storable
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
@@ -38,7 +39,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "features": features.count,
         "names": features.names,
         "columns": features.columns and features.named_columns(),
-        "schema": state.schema,
+        "schema": storable(state.schema),
         "n_iter": state.n_iter,
         "converged": bool(state.converged),
         "spare": bool(state.spare),
@@ -80,7 +81,7 @@ def relearnt(
         ceiling=_not_negative(found.pop("ceiling", np.inf)),
         n_iter=_count(found.pop("n_iter")),
         converged=_of_type(found.pop("converged", False), bool),
-        schema=found.pop("schema", None),
+        schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
     )
     if found:
@@ -217,6 +218,8 @@ def summary(state: State) -> dict[str, Any]:
         "n_features": int(state.features.count),
         "classes": [in_words(label) for label in state.classes.tolist()],
     }
+    if isinstance(described := getattr(recipe_of(state), "columns_", None), list):
+        words |= {"columns": described, "n_features": int(recipe_of(state).n_features_in_use_)}
     if hasattr(model, "mistakes"):  # it learnt row by row
         words["mistakes"] = model.mistakes()
     if model.verdicts() == 0:

@@ -14,6 +14,7 @@ from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.multilabel import check_number_of_labels
+from maxmargin.estimator.prepared import learnt_along
 from maxmargin.estimator.refusals import diverged
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.weights import check_weights, only_counted, running_weights
@@ -68,9 +69,8 @@ class Incremental:
         -------
         self
         """
-        self._state, _ = self._learnt(
-            self._known(), X, y, classes, grow=grow, sample_weight=sample_weight
-        )
+        state, X = learnt_along(self._known(), X)
+        self._state, _ = self._learnt(state, X, y, classes, grow=grow, sample_weight=sample_weight)
         self._known()
         return self
 

@@ -6,11 +6,13 @@ import operator
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from maxmargin.estimator import files
 from maxmargin.estimator.access import access_to, reading
 from maxmargin.estimator.pickling import packed, unpacked
+from maxmargin.estimator.prepared import RECIPE, names_of, recipe_of
 from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
 
@@ -69,11 +71,22 @@ class Stateful:
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        return _there(self._fitted().features.names, "The rows had no names of features.")
+        return _there(names_of(self._fitted()), "The rows had no names of features.")
 
     @property
     def schema_(self) -> dict[str, Any]:
         return _there(self._fitted().schema, "The rows did not come from a source.")
+
+    @property
+    def recipe_(self) -> Any:
+        return _there(recipe_of(self._fitted()), "The rows were not prepared by a recipe.")
+
+    def without_recipe(self) -> Any:
+        """A learner that knows the same, and takes rows that are prepared already."""
+        state, learner = self._fitted(), clone(self)
+        kept = {k: v for k, v in (state.schema or {}).items() if k != RECIPE}
+        learner._state = state._replace(schema=kept or None)
+        return learner
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._known() is not None

@@ -21,6 +21,7 @@ from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.incremental import may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
+from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
@@ -168,6 +169,8 @@ class OneRow:
         """Linear models have such a way, if rows have one label and no coordinates of their own."""
         model = state.model
         if not isinstance(model, LinearModel) or model.spec.average or state.multilabel:
+            return False
+        if recipe_of(state) is not None:
             return False
         return model.private_coordinates() == 0
 
@@ -399,6 +402,7 @@ class RowByRow:
     _rule: Any
     _scores: Any
     _classes_for: Any
+    predict: Any
     _check_structure: Any
     class_weight: Any
     _parameter_constraints: ClassVar[Any]
@@ -442,7 +446,9 @@ class RowByRow:
         # What follows a row with new names must not be used if that row is refused.
         prepared = self.__dict__.pop("_one_row", None)
         features = None if state is None else state.features
-        if isinstance(x, dict):
+        if recipe_of(state) is not None:
+            state, x = learnt_along(state, [x])
+        elif isinstance(x, dict):
             state, features = met(x, state)
         if state is not None and isinstance(state.model, LinearModel):
             totals = state.totals
@@ -452,7 +458,7 @@ class RowByRow:
         one = self._one_row_for(state, prepared)
         rule = None if state is None else self._rule(state.model.p)
         if one is None or (grow and y not in one.targets) or may_overflow(one.model, rule):
-            row = as_matrix(x, features)
+            row = x if sparse.issparse(x) else as_matrix(x, features)
             # The row has no names of its own.
             bare = state and state._replace(features=Features(row.shape[1]))
             weight = None if w == 1.0 else w
@@ -485,6 +491,8 @@ class RowByRow:
             if one is None or one.state is not self._state:
                 one = self._one_row_for(state := self._fitted(), one)
                 if one is None:
+                    if recipe_of(state) is not None:
+                        return self.predict([x]).tolist()[0]
                     row = as_matrix(x, state.features)
                     check_values(row)
                     return self._classes_for(self._scores(state, row)).tolist()[0]

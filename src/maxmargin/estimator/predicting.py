@@ -14,6 +14,7 @@ from maxmargin.estimator.access import reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
+from maxmargin.estimator.prepared import prepared
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
 
@@ -28,7 +29,7 @@ class Predicting:
     def decision_function(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
         state = self._fitted()
-        return self._scores(state, check_new_X(self, X, state.features))
+        return self._scores(state, check_new_X(self, prepared(state, X), state.features))
 
     def _scores(self, state: State, X: Any) -> np.ndarray:
         scores = state.model.outputs(X)[:, shown(state)]

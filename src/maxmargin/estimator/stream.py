@@ -21,6 +21,7 @@ from maxmargin.estimator.access import writing
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.inputs import as_targets, class_codes
 from maxmargin.estimator.passes import certified
+from maxmargin.estimator.prepared import restored, storable
 from maxmargin.estimator.state import State, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
 
@@ -52,6 +53,7 @@ class Streamable:
         *,
         passes: int = 1,
         classes: Any = None,
+        recipe: Any = None,
         checkpoint: Any = None,
         every: int | None = None,
         progress: bool | None = None,
@@ -76,6 +78,9 @@ class Streamable:
         classes : array of shape (n_classes,), default=None
             All labels that can occur. By default those that do; of a pipe, those in its first
             block.
+        recipe : Recipe, or transformer of scikit-learn, default=None
+            Prepares the rows, see `maxmargin.streams.Recipe`. The learner keeps it (`recipe_`), and
+            takes raw rows from then on.
         checkpoint : path, default=None
             File to note down the state in, and to go on from if it is there.
         every : int, default=None
@@ -96,7 +101,7 @@ class Streamable:
         if before is None:
             self.check_can_stream()
         # What goes on learns from columns as they were read before.
-        source = streams.open(source, schema=before and before.schema)
+        source = streams.open(source, schema=before and before.schema, recipe=recipe)
         task = Task(
             name=type(self).__name__,
             learn=self._learnt,
@@ -274,6 +279,7 @@ class Run:
                     with bar(self._title(), total, "MB", enabled=progress) as advance:
                         self._one_pass(interrupts, advance)
                     self._leave_no_room()
+                    self.source.end_pass()
                     settled = self._has_settled()
                     with interrupts.held_back():
                         self._end_pass(settled)
@@ -299,6 +305,7 @@ class Run:
             with interrupts.held_back():
                 self._learn(block)
                 reached.position = block.end
+                self.source.reach(block)
                 if self._is_due():
                     self._write()
             assert reached.state is not None
@@ -395,6 +402,7 @@ class Run:
             reached = self.reached
             reached.schema = self.source.schema()
             content = {**vars(reached), "position": list(reached.position)}
+            content["schema"] = storable(reached.schema)
             content["learner"] = self.task.holder(content.pop("state"))
             self.file.write(content, reached.place())
             self._written_at, self._written_row = time.monotonic(), reached.position.row
@@ -477,6 +485,7 @@ class Checkpoint(NamedTuple):
         if not isinstance(learner, Streamable):
             raise ValueError("there is no learner in it")
         position, state = streams.Position(*content.pop("position")), learner._known()
+        content["schema"] = restored(content["schema"])
         one = RunState(state=state, position=position, **content)
         counts = (*position, one.width, one.passes, one.updates)
         if not all(type(number) is int and 0 <= number < 2**62 for number in counts):

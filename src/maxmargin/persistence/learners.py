@@ -108,6 +108,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
+def _is_plain_dict(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_plain, value.values()))
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < MOST
 
@@ -124,10 +128,11 @@ def _is_certificate(value: Any) -> bool:
 # What a summary may say, and how to know that it does.
 SUMMARY: dict[str, Callable[[Any], bool]] = {
     "estimator": lambda value: isinstance(value, str),
-    "parameters": lambda value: isinstance(value, dict) and all(map(_is_plain, value.values())),
+    "parameters": _is_plain_dict,
     "classes": lambda value: isinstance(value, list) and all(map(_is_plain, value)),
     **dict.fromkeys(("n_features", "mistakes", "updates", "supports", "components"), _is_count),
     "certificate": _is_certificate,
+    "columns": lambda value: isinstance(value, list) and all(map(_is_plain_dict, value)),
 }
 
 

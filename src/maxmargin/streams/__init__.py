@@ -7,15 +7,16 @@ import importlib
 import inspect
 import io
 import os
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.streams.compression import plain_suffix
+from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
 from maxmargin.streams.options import Option, OptionError
-from maxmargin.streams.pipes import opened_once
+from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Option",
     "OptionError",
     "Position",
+    "Recipe",
     "Source",
     "StreamError",
     "Surprise",
@@ -39,6 +41,9 @@ MAGICS = {
     b"PK\x03\x04": "numpy",
 }
 SUFFIXES = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
     ".csv": "csv",
     ".tsv": "csv",
     ".parquet": "parquet",
@@ -58,6 +63,7 @@ SOURCES = {
     "numpy": ("arrays", "ArraySource"),
     "frame": ("tables", "FrameSource"),
     "iterator": ("iterators", "IteratorSource"),
+    "dicts": ("tables", "DictSource"),
 }
 FORMATS = ("svmlight", "csv", "parquet", "arrow", "numpy")
 FROM_FRONT_TO_BACK = ("svmlight", "csv")
@@ -69,6 +75,8 @@ def open(
     *,
     format: str | None = None,
     schema: dict[str, Any] | None = None,
+    recipe: Any = None,
+    frozen: bool = False,
     **options: Any,
 ) -> Source:
     """A source of blocks of rows.
@@ -85,6 +93,12 @@ def open(
         By default as the first bytes or the name of the file say; otherwise svmlight.
     schema : dict, default=None
         How the columns of another source were read (`Source.schema`), to read these alike.
+    recipe : Recipe, or transformer of scikit-learn, default=None
+        Prepares the rows: a `Recipe` the columns of a table, of dicts or of a matrix; a transformer
+        (or a pipeline of them) with `partial_fit`, or one that learns nothing, the rows that there
+        would be without it. It stays as it is: the learner keeps a copy that learns.
+    frozen : bool, default=False
+        Use the recipe of the schema as it is, and let it learn nothing?
     **options
         As the kind of source takes them:
 
@@ -111,21 +125,28 @@ def open(
     [[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]] [1.0, -1.0]
     """
     if isinstance(source, Source):
+        if recipe is not None:
+            raise ValueError("recipe must be passed to streams.open, with what the rows are in.")
         return source
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; got {format!r}.")
     known = dict(schema or {})
     family = known.pop("format", None)
+    recipe = known.pop("recipe", recipe)
+    known.pop("prepared", None)
     if y is not None:
         options["y"] = y
     if isinstance(source, str | os.PathLike):
-        source = opened_once(source) or Path(source)
+        source = opened(source)
     if isinstance(source, Path):
-        kind = format or _format_of(source)
+        kind = format or format_of(source)
     elif hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
             raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
-        kind = format or ("csv" if family == "table" else "svmlight")
+        kind = format or ("csv" if family == "table" else "")
+        if not kind:
+            source = source if isinstance(source, Peeked) else Peeked(source)
+            kind = format_of(source)
         if kind not in FROM_FRONT_TO_BACK:
             raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
     elif isinstance(source, np.ndarray) or sparse.issparse(source):
@@ -135,7 +156,7 @@ def open(
     elif hasattr(source, "columns") or hasattr(source, "column_names"):
         kind = "frame"
     elif hasattr(source, "__iter__"):
-        kind = "iterator"
+        kind, source = _kind_of_iterable(source, recipe)
     else:
         raise TypeError(f"Cannot read rows from {type(source).__name__}.")
     module, name = SOURCES[kind]
@@ -149,17 +170,67 @@ def open(
         known = {}  # columns without names are the same in sources of all kinds
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     given = {**known, **options}
+    is_recipe = _is_recipe(recipe)
+    if is_recipe and module == "tables":
+        given["recipe"] = recipe
     takes = inspect.signature(make).parameters
     if strange := [name for name in given if name not in takes]:
         raise OptionError(Option(strange[0]), f" is not an option of {kind} sources.")
-    return make(source, **given)
+    rows = make(source, **given)
+    if recipe is None:
+        return rows
+    prepared = importlib.import_module(f"{__name__}.prepared")
+    return prepared.PreparedSource(rows, recipe, frozen=frozen)
 
 
-def _format_of(path: Path) -> str:
-    """As the file's first bytes say, or its name."""
-    with builtins.open(path, "rb") as file:
+def _is_recipe(recipe: Any) -> bool:
+    if recipe is None:
+        return False
+    from maxmargin.streams.recipe import Recipe
+
+    return isinstance(recipe, Recipe)
+
+
+def _kind_of_iterable(rows: Any, recipe: Any) -> tuple[str, Any]:
+    """Dicts that a recipe prepares are a table."""
+    if not _is_recipe(recipe):
+        return "iterator", rows
+    from maxmargin.streams.iterators import as_row
+
+    iterator = iter(rows)
+    first = list(islice(iterator, 1))
+    again = rows if iterator is not rows else chain(first, iterator)
+    return ("dicts" if first and as_row(first[0]) else "iterator"), again
+
+
+def __getattr__(name: str) -> Any:
+    """`Recipe`, which needs more than reading does, when it is asked for."""
+    if name != "Recipe":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.recipe").Recipe
+
+
+def opened(path: Any) -> Path | Peeked:
+    """The file at ``path``; a pipe ("-" is standard input) with its first line."""
+    pipe = opened_once(path)
+    return Path(path) if pipe is None else Peeked(pipe)
+
+
+def format_of(source: Path | Peeked) -> str:
+    """As the first bytes of a file say, or its name, or its first line."""
+    if isinstance(source, Peeked):
+        is_text = opener_of(source.first_line) is None
+        return "csv" if is_text and looks_like_csv(source.first_line) else "svmlight"
+    with builtins.open(source, "rb") as file:
         head = file.read(16)
-    for magic, kind in MAGICS.items():
-        if head.startswith(magic):
-            return kind
-    return SUFFIXES.get(plain_suffix(path).lower(), "svmlight")
+        for magic, kind in MAGICS.items():
+            if head.startswith(magic):
+                return kind
+        suffix = plain_suffix(source).lower()
+        if suffix in SUFFIXES:
+            return SUFFIXES[suffix]
+        file.seek(0)
+        try:
+            return format_of(Peeked(Bytes(file, str(source))))
+        except StreamError:
+            return "svmlight"  # whose reader knows what to say about it

@@ -89,8 +89,11 @@ class Encoder:
         self._kinds = {name: kinds[name] for name in self._starts}
         self._is_dense = "text" not in self._kinds.values()
 
-    def encode(self, table: Any) -> tuple[Any, np.ndarray | None]:
-        """The rows, and which of them have a number that is missing or infinite (None if none)."""
+    def encode(self, table: Any) -> tuple[Any, np.ndarray | None, None]:
+        """The rows, and which of them have a number that is missing or infinite (None if none).
+
+        None of them is to be left out without a word.
+        """
         values = np.ones((table.num_rows, len(self._kinds)))
         for place, (name, kind) in enumerate(self._kinds.items()):
             if kind != "text":
@@ -100,7 +103,7 @@ class Encoder:
             may_be_bad = not np.isfinite(values.sum())
         bad: Any = ~np.isfinite(values).all(axis=1) if may_be_bad else np.zeros(0, bool)
         X = values if self._is_dense else self._sparse(table, values)
-        return X, bad if bad.any() else None
+        return X, bad if bad.any() else None, None
 
     def _sparse(self, table: Any, values: np.ndarray) -> sparse.csr_matrix:
         columns = np.empty(values.shape, np.int32)
@@ -123,12 +126,12 @@ class Encoder:
         return np.where(places == NOWHERE, NOWHERE, places + self._starts[name])[codes]
 
     def trouble(self, table: Any, row: int) -> tuple[str, str]:
-        """The first column whose number in ``row`` is missing or infinite, and which it is."""
+        """The first column whose number in ``row`` cannot be used, and why."""
         for name, kind in self._kinds.items():
             if kind != "text":
                 value = numbers_of(table[name].slice(row, 1))[0]
                 if not np.isfinite(value):
-                    return name, "missing" if np.isnan(value) else "infinite"
+                    return name, f"the number is {'missing' if np.isnan(value) else 'infinite'}"
         raise AssertionError("the row has no trouble")
 
 

@@ -64,6 +64,11 @@ class FrameReader:
         done = int((self.total or 0) * rows.stop / len(self._frame))
         return Piece(table, rows.stop, 0, done, 0, place_behind(rows.start))
 
+    def whole(self) -> Any:
+        """All of it as one table."""
+        with as_stream_errors(self.name):
+            return self._frame.to_arrow()
+
     def identity(self) -> str:
         """A hash of the columns and of the first and the last rows."""
         hashed = hashlib.sha256(f"{self._frame.schema} {len(self._frame)}".encode())

@@ -159,10 +159,9 @@ class IteratorSource(Source):
         starts, columns, values = [0], list[int](), list[float]()
         labels, worths = list[Any](), list[Any]()
         for number, item in enumerate(items, 1):
-            if not _is_row(item):
+            if (together := as_row(item)) is None:
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
-            together = (item,) if isinstance(item, Mapping) else item
-            row, label, weight = (*together, None, None)[:3]
+            row, label, weight = together
             for name, value in self._entries(row, f"{self.name}, row {number}"):
                 place = self._place(name)
                 if place is not None and value:
@@ -252,6 +251,14 @@ def _is_together(item: Any) -> bool:
 
 def _is_row(item: Any) -> bool:
     return isinstance(item, Mapping) or (_is_together(item) and isinstance(item[0], Mapping))
+
+
+def as_row(item: Any) -> tuple[Mapping[str, Any], Any, Any] | None:
+    """A dict, its label and its weight, which may be None; None if it is no such thing."""
+    if not _is_row(item):
+        return None
+    row, label, weight = (*((item,) if isinstance(item, Mapping) else item), None, None)[:3]
+    return row, label, weight
 
 
 def _size(X: Any) -> int:

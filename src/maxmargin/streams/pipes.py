@@ -1,12 +1,22 @@
-"""Standard input and named pipes: binary files that can be opened, and read, only once."""
+"""Standard input and named pipes: binary files that can be opened, and read, only once.
+
+What kind of text they hold is seen from the first line.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import sys
 from typing import Any
+
+# So much of a file is looked at to find the end of the first line.
+LONGEST_LINE, PIECE = 2**20, 2**16
+MARK = b"\xef\xbb\xbf"  # at the beginning of some UTF-8 files
+SVMLIGHT = re.compile(rb"([-+.\deE:]+|\S+(\s+(qid|\d+):\S+)+)\s*(#.*)?")
+DELIMITERS = (b",", b"\t", b";", b"|")
 
 
 def opened_once(path: Any) -> Any:
@@ -29,3 +39,32 @@ def _without_buffer(descriptor: int, name: str) -> io.FileIO:
     pipe = io.FileIO(descriptor, closefd=False)
     pipe.name = name  # type: ignore[misc]
     return pipe
+
+
+class Peeked:
+    """A binary file that is read from front to back, whose first line is known beforehand."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._head = file, b""
+        self.name = getattr(file, "name", "<pipe>")
+        while b"\n" not in self._head and len(self._head) < LONGEST_LINE:
+            if not (piece := file.read(PIECE)):
+                break
+            self._head += piece
+        self.first_line = self._head.partition(b"\n")[0]
+
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._head:
+            return self._file.read(size)
+        part = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(part) :]
+        return part + self._file.read(-1) if size < 0 else part
+
+
+def looks_like_csv(line: bytes) -> bool:
+    """Does a file that begins with this line hold a table, and not svmlight text?"""
+    line = line.removeprefix(MARK).strip()
+    return SVMLIGHT.fullmatch(line) is None and any(delimiter in line for delimiter in DELIMITERS)

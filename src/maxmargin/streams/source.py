@@ -59,6 +59,7 @@ class Block(NamedTuple):
     end : Position
     done : bytes of the source that were read so far, as they lie on the disk
     weight : array of float64 of shape (n_rows,), or None if each row weighs 1
+    recipe : what a recipe knows behind these rows, if one has prepared them
     """
 
     X: Any
@@ -66,6 +67,7 @@ class Block(NamedTuple):
     end: Position
     done: int
     weight: np.ndarray | None = None
+    recipe: Any = None
 
 
 class Survey(NamedTuple):
@@ -123,6 +125,12 @@ class Source(abc.ABC):
     @abc.abstractmethod
     def blocks(self, start: Position = START) -> Iterator[Block]:
         """The blocks from ``start`` on, read ahead while the last one is worked on."""
+
+    def reach(self, block: Block) -> None:  # noqa: B027
+        """Note that this block has been learnt from: `schema` tells what is known behind it."""
+
+    def end_pass(self) -> None:  # noqa: B027
+        """Note that all blocks have been learnt from once."""
 
     @abc.abstractmethod
     def identity(self) -> str:

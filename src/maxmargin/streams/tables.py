@@ -15,8 +15,10 @@ from maxmargin.streams.ahead import ahead
 from maxmargin.streams.arrow import KINDS, WEIGHT, Piece, arrow
 from maxmargin.streams.columnar import ColumnarReader
 from maxmargin.streams.csvtext import CsvReader
+from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
 from maxmargin.streams.frames import FrameReader
+from maxmargin.streams.guessing import GLANCE
 from maxmargin.streams.options import Option
 from maxmargin.streams.source import (
     BLOCK_SIZE,
@@ -66,6 +68,8 @@ class TableSource(Source):
         Does CSV begin with the names of its columns? If not, they are "0", "1", ...
     delimiter : str, default=None
         Of CSV; by default as the first line says.
+    recipe : Recipe, default=None
+        How the columns are prepared; then blocks hold what rows say themselves, see `Plan.encode`.
     on_error : {"raise", "skip"}
         What to do with rows that cannot be read, have no label, a number that is missing or
         infinite, or a weight that is negative.
@@ -89,6 +93,7 @@ class TableSource(Source):
         seed: int = 0,
         header: bool = True,
         delimiter: str | None = None,
+        recipe: Any = None,
         on_error: str = "raise",
         block_size: int = BLOCK_SIZE,
     ) -> None:
@@ -113,13 +118,19 @@ class TableSource(Source):
             )
         elif format == "frame":
             self._reader = FrameReader(file, block_size=block_size)
+        elif format == "dicts":
+            self._reader = DictReader(file)
         else:
             self._reader = ColumnarReader(Path(file), format=format, block_size=block_size)
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
-        self._choose_columns(label, weight, needs_label, columns, kinds or {})
+        self._choose_columns(label, weight, needs_label, columns, kinds or {}, recipe is None)
         self._survey: Survey | None = None
+        self._glance: Survey | None = None
+        self.plan: Any = None
+        if recipe is not None:
+            self._follow(recipe)
 
     def _choose_columns(
         self,
@@ -128,9 +139,12 @@ class TableSource(Source):
         needs_label: bool,
         columns: Sequence[str] | None,
         kinds: Mapping[str, str],
+        checks: bool,
     ) -> None:
         found = self._reader.kinds()
         self._weight = None
+        if WEIGHT_COLUMN in found:
+            weight = WEIGHT_COLUMN
         if weight is not None:
             self._weight = self._column_at(list(found), weight, needs_label)
         self._label = self._label_among(list(found), label, needs_label)
@@ -139,7 +153,11 @@ class TableSource(Source):
         features = columns
         if features is None:
             features = [name for name in found if name not in (self._label, self._weight)]
-        self._kinds = {name: self._kind(name, found, kinds) for name in features}
+        self._kinds = dict.fromkeys(features, "text")
+        for name in features:
+            self._check_column(name, found)
+            if checks:
+                self._kinds[name] = self._kind(name, found, kinds)
         self._label_kinds: dict[str, str] = {}
         if self._label is not None:
             self._label_kinds[self._label] = self._kind(self._label, found, kinds)
@@ -193,10 +211,43 @@ class TableSource(Source):
         if name not in found:
             raise StreamError(f"{self.name}: no column {name!r}; there are {_listed(list(found))}.")
 
+    def _follow(self, recipe: Any) -> None:
+        """Read columns as a recipe says, which looks at the first rows unless it has seen some."""
+        if hasattr(recipe, "plan_"):
+            self.plan = recipe.plan_
+        else:
+            first = self._first_rows(GLANCE)
+            labels = None
+            if self._label is not None:
+                ((_, kind),) = self._label_kinds.items()
+                labels, missing = labels_of(first[self._label], kind)
+                distinct = sorted_labels(np.unique(labels[~missing]))
+                self._glance = Survey(distinct, 0, None)
+            self.plan = recipe.plan_for(first.select(list(self._kinds)), labels)
+        self._kinds = self.plan.asks()
+
+    def _first_rows(self, count: int) -> Any:
+        """As one table."""
+        wanted = self._kinds | self._label_kinds
+        tables, rows = list[Any](), 0
+        for raw in self._reader.pieces(START, wanted):
+            tables.append(self._reader.read(raw, wanted).table)
+            rows += tables[-1].num_rows
+            if rows >= count or not self.repeatable:
+                break
+        if not rows:
+            raise StreamError(f"{self.name}: there are no rows.")
+        return arrow().concat_tables(tables).slice(0, count)
+
+    def glance(self) -> Survey:
+        if self._glance is None or self._survey is not None:
+            return self.survey()
+        return self._glance._replace(width=self._encoder().width)
+
     def survey(self) -> Survey:
         if self._survey is None:
             unknown = [name for name in self._texts() if name not in self._vocabulary]
-            if self._hashed is not None:
+            if self._hashed is not None or self.plan is not None:
                 unknown = []
             wanted = dict.fromkeys(unknown, "text") | self._label_kinds
             labels: set[Any] = set()
@@ -220,7 +271,7 @@ class TableSource(Source):
 
     def _pieces_to_look_at(self, wanted: Mapping[str, str]) -> Iterator[Piece]:
         pieces = self._reader.pieces(START, wanted)
-        if self.repeatable:
+        if self.repeatable and self._format != "dicts":
             return ahead(pieces, lambda raw: self._reader.read(raw, wanted))
         return (self._reader.read(raw, wanted) for raw in islice(pieces, 1))
 
@@ -247,7 +298,9 @@ class TableSource(Source):
                 ", or leave it out with columns=[...].",
             )
 
-    def _encoder(self) -> Encoder:
+    def _encoder(self) -> Any:
+        if self.plan is not None:
+            return self.plan
         return Encoder(self._kinds, self._hashed or OneHot(self._vocabulary))
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
@@ -260,23 +313,24 @@ class TableSource(Source):
             piece = self._reader.read(raw, wanted)
             return piece, *self._rows(piece, encoder)
 
-        for piece, X, y, weight in ahead(self._reader.pieces(start, wanted), work):
+        pieces = self._reader.pieces(start, wanted)
+        # Iterators such as cursors of data bases work in no other thread than this.
+        done = map(work, pieces) if self._format == "dicts" else ahead(pieces, work)
+        for piece, X, y, weight in done:
             row += X.shape[0]
             self.skipped += piece.skipped + piece.table.num_rows - X.shape[0]
             if X.shape[0]:
                 yield Block(X, y, Position(piece.end, row, piece.line), piece.done, weight)
 
-    def _rows(
-        self, piece: Piece, encoder: Encoder
-    ) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+    def _rows(self, piece: Piece, encoder: Any) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
         """Rows, labels and weights, without those that something is wrong with."""
-        X, bad = encoder.encode(piece.table)
+        X, bad, lacking = encoder.encode(piece.table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
             column, trouble = encoder.trouble(piece.table, row)
-            raise StreamError(
-                f"{self.name}, {piece.place(row)}, column {column!r}: the number is {trouble}."
-            )
+            raise StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: {trouble}.")
+        if lacking is not None:
+            bad = lacking if bad is None else bad | lacking
         y = None
         if self._label is not None:
             y, missing = self._labels_and_missing(piece)
@@ -314,10 +368,14 @@ class TableSource(Source):
             "columns": list(self._kinds),
             "kinds": self._kinds | self._label_kinds,
         }
+        if self.plan is not None:
+            read["kinds"] = self._label_kinds
         if self._weight is not None:
             read["weight"] = self._weight
         if not self._header:
             read["header"] = False
+        if self.plan is not None:
+            return read
         if self._hashed is not None:
             return {**read, "categorical": "hash", **self._hashed.options()}
         return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
@@ -327,6 +385,7 @@ CsvSource = partial(TableSource, format="csv")
 ParquetSource = partial(TableSource, format="parquet")
 ArrowSource = partial(TableSource, format="arrow")
 FrameSource = partial(TableSource, format="frame")
+DictSource = partial(TableSource, format="dicts", label=LABEL)
 
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:

@@ -1,0 +1,75 @@
+"""Recipes that travel with a learner: raw rows in, features for the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimator.state import State
+
+RECIPE = "recipe"
+
+
+def recipe_of(state: State | None) -> Any:
+    """What prepares the rows of a learner; None if they come prepared."""
+    return None if state is None or state.schema is None else state.schema.get(RECIPE)
+
+
+def prepared(state: State, X: Any) -> Any:
+    """Rows as the model takes them."""
+    recipe = recipe_of(state)
+    return X if recipe is None else recipe.transform(X)
+
+
+def learnt_along(state: State | None, X: Any) -> tuple[State | None, Any]:
+    """The state whose recipe has learnt from these rows, and the rows prepared."""
+    if state is None or state.schema is None or (recipe := recipe_of(state)) is None:
+        return state, X
+    if not hasattr(recipe, "learnt"):
+        return state, recipe.transform(X)
+    recipe, X = recipe.learnt(X)
+    return state._replace(schema={**state.schema, RECIPE: recipe}), X
+
+
+def names_of(state: State) -> np.ndarray | None:
+    """The names of the features, from a table, from dicts or from a recipe."""
+    if state.features.names is not None or state.schema is None:
+        return state.features.names
+    schema = state.schema
+    if hasattr(recipe := recipe_of(state), "get_feature_names_out"):
+        return recipe.get_feature_names_out()
+    columns = schema.get("columns")
+    if columns is None or "hash_bits" in schema:
+        return None
+    values = schema.get("vocabulary", {})
+    names = [
+        name
+        for column in columns
+        for name in (
+            [f"{column}={value}" for value in values[column]] if column in values else [column]
+        )
+    ]
+    return np.array(names, dtype=object) if len(names) == state.features.count else None
+
+
+# ---------------------------------------------------------------------------------------- for files
+def storable(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A schema in what files hold."""
+    if schema is None or RECIPE not in schema:
+        return schema
+    if not hasattr(schema[RECIPE], "tree"):
+        raise TypeError(
+            f"A learner whose rows {type(schema[RECIPE]).__name__} prepares cannot be saved, nor "
+            "have checkpoints: use a maxmargin.streams.Recipe, or pickle for files that you trust."
+        )
+    return {**schema, RECIPE: schema[RECIPE].tree()}
+
+
+def restored(schema: Any) -> Any:
+    """What `storable` was made from; raises a `ValueError` if it is damaged."""
+    if not isinstance(schema, dict) or RECIPE not in schema:
+        return schema
+    from maxmargin.streams import Recipe
+
+    return {**schema, RECIPE: Recipe.from_tree(schema[RECIPE])}

@@ -1,0 +1,358 @@
+"""Kinds of columns of a table, and what each makes of its values.
+
+This is the part of a recipe that knows nothing of other rows: it may run ahead of learning, in
+another thread, and in any order.
+"""
+
+from __future__ import annotations
+
+import abc
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils import murmurhash3_32
+
+from maxmargin.streams.arrow import arrow
+from maxmargin.streams.csvtext import FALSE, MISSING, TRUE
+from maxmargin.streams.encoding import as_text, coded, numbers_of
+from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
+
+# Squares of larger numbers, and their sums, might be infinite.
+LARGEST_NUMBER = 1e100
+# Around and between the digits of amounts: blanks, signs of currencies and of percent, apostrophes.
+DECORATION = (
+    r"[\s\x{00a0}\x{202f}$€£¥₹%']|\b(USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)\b"
+)
+# With separators of thousands only where thousands begin.
+DIGITS = r"^[+-]?((\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+WORD = re.compile(r"(?u)\b\w\w+\b")
+MICROSECONDS_A_DAY = 86_400_000_000
+DATE_PARTS = {"month": 12, "weekday": 7, "hour": 24}
+TIME = re.compile(r"%[HIMSpTR]")
+# With a time behind the date, or none; fractions of seconds and zones are left out.
+ISO_FORMAT = "%Y-%m-%d"
+
+
+class Values(NamedTuple):
+    """What a column says of each row.
+
+    Attributes
+    ----------
+    numbers : array or None
+        With NaN for what is missing.
+    places : list of arrays of int
+        Columns of entries 1, counted within those of this column; `NOWHERE` where there is none.
+    codes, texts : array and list, or None
+        Numbers of distinct values in the order in which they appear, and the values; the next
+        number stands for what is missing.
+    words : triple of arrays or None
+        Values, hashed columns and starts of a CSR matrix.
+    missing : array of bool
+    bad : array of bool or None
+        Rows with a value that is not of the kind.
+    """
+
+    missing: np.ndarray
+    numbers: np.ndarray | None = None
+    places: Sequence[np.ndarray] = ()
+    codes: np.ndarray | None = None
+    texts: Sequence[str] = ()
+    words: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    bad: np.ndarray | None = None
+
+
+class Column(abc.ABC):
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        What it is for.
+    has_number, is_scaled : bool
+        Is there a number in each row, and is it standardised?
+    parts : dict of int
+        Features of which a row has one at most, by what they are called: how many there are.
+    """
+
+    name: str
+    kind: ClassVar[str]
+    has_number: ClassVar[bool] = False
+    is_scaled: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> Mapping[str, int]:
+        return {}
+
+    def asks(self) -> str:
+        """As what CSV has to hand it over."""
+        return "text"
+
+    @abc.abstractmethod
+    def read(self, column: Any) -> Values:
+        """What its values say, each by itself."""
+
+
+@dataclass(frozen=True)
+class Number(Column):
+    """Numbers, also those written as ``$1,234.50``, ``12 %`` or ``(3.10)`` (which is negative).
+
+    Attributes
+    ----------
+    name : str
+    decimal : {".", ","}
+        In text; the other one separates thousands.
+    written : bool
+        Has CSV to hand over text, because there is more in it than digits?
+    """
+
+    name: str
+    decimal: str = "."
+    written: bool = False
+
+    kind: ClassVar[str] = "number"
+    has_number: ClassVar[bool] = True
+    is_scaled: ClassVar[bool] = True
+
+    def asks(self) -> str:
+        return "text" if self.written or self.decimal != "." else "number"
+
+    def read(self, column: Any) -> Values:
+        bad = None
+        if is_text(column):
+            numbers, bad = written_numbers(column, self.decimal)
+        else:
+            numbers = numbers_of(column)
+        if numbers.size and -LARGEST_NUMBER <= numbers.min() <= numbers.max() <= LARGEST_NUMBER:
+            return Values(np.zeros(numbers.size, bool), numbers, bad=bad)
+        missing = np.isnan(numbers)
+        if bad is not None:
+            missing &= ~bad
+        large = np.abs(numbers) > LARGEST_NUMBER
+        if large.any():
+            bad = large if bad is None else bad | large
+        return Values(missing, numbers, bad=bad)
+
+
+@dataclass(frozen=True)
+class Boolean(Column):
+    """Truth values, as 0 and 1."""
+
+    name: str
+
+    kind: ClassVar[str] = "boolean"
+    has_number: ClassVar[bool] = True
+
+    def asks(self) -> str:
+        return "boolean"
+
+    def read(self, column: Any) -> Values:
+        if not is_text(column):
+            numbers = numbers_of(column)
+            return Values(np.isnan(numbers), numbers)
+        codes, texts = coded(column)
+        stripped = [text.strip() for text in texts]
+        known = [1.0 if each in TRUE else 0.0 if each in FALSE else np.nan for each in stripped]
+        numbers = np.array([*known, np.nan])[codes]
+        missing = np.array([*(each in MISSING for each in stripped), True])[codes]
+        return Values(missing, numbers, bad=np.isnan(numbers) & ~missing)
+
+
+@dataclass(frozen=True)
+class Category(Column):
+    """Values of which each gets a column when it is first met, or the one that a hash gives.
+
+    Attributes
+    ----------
+    name : str
+    hashed : bool
+        Is it a hash of the column's name and the value?
+    """
+
+    name: str
+    hashed: bool = False
+
+    kind: ClassVar[str] = "category"
+
+    def read(self, column: Any) -> Values:
+        codes, texts = _words_of(column)
+        return Values(codes == len(texts), codes=codes, texts=texts)
+
+
+@dataclass(frozen=True)
+class Text(Column):
+    """Sentences: words, hashed; each row has length 1."""
+
+    name: str
+    bits: int
+    seed: int
+
+    kind: ClassVar[str] = "text"
+
+    def read(self, column: Any) -> Values:
+        pa, pc = arrow(), arrow("pyarrow.compute")
+        texts = as_text(column).combine_chunks()
+        missing = texts.is_null().to_numpy(zero_copy_only=False)
+        texts = texts.fill_null("").cast(pa.large_string())
+        strange = ~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
+        if strange.any():
+            rows = texts.to_pylist()
+            for row in np.flatnonzero(strange).tolist():
+                rows[row] = " ".join(WORD.findall(rows[row].lower()))
+            texts = pa.array(rows, pa.large_string())
+        _, starts, letters = texts.buffers()
+        starts = np.frombuffer(starts, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        has_letters = letters is not None and letters.size
+        letters = np.frombuffer(letters if has_letters else b"\0", np.uint8)
+        return Values(missing, words=self._hashed(letters, starts))
+
+    def _hashed(
+        self, letters: np.ndarray, starts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        count, longest = measure_words(letters, starts)
+        prefix = f"{self.name}=".encode()
+        room = np.empty(len(prefix) + longest, np.uint8)
+        room[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+        out = np.empty(count), np.empty(count, np.int64), np.zeros(starts.size, np.int64)
+        mask = 2**self.bits - 1
+        filled = hash_words(letters, starts, room, len(prefix), mask, self.seed, out)
+        return out[0][:filled], out[1][:filled], out[2]
+
+
+@dataclass(frozen=True)
+class Date(Column):
+    """Dates: their age in days, as a number, and month, day of the week and hour.
+
+    Attributes
+    ----------
+    name : str
+    format : str
+        Of text, as `time.strptime` has it. With the usual one there may be a time behind the day.
+    has_time : bool
+        Is the hour of interest?
+    """
+
+    name: str
+    format: str = ISO_FORMAT
+    has_time: bool = False
+
+    kind: ClassVar[str] = "date"
+    has_number: ClassVar[bool] = True
+    is_scaled: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> Mapping[str, int]:
+        return DATE_PARTS if self.has_time else {**DATE_PARTS, "hour": 0}
+
+    def read(self, column: Any) -> Values:
+        if is_text(column):  # days are few: each is read once
+            codes = as_text(column).combine_chunks().dictionary_encode()
+            texts, places = codes.dictionary, codes.indices.fill_null(len(codes.dictionary))
+            more = arrow().concat_arrays([texts, arrow().nulls(1, texts.type)])
+            each, rows = dates_of(more, self.format), places.to_numpy(zero_copy_only=False)
+            times, missing = each[0][rows], each[1][rows]
+            bad = None if each[2] is None else each[2][rows]
+        else:
+            times, missing, bad = dates_of(column, self.format)
+        known = ~(missing if bad is None else missing | bad)
+        microseconds = np.where(known, times, 0)
+        days, within = np.divmod(microseconds, MICROSECONDS_A_DAY)
+        dates = days.astype("datetime64[D]")
+        months = dates.astype("datetime64[M]").astype(np.int64) % 12
+        parts = [months, (days + 3) % 7]  # 1970 began on a Thursday
+        if self.has_time:
+            parts.append(within * 24 // MICROSECONDS_A_DAY)
+        ages = np.where(known, microseconds / MICROSECONDS_A_DAY, np.nan)
+        places = [np.where(known, part, NOWHERE) for part in parts]
+        return Values(missing, ages, places, bad=bad)
+
+
+def hashed_place(text: str, bits: int, seed: int) -> int:
+    """The column of ``text`` among ``2**bits``; see `encoding.Hashed`."""
+    return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
+
+
+def is_text(column: Any) -> bool:
+    types = arrow("pyarrow.types")
+    kind = column.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+
+
+def _words_of(column: Any) -> tuple[np.ndarray, list[str]]:
+    """Codes and values without blanks around them; what is written for nothing is missing."""
+    codes, texts = coded(column)
+    if not any(text in MISSING or text != text.strip() for text in texts):
+        return codes, texts
+    known: dict[str, int] = {}
+    stripped = [text.strip() for text in texts]
+    numbers = [
+        NOWHERE if each in MISSING else known.setdefault(each, len(known)) for each in stripped
+    ]
+    places = np.array([*numbers, NOWHERE])
+    places[places == NOWHERE] = len(known)
+    return places[codes], list(known)
+
+
+def written_numbers(column: Any, decimal: str) -> tuple[np.ndarray, np.ndarray]:
+    """Text as numbers, NaN where there are none, and which of them are something else."""
+    pa, pc = arrow(), arrow("pyarrow.compute")
+    texts = pc.utf8_trim_whitespace(as_text(column).combine_chunks())
+    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(MISSING, texts.type)))
+    missing = missing.fill_null(True).to_numpy(zero_copy_only=False)
+    bare = pc.replace_substring_regex(texts, DECORATION, "")
+    bare = pc.replace_substring_regex(bare, r"^\((.*)\)$", r"-\1")
+    if decimal == ",":
+        bare = pc.replace_substring(pc.replace_substring(bare, ".", "'"), ",", ".")
+        bare = pc.replace_substring(bare, "'", ",")
+    fine = pc.match_substring_regex(bare, DIGITS).fill_null(False)
+    digits = pc.if_else(fine, pc.replace_substring(bare, ",", ""), pa.scalar(None, bare.type))
+    numbers = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.where(missing, np.nan, numbers), ~fine.to_numpy(zero_copy_only=False) & ~missing
+
+
+def dates_of(column: Any, format: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Microseconds since 1970, which of them are missing, and which are no dates."""
+    pa, pc, types = arrow(), arrow("pyarrow.compute"), arrow("pyarrow.types")
+    if not is_text(column):
+        if types.is_timestamp(column.type) and column.type.tz is not None:
+            column = column.cast(pa.timestamp(column.type.unit))
+        times = _chunk(column.cast(pa.timestamp("us"), safe=False))
+        missing = times.is_null().to_numpy(zero_copy_only=False)
+        return _whole(times), missing, None
+    texts = pc.utf8_trim_whitespace(_chunk(as_text(column)))
+    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(MISSING, texts.type)))
+    missing = missing.fill_null(True).to_numpy(zero_copy_only=False)
+    is_usual = format == ISO_FORMAT
+    if is_usual:
+        texts, format = _with_times(texts), "%Y-%m-%d %H:%M:%S"
+    times = pc.strptime(texts, format=format, unit="s", error_is_null=True)
+    fine = times.is_valid()
+    if is_usual:  # the 30th of February would be the 1st of March
+        fine = pc.and_kleene(fine, pc.equal(pc.strftime(times, format=format), texts))
+    bad = ~fine.fill_null(False).to_numpy(zero_copy_only=False) & ~missing
+    return _whole(times.cast(pa.timestamp("us"))), missing, bad
+
+
+def _with_times(texts: Any) -> Any:
+    """ISO dates, each with a time to the second."""
+    pc = arrow("pyarrow.compute")
+    texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)$", r"\1 00:00:00")
+    texts = pc.replace_substring_regex(
+        texts, r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(Z|[+-]\d\d:?\d\d)?$", r"\1 \2:00"
+    )
+    whole = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)([.,]\d+)?(Z| ?UTC|[+-]\d\d(:?\d\d)?)?$"
+    return pc.replace_substring_regex(texts, whole, r"\1 \2")
+
+
+def _chunk(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _whole(times: Any) -> np.ndarray:
+    pa = arrow()
+    return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)

@@ -1,0 +1,95 @@
+"""Rows that come as dicts, as tables for a recipe."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+from maxmargin.streams.arrow import WEIGHT, Piece, arrow, place_behind
+from maxmargin.streams.guessing import GLANCE
+from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
+from maxmargin.streams.source import Position, StreamError
+
+# Columns that no dict has: those of what stands beside it.
+LABEL, WEIGHT_COLUMN = "\0label", "\0weight"
+
+
+class DictReader:
+    """Tables from an iterable of dicts, or of pairs of a dict and a label, or with a weight behind.
+
+    A position is a number of rows. The columns are the names in the first rows; a name that is not
+    in a dict is a value that is missing.
+    """
+
+    total: int | None = None
+    rows: int | None = None
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._rows, self.name = rows, f"<{type(rows).__name__}>"
+        iterator = iter(rows)
+        self.repeatable = iterator is not rows
+        self._first = list(islice(iterator, GLANCE))
+        self._rest = None if self.repeatable else iterator
+        items = [self._item(item, k) for k, item in enumerate(self._first, 1)]
+        self._has_label = any(label is not None for _, label, _ in items)
+        self._has_weight = any(weight is not None for _, _, weight in items)
+        self._names = list(dict.fromkeys(str(name) for row, _, _ in items for name in row))
+        self._labels_are_text = any(isinstance(label, str) for _, label, _ in items)
+
+    def kinds(self) -> dict[str, str | None]:
+        found: dict[str, str | None] = dict.fromkeys(self._names, "text")
+        if self._has_label:
+            found[LABEL] = "text" if self._labels_are_text else "number"
+        if self._has_weight:
+            found[WEIGHT_COLUMN] = "number"
+        return found
+
+    def _item(self, item: Any, number: int) -> tuple[Mapping[str, Any], Any, Any]:
+        if (row := as_row(item)) is None:
+            raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
+        return row
+
+    def pieces(self, start: Position, kinds: Mapping[str, str]) -> Generator[Any, None, None]:
+        items: Iterator[Any] = iter(self._rows)
+        if self._rest is not None:
+            items = chain(self._first, self._rest)
+        row = start.offset
+        items = islice(items, row, None)
+        while some := list(islice(items, ROWS_AT_ONCE)):
+            yield row, some
+            row += len(some)
+
+    def read(self, raw: tuple[int, list[Any]], kinds: Mapping[str, str]) -> Piece:
+        begin, items = raw
+        triples = [self._item(item, begin + k) for k, item in enumerate(items, 1)]
+        columns = {}
+        for name, kind in kinds.items():
+            if name == LABEL:
+                values = [label for _, label, _ in triples]
+            elif name == WEIGHT_COLUMN:
+                values = [weight for _, _, weight in triples]
+            else:
+                values = [row.get(name) for row, _, _ in triples]
+            columns[name] = column_of(values, kind)
+        end = begin + len(items)
+        return Piece(arrow().table(columns), end, 0, 0, 0, place_behind(begin))
+
+    def identity(self) -> str:
+        return hashlib.sha256(repr(self._first[:ROWS_AT_ONCE]).encode()).hexdigest()
+
+
+def column_of(values: list[Any], kind: str) -> Any:
+    """An array of what values say; each by itself, whatever stands beside it."""
+    pa = arrow()
+    if kind in ("number", "boolean", WEIGHT):
+        try:
+            return pa.array(values, pa.float64(), from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
+            pass
+    return pa.array([None if _is_nothing(each) else str(each) for each in values], pa.string())
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value != value

@@ -1,0 +1,224 @@
+"""What the columns of a table are for, by a glance at the first rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.streams.arrow import arrow
+from maxmargin.streams.columns import (
+    ISO_FORMAT,
+    MICROSECONDS_A_DAY,
+    TIME,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Number,
+    Text,
+    dates_of,
+    is_text,
+    written_numbers,
+)
+from maxmargin.streams.csvtext import ENOUGH_NUMBERS, FALSE, MISSING, NUMBER, TRUE
+from maxmargin.streams.encoding import coded
+from maxmargin.streams.source import StreamError
+
+# Rows that are looked at.
+GLANCE = 5000
+KINDS = ("number", "boolean", "category", "text", "date", "drop")
+# Formats of dates that are tried, in this order, with and without a time.
+DAYS = (ISO_FORMAT, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y")
+TIMES = ("", " %H:%M", " %H:%M:%S")
+# So many words on average, and so few repetitions, are sentences rather than names.
+WORDS_OF_SENTENCES, DISTINCT_SENTENCES = 3.0, 0.2
+# A column with so many different values, of so many, tells rows apart.
+DISTINCT_NAMES, ENOUGH_NAMES = 0.9, 50
+ID = re.compile(
+    r"(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|(?<=[a-z])(Id|ID)$|^id", re.IGNORECASE
+)
+
+
+class Found(NamedTuple):
+    """What a column was taken for.
+
+    Attributes
+    ----------
+    name : str
+    column : Column or None
+        None if it is left out.
+    gaps : bool
+        Are there values missing?
+    note : str
+        What a reader should know of it.
+    """
+
+    name: str
+    column: Column | None
+    gaps: bool
+    note: str = ""
+
+
+class Choices(NamedTuple):
+    """What the parameters of a recipe say of all columns."""
+
+    kinds: Mapping[str, str]
+    decimal: str
+    hashes: bool
+    bits: int
+    seed: int
+    most: int
+
+
+def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -> Found:
+    """What a column is for, by its first values and by what was said of it."""
+    said = choices.kinds.get(name)
+    base, _, format = ("" if said is None else said).partition(":")
+    if said is not None and (base not in KINDS or (format and base != "date")):
+        raise StreamError(
+            f"the kind of column {name!r} must be one of {', '.join(KINDS)}, not {said!r}."
+        )
+    if base == "drop":
+        return Found(name, None, False, "")
+    values = Sample(name, column, choices)
+    one = values.guess() if said is None else values.taken_for(base, format)
+    note = one.note or (warning(values, labels) if one.column is not None else "")
+    return one._replace(note=note)
+
+
+def warning(values: Sample, labels: np.ndarray | None) -> str:
+    """What is suspicious about a column that is used."""
+    codes, count = values.codes()
+    if count == 0:
+        return "nothing but missing values so far"
+    if count == 1:
+        return "always the same so far"
+    if labels is not None and labels.size == codes.size:
+        _, classes = np.unique(labels, return_inverse=True)
+        known = codes >= 0
+        pairs = np.unique(codes[known] * (classes.max(initial=0) + 1) + classes[known]).size
+        if count == pairs == np.unique(classes[known]).size > 1:
+            return "tells the label exactly: is it the label itself?"
+    return ""
+
+
+class Sample:
+    """The first values of a column."""
+
+    def __init__(self, name: str, column: Any, choices: Choices) -> None:
+        self.name, self.column, self.choices = name, column, choices
+        self.is_text = is_text(column)
+        if self.is_text:
+            codes, texts = coded(column)
+            self.texts = [text.strip() for text in texts]
+            there = np.array([*(text not in MISSING for text in self.texts), False])
+            self._codes = np.where(there[codes], codes, -1)
+        self.present = [text for text in self.texts if text not in MISSING] if self.is_text else []
+
+    def codes(self) -> tuple[np.ndarray, int]:
+        """Numbers of distinct values, -1 for what is missing, and how many there are."""
+        if not self.is_text:
+            pc = arrow("pyarrow.compute")
+            encoded = pc.dictionary_encode(self.column.combine_chunks())
+            self._codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        codes = self._codes.astype(np.int64)
+        return codes, np.unique(codes[codes >= 0]).size
+
+    def gaps(self) -> bool:
+        if not self.is_text:
+            pc = arrow("pyarrow.compute")
+            return bool(pc.any(pc.is_null(self.column, nan_is_null=True)).as_py())
+        return bool((self._codes < 0).any())
+
+    def guess(self) -> Found:
+        types, kind = arrow("pyarrow.types"), self.column.type
+        if not self.is_text:
+            if types.is_boolean(kind):
+                return self.taken_for("boolean")
+            if types.is_temporal(kind) and not types.is_time(kind) and not types.is_duration(kind):
+                return self.taken_for("date")
+            numeric = (types.is_integer, types.is_floating, types.is_decimal)
+            if not any(is_such(kind) for is_such in numeric):
+                note = "empty" if types.is_null(kind) else f"of the type {kind}, which is not read"
+                return Found(self.name, None, False, note)
+            return self._dropped_if_counting("number")
+        if not self.present:
+            return Found(self.name, None, True, "empty")
+        if all(text in TRUE or text in FALSE for text in self.present):
+            return self.taken_for("boolean")
+        plain = np.mean([NUMBER.fullmatch(text) is not None for text in self.present])
+        if plain >= ENOUGH_NUMBERS or self._are_numbers():
+            return self._dropped_if_counting("number")
+        if self._date_format() is not None:
+            return self.taken_for("date")
+        return self._names_or_sentences()
+
+    def _are_numbers(self) -> bool:
+        texts = arrow().chunked_array([self.present])
+        _, bad = written_numbers(texts, self.choices.decimal)
+        return 1.0 - bad.mean() >= ENOUGH_NUMBERS
+
+    def _dropped_if_counting(self, kind: str) -> Found:
+        """A number for each row that only says which row it is."""
+        taken = self.taken_for(kind)
+        assert isinstance(taken.column, Number)
+        numbers = taken.column.read(self.column).numbers
+        assert numbers is not None
+        known = numbers[np.isfinite(numbers)]
+        if known.size < ENOUGH_NAMES or np.unique(known).size < known.size:
+            return taken
+        counts = bool((np.diff(known) == 1.0).all())
+        if counts or (ID.search(self.name) and bool((known == np.round(known)).all())):
+            return Found(self.name, None, False, "an identifier: each row has its own number")
+        return taken
+
+    def _names_or_sentences(self) -> Found:
+        codes, count = self.codes()
+        rows = int((codes >= 0).sum())
+        words = float(np.mean([len(text.split()) for text in self.present]))
+        if words >= WORDS_OF_SENTENCES and count >= DISTINCT_SENTENCES * rows:
+            return self.taken_for("text")
+        if rows >= ENOUGH_NAMES and count >= DISTINCT_NAMES * rows:
+            return Found(self.name, None, False, "an identifier: nearly each row has its own value")
+        return self.taken_for("category")
+
+    def _date_format(self) -> str | None:
+        """The first format that fits nearly all values."""
+        texts = arrow().chunked_array([self.present])
+        for day in DAYS:
+            for time in TIMES if day != ISO_FORMAT else ("",):
+                _, _, bad = dates_of(texts, day + time)
+                if bad is not None and 1.0 - bad.mean() >= ENOUGH_NUMBERS:
+                    return day + time
+        return None
+
+    def taken_for(self, kind: str, format: str = "") -> Found:
+        return Found(self.name, self._column(kind, format), self.gaps())
+
+    def _column(self, kind: str, format: str) -> Column | None:
+        name, choices = self.name, self.choices
+        if kind == "number":
+            plain = all(NUMBER.fullmatch(text) is not None for text in self.present)
+            return Number(name, choices.decimal, written=not plain and self._are_numbers())
+        if kind == "boolean":
+            return Boolean(name)
+        if kind == "text":
+            return Text(name, choices.bits, choices.seed)
+        if kind == "date":
+            return self._date(format)
+        _, count = self.codes()
+        return Category(name, hashed=choices.hashes or count > choices.most)
+
+    def _date(self, format: str) -> Date:
+        if self.is_text:
+            format = format or self._date_format() or ISO_FORMAT
+        else:
+            format = format or ISO_FORMAT
+        if self.is_text and format != ISO_FORMAT:
+            return Date(self.name, format, TIME.search(format) is not None)
+        times, missing, bad = dates_of(self.column, format)
+        known = times[~(missing if bad is None else missing | bad)]
+        return Date(self.name, format, bool((known % MICROSECONDS_A_DAY != 0).any()))

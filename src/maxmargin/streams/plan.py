@@ -1,0 +1,475 @@
+"""How the columns of a table become rows of features.
+
+What one row says is read first, which may happen ahead of learning; then it is prepared by what all
+rows before it have said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.streams.columns import (
+    LARGEST_NUMBER,
+    Category,
+    Column,
+    Text,
+    Values,
+    hashed_place,
+)
+from maxmargin.streams.guessing import Found
+from maxmargin.streams.source import StreamError
+from maxmargin.streams.text.features import NOWHERE, assemble, scale_entries, standardise
+
+# Columns of a category before those of its values.
+MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
+LARGEST_WIDTH = 2**31 - 2
+NO_WORDS = np.empty(0), np.empty(0, np.int64)
+
+
+class Running(NamedTuple):
+    """What all rows so far have said.
+
+    Attributes
+    ----------
+    rows : float
+    counts, means, squares : arrays of shape (n_numbers,)
+        Of each column of numbers: how many there were, their mean, and the sum of the squares of
+        the deviations from it.
+    missing : array of shape (n_columns,)
+        Values that were missing.
+    known : tuple of dict
+        The values of each category, in the order in which they came. The dicts are shared with the
+        records that come later, and only ever get longer.
+    sizes : tuple of int
+        How many of these values there are here.
+    """
+
+    rows: float
+    counts: np.ndarray
+    means: np.ndarray
+    squares: np.ndarray
+    missing: np.ndarray
+    known: tuple[dict[str, int], ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def vocabularies(self) -> list[list[str]]:
+        return [list(islice(one, size)) for one, size in zip(self.known, self.sizes, strict=True)]
+
+    def alone(self) -> Running:
+        """The same, which shares nothing with other records."""
+        known = tuple({text: k for k, text in enumerate(one)} for one in self.vocabularies())
+        return Running(
+            self.rows,
+            self.counts.copy(),
+            self.means.copy(),
+            self.squares.copy(),
+            self.missing.copy(),
+            known,
+            self.sizes,
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Some rows, read column by column.
+
+    Attributes
+    ----------
+    dense : array of shape (n_rows, n_numbers + n_flags)
+        Numbers with NaN for what is missing, and room for flags that say so.
+    missing : array of bool, of shape (n_rows, n_columns)
+    places : array of int64, of shape (n_rows, n_parts)
+        Columns of entries 1 that need no other rows.
+    codes, texts : of each category with a vocabulary
+    hashed : array of int64, of shape (n_rows, n_hashed)
+    words : values, hashed columns and starts of a CSR matrix
+    """
+
+    dense: np.ndarray
+    missing: np.ndarray
+    places: np.ndarray
+    codes: Sequence[np.ndarray]
+    texts: Sequence[Sequence[str]]
+    hashed: np.ndarray
+    words: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.dense.shape[0], self.dense.shape[1]
+
+    def __getitem__(self, rows: Any) -> Parts:
+        """Some of the rows, as if the others had not been there."""
+        codes, texts = [], []
+        for one, words in zip(self.codes, self.texts, strict=True):
+            fewer, kept = _in_order(one[rows], len(words))
+            codes.append(fewer)
+            texts.append([words[k] for k in kept])
+        entries = sparse.csr_matrix(self.words, shape=(self.dense.shape[0], LARGEST_WIDTH))[rows]
+        return Parts(
+            self.dense[rows],
+            self.missing[rows],
+            self.places[rows],
+            codes,
+            texts,
+            self.hashed[rows],
+            (entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)),
+        )
+
+    def blank(self, rows: np.ndarray) -> Parts:
+        """The same without anything in some rows, which are still there."""
+        self.dense[rows], self.missing[rows] = np.nan, False
+        codes, texts = [], []
+        for one, words in zip(self.codes, self.texts, strict=True):
+            fewer, kept = _in_order(np.where(rows, len(words), one), len(words))
+            codes.append(fewer)
+            texts.append([words[k] for k in kept])
+        return replace(self, codes=codes, texts=texts)
+
+
+def _in_order(codes: np.ndarray, missing: int) -> tuple[np.ndarray, list[int]]:
+    """Codes in the order in which they appear, and which ones they were."""
+    distinct, first = np.unique(codes[codes != missing], return_index=True)
+    kept = distinct[np.argsort(first, kind="stable")]
+    numbers = np.full(missing + 1, kept.size)
+    numbers[kept] = np.arange(kept.size)
+    return numbers[codes], kept.tolist()
+
+
+class Plan:
+    """How each column is read, and where its features are.
+
+    Parameters
+    ----------
+    found : list of Found
+        All columns, with those that are left out.
+    scale : bool
+    missing : {"mean", "error", "skip"}
+    most : int
+        Values of a category with columns of their own.
+    bits, seed : int
+        Of hashes.
+    interactions : list of pairs of str
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Found],
+        *,
+        scale: bool,
+        missing: str,
+        most: int,
+        bits: int,
+        seed: int,
+        interactions: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.found = list(found)
+        self.columns: list[Column] = [one.column for one in found if one.column is not None]
+        self.scale, self.missing, self.most = scale, missing, most
+        self.bits, self.seed = bits, seed
+        self._numbers = [each for each in self.columns if each.has_number]
+        categories = [each for each in self.columns if isinstance(each, Category)]
+        self._coded = [each for each in categories if not each.hashed]
+        self._hashes = [each for each in categories if each.hashed]
+        self.interactions = [self._checked_pair(pair) for pair in interactions]
+        gaps = {one.name for one in found if one.gaps} if missing == "mean" else set()
+        self._flagged = [each.name for each in self._numbers if each.name in gaps]
+        scaled = [scale and each.is_scaled for each in self._numbers]
+        self._scaled = np.array(scaled, dtype=np.bool_)
+        self._lay_out()
+
+    def _checked_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
+        known = {each.name: each for each in self.columns}
+        for name in pair:
+            if name not in known:
+                raise StreamError(f"interactions: there is no column {name!r} that is read.")
+            if isinstance(known[name], Text):
+                raise StreamError(f"interactions: column {name!r} is of text, which has none.")
+        return pair
+
+    def _lay_out(self) -> None:
+        self.names = [each.name for each in self._numbers]
+        self.names += [f"{name} is missing" for name in self._flagged]
+        self._n_dense = len(self.names)
+        self._starts: dict[tuple[str, str], int] = {}
+        at = self._n_dense
+        for each in self.columns:
+            for part, size in each.parts.items():
+                if size:
+                    self._starts[each.name, part] = at
+                    at += size
+        for each in self._coded:
+            self._starts[each.name, ""] = at
+            at += VALUES_FROM + self.most
+        self._hashed_from = at
+        has_words = any(isinstance(each, Text) for each in self.columns)
+        self.is_hashed = bool(self._hashes or self.interactions or has_words)
+        self.is_dense = at == self._n_dense and not self.is_hashed
+        self.width = at + (2**self.bits if self.is_hashed else 0)
+        if not 0 < self.width <= LARGEST_WIDTH:
+            raise StreamError(
+                "there is no column left to learn from."
+                if self.width == 0
+                else f"{self.width:,} columns are too many: lower hash_bits or max_categories."
+            )
+
+    def begin(self) -> Running:
+        """Before the first row."""
+        counts, means, squares = np.zeros((3, len(self._numbers)))
+        missing = np.zeros(len(self.columns), np.int64)
+        known: tuple[dict[str, int], ...] = tuple({} for _ in self._coded)
+        return Running(0.0, counts, means, squares, missing, known, (0,) * len(known))
+
+    def asks(self) -> dict[str, str]:
+        """As what a CSV file has to hand over each column."""
+        return {each.name: each.asks() for each in self.columns}
+
+    # -------------------------------------------------------------------- what rows say themselves
+    def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """The rows of a table, which of them cannot be read, and which are to be left out."""
+        read = {each.name: each.read(table[each.name]) for each in self.columns}
+        rows = table.num_rows
+        dense = np.zeros((rows, self._n_dense))
+        for k, each in enumerate(self._numbers):
+            dense[:, k] = read[each.name].numbers
+        missing = np.empty((rows, len(self.columns)), bool)
+        bad = lacking = None
+        for k, each in enumerate(self.columns):
+            values = read[each.name]
+            missing[:, k] = values.missing
+            if values.bad is not None and values.bad.any():
+                bad = values.bad if bad is None else bad | values.bad
+            if self.missing != "mean" and each.has_number and values.missing.any():
+                lacking = values.missing if lacking is None else lacking | values.missing
+        parts = Parts(
+            dense,
+            missing,
+            self._places(read, rows),
+            [read[each.name].codes for each in self._coded],  # type: ignore[misc]
+            [read[each.name].texts for each in self._coded],
+            self._hashed(read, rows),
+            self._words(read, rows),
+        )
+        if self.missing == "error" and lacking is not None:
+            bad, lacking = lacking if bad is None else bad | lacking, None
+        return parts, bad, lacking
+
+    def of_matrix(self, X: np.ndarray) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """The same for a matrix, if all columns are of numbers."""
+        rows, dense = X.shape[0], np.zeros((X.shape[0], self._n_dense))
+        used = [k for k, one in enumerate(self.found) if one.column is not None]
+        numbers = X if len(used) == X.shape[1] else X[:, used]
+        dense[:, : len(used)] = numbers
+        missing, large = np.isnan(numbers), np.abs(numbers) > LARGEST_NUMBER
+        bad = large.any(axis=1) if large.any() else None
+        lacking = missing.any(axis=1) if self.missing != "mean" and missing.any() else None
+        nothing = np.empty((rows, 0), np.int64)
+        words = *NO_WORDS, np.zeros(rows + 1, np.int64)
+        parts = Parts(dense, missing, nothing, [], [], nothing, words)
+        if self.missing == "error" and lacking is not None:
+            bad, lacking = lacking if bad is None else bad | lacking, None
+        return parts, bad, lacking
+
+    def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
+        parts = [
+            np.where(place == NOWHERE, NOWHERE, place + self._starts[each.name, part])
+            for each in self.columns
+            for part, place in zip(each.parts, read[each.name].places, strict=False)
+        ]
+        return np.stack(parts, axis=1) if parts else np.empty((rows, 0), np.int64)
+
+    def _hashed(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
+        hashed = np.empty((rows, len(self._hashes) + len(self.interactions)), np.int64)
+        for k, each in enumerate(self._hashes):
+            texts = [f"{each.name}={text}" for text in (*read[each.name].texts, "")]
+            hashed[:, k] = self._hash(texts)[read[each.name].codes]
+        for k, (one, other) in enumerate(self.interactions, len(self._hashes)):
+            hashed[:, k] = self._crossed(one, read[one], other, read[other], rows)
+        return hashed
+
+    def _crossed(
+        self, one: str, first: Values, other: str, second: Values, rows: int
+    ) -> np.ndarray:
+        """Columns of pairs of values; of a number only the name matters."""
+        codes, texts = self._codes_and_texts(one, first, rows)
+        more, others = self._codes_and_texts(other, second, rows)
+        pairs, inverse = np.unique(codes * len(others) + more, return_inverse=True)
+        names = [f"{texts[pair // len(others)]}*{others[pair % len(others)]}" for pair in pairs]
+        return self._hash(names)[inverse]
+
+    def _codes_and_texts(
+        self, name: str, values: Values, rows: int
+    ) -> tuple[np.ndarray, list[str]]:
+        if values.codes is None:
+            return np.zeros(rows, np.int64), [name]
+        return values.codes.astype(np.int64), [f"{name}={text}" for text in (*values.texts, "")]
+
+    def _hash(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([hashed_place(text, self.bits, self.seed) for text in texts], np.int64)
+
+    def _words(
+        self, read: Mapping[str, Values], rows: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found = [words for each in self.columns if (words := read[each.name].words) is not None]
+        if not found:
+            return *NO_WORDS, np.zeros(rows + 1, np.int64)
+        if len(found) == 1:
+            return found[0]
+        shape = (rows, 2**self.bits)
+        entries: Any = sum(sparse.csr_matrix(words, shape=shape) for words in found)
+        return entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)
+
+    def trouble(self, table: Any, row: int) -> tuple[str, str]:
+        """The first column whose value in ``row`` cannot be used, and why."""
+        for each in self.columns:
+            one = table[each.name].slice(row, 1)
+            values, value = each.read(one), one[0].as_py()
+            if values.bad is not None and values.bad[0]:
+                number = values.numbers
+                if number is not None and abs(number[0]) > LARGEST_NUMBER:
+                    return each.name, "the number is too large"
+                return each.name, f"expected a {each.kind}, found {str(value)[:40]!r}"
+            if self.missing != "mean" and each.has_number and values.missing[0]:
+                return each.name, f"the {each.kind} is missing"
+        raise AssertionError("the row has no trouble")
+
+    # --------------------------------------------------------------- what it means after all others
+    def prepare(
+        self, parts: Parts, running: Running, learn: bool, ignored: np.ndarray | None = None
+    ) -> tuple[Any, Running]:
+        """Rows of features, and what is known behind them.
+
+        ``running`` stays as it is, but for its vocabularies, which get longer. The arrays of
+        ``parts`` are used up. Rows that are ``ignored`` are as if they were not there.
+        """
+        new = len(parts.dense)
+        if ignored is not None:
+            parts, new = parts.blank(ignored), new - int(ignored.sum())
+        dense, counts = parts.dense, running.counts
+        means, squares = running.means, running.squares
+        if learn:
+            counts, means, squares = counts.copy(), means.copy(), squares.copy()
+        if self._flagged:
+            is_flagged = np.isin([each.name for each in self.columns], self._flagged)
+            dense[:, len(self._numbers) :] = parts.missing[:, is_flagged]
+        standardise(dense, counts, means, squares, self._scaled, learn)
+        codes, sizes = self._values(parts, running, learn)
+        after = running
+        if learn:
+            missing = running.missing + parts.missing.sum(axis=0)
+            after = Running(
+                running.rows + new, counts, means, squares, missing, running.known, sizes
+            )
+        return (dense if self.is_dense else self._sparse(parts, codes)), after
+
+    def _values(
+        self, parts: Parts, running: Running, learn: bool
+    ) -> tuple[list[np.ndarray], tuple[int, ...]]:
+        """Columns of the values of categories, and how many are known behind these rows."""
+        columns, sizes = [], []
+        for each, codes, texts, known, size in zip(
+            self._coded, parts.codes, parts.texts, running.known, running.sizes, strict=True
+        ):
+            if learn:
+                while len(known) > size:
+                    known.popitem()  # of rows that were not learnt from in the end
+                for text in texts:
+                    if len(known) >= self.most:
+                        break
+                    known.setdefault(text, len(known))
+                size = len(known)
+            numbers = [known.get(text, size) for text in texts]
+            places = [k + VALUES_FROM if k < size else OTHER_PLACE for k in numbers]
+            columns.append(self._starts[each.name, ""] + np.array([*places, MISSING_PLACE])[codes])
+            sizes.append(size)
+        return columns, tuple(sizes)
+
+    def _sparse(self, parts: Parts, codes: list[np.ndarray]) -> sparse.csr_matrix:
+        dense, hashed = parts.dense, parts.hashed
+        places = np.column_stack([parts.places, *codes]).astype(np.int64, copy=False)
+        worth = np.ones(hashed.shape)
+        number = {each.name: k for k, each in enumerate(self._numbers)}
+        for k, pair in enumerate(self.interactions, len(self._hashes)):
+            for name in pair:
+                if name in number:
+                    worth[:, k] *= dense[:, number[name]]
+        values, columns, starts = parts.words
+        most = dense.size + places.size + hashed.size + values.size
+        out = np.empty(most), np.empty(most, np.int32), np.zeros(len(dense) + 1, np.int32)
+        words = values, np.ascontiguousarray(columns), np.ascontiguousarray(starts)
+        filled = assemble(dense, places, hashed.copy(), worth, words, self._hashed_from, out)
+        shape = (len(dense), self.width)
+        entries = out[0][:filled], out[1][:filled], out[2]
+        return sparse.csr_matrix(entries, shape=shape, copy=False)
+
+    # --------------------------------------------------------------------------------- for readers
+    def feature_names(self, running: Running) -> list[str]:
+        """Of all features; places of categories that nothing has taken yet have a number."""
+        names = list(self.names)
+        for each in self.columns:
+            for part, size in each.parts.items():
+                first = 0 if part == "hour" else 1
+                names += [f"{each.name} {part} {k}" for k in range(first, first + size)]
+        for each, texts in zip(self._coded, running.vocabularies(), strict=True):
+            names += [f"{each.name} is missing", f"{each.name} is another"]
+            names += [f"{each.name}={text}" for text in texts]
+            names += [f"{each.name}#{k}" for k in range(len(texts), self.most)]
+        if self.is_hashed:
+            names += [f"hash {k}" for k in range(2**self.bits)]
+        return names
+
+    def features_in_use(self, running: Running) -> int:
+        """How many features there are without those that wait for values of categories."""
+        waiting = sum(VALUES_FROM + self.most - size for size in running.sizes)
+        return self.width - waiting
+
+    def described(self, running: Running) -> list[dict[str, Any]]:
+        """Each column: what it was taken for, and what came of it."""
+        used = {each.name: k for k, each in enumerate(self.columns)}
+        sizes = dict(zip([each.name for each in self._coded], running.sizes, strict=True))
+        lines = []
+        for one in self.found:
+            line: dict[str, Any] = {"name": one.name, "kind": "drop", "note": one.note}
+            if one.column is not None:
+                missing = int(running.missing[used[one.name]])
+                line["kind"] = one.column.kind
+                line |= {"values": int(running.rows) - missing, "missing": missing}
+                if one.name in sizes:
+                    line["distinct"] = sizes[one.name]
+            lines.append(line)
+        return lines
+
+
+class EntriesPlan:
+    """How the entries of sparse rows without names are scaled: by the deviations of columns."""
+
+    is_dense = False
+
+    def begin(self) -> Running:
+        nothing = np.zeros(0)
+        return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
+
+    def prepare(
+        self,
+        X: sparse.csr_matrix,
+        running: Running,
+        learn: bool,
+        ignored: np.ndarray | None = None,
+    ) -> tuple[Any, Running]:
+        """As in `Plan`; rows may be wider than those before."""
+        more = max(0, X.shape[1] - running.counts.size)
+        before = running.counts, running.means, running.squares
+        counts, means, squares = (np.pad(each, (0, more)) for each in before)
+        values = X.data.astype(np.float64)
+        if not (np.abs(values) <= LARGEST_NUMBER).all():
+            raise StreamError("there is a number that is missing, infinite or too large to scale.")
+        counting = np.ones(X.shape[0], bool) if ignored is None else ~ignored
+        columns, starts, learnt = X.indices, X.indptr, counting & learn
+        rows = scale_entries(values, columns, starts, learnt, running.rows, counts, means, squares)
+        scaled = sparse.csr_matrix((values, columns, starts), shape=X.shape, copy=False)
+        return scaled, running._replace(rows=rows, counts=counts, means=means, squares=squares)

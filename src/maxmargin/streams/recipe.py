@@ -1,0 +1,422 @@
+"""Raw columns made ready to learn from, by one small object that travels with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.streams.arrow import arrow
+from maxmargin.streams.columns import Boolean, Category, Date, Number, Text
+from maxmargin.streams.dicts import column_of
+from maxmargin.streams.frames import FrameReader
+from maxmargin.streams.guessing import GLANCE, Choices, Found, found
+from maxmargin.streams.plan import EntriesPlan, Plan, Running
+from maxmargin.streams.source import StreamError
+
+# The kinds of columns, by the names that files know them by.
+COLUMNS = {
+    "number": Number,
+    "boolean": Boolean,
+    "category": Category,
+    "text": Text,
+    "date": Date,
+}
+LARGEST_CAP = 10**6
+
+
+class Recipe(TransformerMixin, BaseEstimator):
+    """Numbers standardised, categories one-hot, dates taken apart, words hashed, gaps filled.
+
+    Each row is prepared by what the rows up to it have said, in one pass and in constant memory:
+    ``z = (x - mean) / deviation`` with the running mean and deviation of the column (Welford's
+    recursion). Any way of cutting rows into blocks gives the same features, to the bit.
+
+    What a column is for is seen from the first rows (5000 of them at most) and can be said instead.
+
+    Parameters
+    ----------
+    kinds : dict of str, default=None
+        What some columns are for:
+
+        - "number": standardised. Text may have signs of currencies and separators of thousands;
+        - "boolean": 0 or 1;
+        - "category": a column for each value, in the order in which they come, up to
+          ``max_categories`` of them, one for all other values and one for none;
+        - "text": words, hashed; a row has length 1;
+        - "date": the age in days, standardised, and month, day of the week and hour; with
+          "date:%d.%m.%y" text is read so;
+        - "drop": nothing.
+    drop : list of str, default=()
+        Columns to leave out.
+    scale : bool, default=True
+        Standardise numbers? Entries of sparse rows are divided by the deviation of their column,
+        and not centred.
+    missing : {"mean", "error", "skip"}, default="mean"
+        What to do about missing numbers and dates: the mean so far stands for them, with a column
+        that says so where there were any in the first rows; an error; or leave out the row. (A
+        category that is missing is a value of its own.)
+    categories : {"one-hot", "hash"}, default="one-hot"
+        Columns for the values of categories: one each, or the one that a hash gives.
+    max_categories : int, default=1000
+        So many values of a category get columns of their own.
+    hash_bits, seed : int, default=18 and 0
+        What is hashed has ``2**hash_bits`` columns.
+    interactions : list of pairs of str, default=()
+        Products of two columns each, hashed: of two categories each pair of values is one.
+    decimal : {".", ","}, default="."
+        In numbers that are written as text.
+
+    Attributes
+    ----------
+    columns_ : list of dict
+        Of each column: its name, what it was taken for, how many values there were and how many
+        were missing, and what is suspicious about it.
+    n_features_in_, feature_names_in_
+        Of the raw columns.
+    n_features_in_use_ : int
+        Features that rows can have by now: of categories, only those of values that have come.
+
+    Guarantee
+    ---------
+    What is not learnt from (`transform`) is prepared by the same numbers as the row that was learnt
+    last.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from maxmargin import AMIRA
+    >>> from maxmargin.streams import Recipe
+    >>> raw = pd.DataFrame({"age": [20.0, None, 60.0], "city": ["Rome", "Ulm", "Rome"]})
+    >>> recipe = Recipe().fit(raw)
+    >>> [(column["name"], column["kind"]) for column in recipe.columns_]
+    [('age', 'number'), ('city', 'category')]
+    >>> recipe.transform(raw)[:, :2].toarray().tolist()
+    [[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+
+    In a stream it prepares rows for a learner, which keeps it:
+
+    >>> rows = [({"age": 20.0, "city": "Rome"}, "no"), ({"age": 60.0, "city": "Ulm"}, "yes")]
+    >>> clf = AMIRA().fit_stream(rows, recipe=Recipe())
+    >>> clf.predict_one({"age": 61.0, "city": "Ulm"})
+    'yes'
+    """
+
+    plan_: Any
+    running_: Running
+
+    def __init__(
+        self,
+        kinds: Mapping[str, str] | None = None,
+        *,
+        drop: Sequence[str] = (),
+        scale: bool = True,
+        missing: str = "mean",
+        categories: str = "one-hot",
+        max_categories: int = 1000,
+        hash_bits: int = 18,
+        seed: int = 0,
+        interactions: Sequence[tuple[str, str]] = (),
+        decimal: str = ".",
+    ) -> None:
+        self.kinds = kinds
+        self.drop = drop
+        self.scale = scale
+        self.missing = missing
+        self.categories = categories
+        self.max_categories = max_categories
+        self.hash_bits = hash_bits
+        self.seed = seed
+        self.interactions = interactions
+        self.decimal = decimal
+
+    # ----------------------------------------------------------------------------- as a transformer
+    def fit(self, X: Any, y: Any = None) -> Recipe:
+        """Learn from all rows of a frame, an array, a CSR matrix or a list of dicts."""
+        fresh = Recipe(**self.get_params(deep=False)).partial_fit(X, y)
+        self.__dict__.update(vars(fresh))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Recipe:
+        """Learn from more rows; what columns are for is decided by the first ones."""
+        rows = self._rows(X, y, learn=True)
+        _, self.running_ = self.plan_.prepare(rows, self.running_, learn=True)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The features of rows, as an array, or as a CSR matrix if there are more than numbers."""
+        check_is_fitted(self, "plan_")
+        rows = self._rows(X, None, learn=False)
+        return self.plan_.prepare(rows, self.running_, learn=False)[0]
+
+    def learnt(self, X: Any) -> tuple[Recipe, Any]:
+        """The recipe behind more rows, and these prepared as they came; this one stays as it is."""
+        check_is_fitted(self, "plan_")
+        rows, running = self._rows(X, None, learn=True), self.running_.alone()
+        features, running = self.plan_.prepare(rows, running, learn=True)
+        one = Recipe(**self.get_params(deep=False))
+        one.plan_, one.running_ = self.plan_, running
+        return one, features
+
+    def learn_one(self, x: Mapping[str, Any]) -> Recipe:
+        """Learn from a row that is a dict, as river has it."""
+        return self.partial_fit([x])
+
+    def transform_one(self, x: Mapping[str, Any]) -> dict[str, float]:
+        """The features of a row that is a dict, by their names; what is 0 is left out."""
+        row = sparse.csr_matrix(self.transform([x]))
+        names = self.get_feature_names_out()
+        return {names[k]: value for k, value in zip(row.indices, row.data.tolist(), strict=True)}
+
+    def _rows(self, X: Any, y: Any, learn: bool) -> Any:
+        """What rows say themselves; the first ones are looked at."""
+        table = as_rows(X, self.plan_ if hasattr(self, "plan_") else None)
+        if not hasattr(self, "plan_"):
+            labels = None if y is None else np.asarray(y)[:GLANCE]
+            first = table[:GLANCE] if sparse.issparse(table) else table.slice(0, GLANCE)
+            self.plan_ = self.plan_for(first, labels)
+            self.running_ = self.plan_.begin()
+        plan = self.plan_
+        if isinstance(plan, EntriesPlan) is not sparse.issparse(table):
+            raise ValueError("X must be sparse if it was sparse before, and a table otherwise.")
+        if isinstance(plan, EntriesPlan):
+            return table
+        if lost := [each.name for each in plan.columns if each.name not in table.column_names]:
+            raise ValueError(f"X has no column {lost[0]!r}.")
+        parts, bad, lacking = plan.encode(table)
+        if bad is not None:
+            row = int(np.argmax(bad))
+            column, trouble = plan.trouble(table, row)
+            raise ValueError(f"Row {row}, column {column!r}: {trouble}.")
+        if lacking is not None:
+            if not learn:
+                raise ValueError(
+                    f"Row {int(np.argmax(lacking))} lacks a number, and missing='skip' leaves such "
+                    "rows out in streams only."
+                )
+            parts = parts[~lacking]
+        return parts
+
+    def plan_for(self, first: Any, labels: np.ndarray | None) -> Any:
+        """How the columns of a table are to be read, by its first rows."""
+        self.check_parameters()
+        if sparse.issparse(first):
+            return EntriesPlan()
+        kinds = {**(self.kinds or {}), **dict.fromkeys(self.drop, "drop")}
+        if strange := [name for name in kinds if name not in first.column_names]:
+            raise StreamError(f"there is no column {strange[0]!r}.")
+        choices = Choices(
+            kinds,
+            self.decimal,
+            self.categories == "hash",
+            self.hash_bits,
+            self.seed,
+            self.max_categories,
+        )
+        columns = [found(name, first[name], labels, choices) for name in first.column_names]
+        return self._plan_of(columns)
+
+    def _plan_of(self, columns: Sequence[Found]) -> Plan:
+        return Plan(
+            columns,
+            scale=self.scale,
+            missing=self.missing,
+            most=self.max_categories,
+            bits=self.hash_bits,
+            seed=self.seed,
+            interactions=[tuple(pair) for pair in self.interactions],  # type: ignore[misc]
+        )
+
+    def check_parameters(self) -> None:
+        for name, choices in (
+            ("missing", ("mean", "error", "skip")),
+            ("categories", ("one-hot", "hash")),
+            ("decimal", (".", ",")),
+            ("scale", (True, False)),
+        ):
+            if getattr(self, name) not in choices:
+                listed = ", ".join(map(repr, choices))
+                raise StreamError(f"{name} must be one of {listed}; got {getattr(self, name)!r}.")
+        for name, least, most in (
+            ("max_categories", 1, LARGEST_CAP),
+            ("hash_bits", 1, 30),
+            ("seed", 0, 2**32 - 1),
+        ):
+            value = getattr(self, name)
+            if not (isinstance(value, Integral) and least <= int(value) <= most):
+                raise StreamError(f"{name} must be from {least} to {most:,}; got {value!r}.")
+        for pair in self.interactions:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise StreamError(f"interactions must be pairs of columns; got {pair!r}.")
+
+    # ------------------------------------------------------------------------------ what is known
+    @property
+    def columns_(self) -> list[dict[str, Any]]:
+        check_is_fitted(self, "plan_")
+        return self.plan_.described(self.running_)
+
+    @property
+    def n_features_in_use_(self) -> int:
+        check_is_fitted(self, "plan_")
+        if isinstance(self.plan_, EntriesPlan):
+            return self.running_.counts.size
+        return self.plan_.features_in_use(self.running_)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        if not isinstance(self.__dict__.get("plan_"), Plan):
+            raise AttributeError("There are no names of columns.")
+        return np.array([one.name for one in self.plan_.found], dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        if isinstance(self.__dict__.get("plan_"), Plan):
+            return len(self.plan_.found)
+        raise AttributeError("There are no columns yet.")
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the features that `transform` makes."""
+        check_is_fitted(self, "plan_")
+        return np.array(self.plan_.feature_names(self.running_), dtype=object)
+
+    def at(self, plan: Any, running: Running) -> Recipe:
+        """The same recipe, for a plan and what is known somewhere in a stream."""
+        one = Recipe(**self.get_params(deep=False))
+        one.plan_, one.running_ = plan, running.alone()
+        return one
+
+    # ----------------------------------------------------------------------------------- for files
+    def tree(self) -> dict[str, Any]:
+        """All of it, in what files hold."""
+        plan, running = self.plan_, self.running_
+        parameters = self.get_params(deep=False)
+        parameters["kinds"] = dict(self.kinds or {})
+        parameters["drop"] = list(self.drop)
+        parameters["interactions"] = [list(pair) for pair in self.interactions]
+        columns = None
+        if isinstance(plan, Plan):
+            columns = [
+                {
+                    "name": one.name,
+                    "gaps": bool(one.gaps),
+                    "note": one.note,
+                    "column": one.column and _column_tree(one.column),
+                }
+                for one in plan.found
+            ]
+        return {
+            "parameters": parameters,
+            "columns": columns,
+            "rows": float(running.rows),
+            "counts": running.counts,
+            "means": running.means,
+            "squares": running.squares,
+            "missing": running.missing,
+            "vocabularies": running.vocabularies(),
+        }
+
+    @classmethod
+    def from_tree(cls, tree: Any) -> Recipe:
+        """What `tree` made; raises a `ValueError` unless its parts fit together."""
+        try:
+            return cls._from_tree(dict(tree))
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise ValueError(f"the recipe is damaged: {problem}") from None
+
+    @classmethod
+    def _from_tree(cls, tree: dict[str, Any]) -> Recipe:
+        recipe = cls(**tree["parameters"])
+        recipe.check_parameters()
+        columns = tree["columns"]
+        if columns is None:
+            plan: Any = EntriesPlan()
+        else:
+            plan = recipe._plan_of(
+                [
+                    Found(
+                        str(one["name"]),
+                        one["column"] and _column_from(one["column"]),
+                        bool(one["gaps"]),
+                        str(one["note"]),
+                    )
+                    for one in columns
+                ]
+            )
+        empty, known = plan.begin(), tree["vocabularies"]
+        arrays = [tree[name] for name in ("counts", "means", "squares")]
+        width = arrays[0].size if columns is None else empty.counts.size
+        for each in arrays:
+            if each.shape != (width,) or each.dtype != float or not np.isfinite(each).all():
+                raise ValueError("the recipe is damaged: there is not one number for each column")
+        missing, rows = tree["missing"], tree["rows"]
+        if missing.shape != empty.missing.shape or missing.dtype != np.int64:
+            raise ValueError("the recipe is damaged: there is not one count for each column")
+        if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays[0] < 0.0).any():
+            raise ValueError("the recipe is damaged: a count is no number")
+        is_fine = len(known) == len(empty.known) and all(
+            type(one) is list and len(one) == len(set(one)) <= recipe.max_categories
+            for one in known
+        )
+        if not is_fine or not all(type(text) is str for one in known for text in one):
+            raise ValueError("the recipe is damaged: its categories do not fit")
+        dicts = tuple({text: k for k, text in enumerate(one)} for one in known)
+        sizes = tuple(map(len, known))
+        counts, means, squares = (each.copy() for each in arrays)
+        recipe.plan_ = plan
+        recipe.running_ = Running(rows, counts, means, squares, missing.copy(), dicts, sizes)
+        return recipe
+
+
+def _column_tree(column: Any) -> dict[str, Any]:
+    (kind,) = (kind for kind, each in COLUMNS.items() if type(column) is each)
+    return {"kind": kind, **asdict(column)}
+
+
+def _column_from(tree: Mapping[str, Any]) -> Any:
+    """A column from a file, of the types that it is made of."""
+    fields = dict(tree)
+    make: Any = COLUMNS[fields.pop("kind")]
+    for name, value in fields.items():
+        wanted = make.__annotations__[name]
+        if type(value).__name__ != wanted:
+            raise ValueError(f"the recipe is damaged: {name} is {value!r}")
+    if make is Text and not 1 <= fields["bits"] <= 30:
+        raise ValueError("the recipe is damaged: there are too many columns")
+    return make(**fields)
+
+
+# ------------------------------------------------------------------------------- rows of all kinds
+def as_rows(X: Any, plan: Any = None) -> Any:
+    """A table of what a recipe takes, or a CSR matrix."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    pa = arrow()
+    if isinstance(X, pa.Table):
+        return X
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        return FrameReader(X, block_size=1).whole()
+    if isinstance(X, Sequence) and len(X) and all(isinstance(row, Mapping) for row in X):
+        return table_of_dicts(X, plan)
+    numbers = np.asarray(X)
+    if numbers.ndim != 2 or numbers.dtype.kind not in "fiub":
+        raise ValueError(
+            f"X must be a frame, a matrix of numbers or a list of dicts; got {type(X).__name__}."
+        )
+    return pa.table({f"x{k}": numbers[:, k] for k in range(numbers.shape[1])})
+
+
+def table_of_dicts(rows: Sequence[Mapping[str, Any]], plan: Any = None) -> Any:
+    """Rows that are dicts, as a table; names that they lack are missing."""
+    if isinstance(plan, Plan):
+        asked = plan.asks()
+    else:
+        asked = dict.fromkeys((str(name) for row in rows for name in row), "text")
+    return arrow().table(
+        {name: column_of([row.get(name) for row in rows], kind) for name, kind in asked.items()}
+    )

@@ -1,0 +1,247 @@
+"""Rows of features from numbers, categories and words, one row after another.
+
+Running means and variances follow B. P. Welford, "Note on a method for calculating corrected sums
+of squares and products": row by row, so that where a block of rows ends makes no difference.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.compiler import METHODS
+
+NOWHERE = -1  # in place of a column: there is no such entry
+
+_C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
+_FIVE, _ADDED = np.uint32(5), np.uint32(0xE6546B64)
+_MIX1, _MIX2 = np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)
+UNDERSCORE, FIRST_BEYOND_ASCII, CONTINUES = 95, 128, 0xC0
+
+
+@Compiled
+def standardise(numbers, counts, means, squares, scaled, learn):  # type: ignore[no-untyped-def]
+    """Replace rows of numbers by ``(x - mean) / deviation``, learning both along the way.
+
+    ``counts``, ``means`` and ``squares`` (the sums of squared deviations) are those of each column
+    up to and with the row at hand; columns behind these are none of numbers. Those that are not
+    ``scaled`` stay as they are. For what is missing (NaN) stands the mean so far. There are no
+    branches, so that several columns are computed at a time.
+    """
+    step = 1.0 if learn else 0.0
+    for i in range(numbers.shape[0]):
+        row = numbers[i]
+        for k in range(counts.size):
+            is_there = row[k] == row[k]
+            x = row[k] if is_there else means[k]
+            counts[k] += step if is_there else 0.0
+            seen = max(counts[k], 1.0)
+            before = x - means[k]
+            means[k] += step * (before / seen)
+            squares[k] += step * (before * (x - means[k]))
+            variance = squares[k] / seen
+            deviation = np.sqrt(variance) if variance > 0.0 else np.inf
+            row[k] = (x - means[k]) / deviation if scaled[k] else x
+
+
+@Compiled
+def scale_entries(  # type: ignore[no-untyped-def]
+    values, columns, starts, learnt, rows, counts, means, squares
+):
+    """Divide the entries of a CSR matrix by the deviation of their column, zeros included.
+
+    ``counts``, ``means`` and ``squares`` are those of the entries that are there, in rows that are
+    ``learnt`` from, and ``rows`` is the number of these so far; what it is behind these is
+    returned. Nothing is subtracted, so that zeros stay zeros.
+    """
+    for i in range(starts.size - 1):
+        learn = learnt[i]
+        if learn:
+            rows += 1.0
+        for place in range(starts[i], starts[i + 1]):
+            k, x = columns[place], values[place]
+            if learn:
+                counts[k] += 1.0
+                before = x - means[k]
+                means[k] += before / counts[k]
+                squares[k] += before * (x - means[k])
+            zeros = max(rows - counts[k], 0.0)
+            total = squares[k] + means[k] * means[k] * counts[k] * zeros / max(rows, 1.0)
+            variance = total / max(rows, 1.0)
+            values[place] = x / np.sqrt(variance) if variance > 0.0 else x
+    return rows
+
+
+@Compiled
+def assemble(dense, places, hashed, worth, words, size, out):  # type: ignore[no-untyped-def]
+    """One CSR matrix of all that rows have, in ascending order of columns, without zeros.
+
+    Parameters
+    ----------
+    dense : numbers of the first columns
+    places : columns of entries 1, ascending in each row; `NOWHERE` is none
+    hashed, worth : columns and values of entries in the columns from ``size`` on, in any order
+    words : values, columns and starts of such entries, ascending in each row
+    out : values, columns and starts, to be filled; returns how many entries there are
+    """
+    values, columns, starts = words
+    out_values, out_columns, out_starts = out
+    filled = 0
+    for i in range(dense.shape[0]):
+        for k in range(dense.shape[1]):
+            if dense[i, k] != 0.0:
+                out_values[filled], out_columns[filled] = dense[i, k], k
+                filled += 1
+        for k in range(places.shape[1]):
+            if places[i, k] != NOWHERE:
+                out_values[filled], out_columns[filled] = 1.0, places[i, k]
+                filled += 1
+        _sort_pairs(hashed[i], worth[i])
+        first, k, word, last = filled, 0, starts[i], starts[i + 1]
+        while k < hashed.shape[1] or word < last:
+            if word == last or (k < hashed.shape[1] and hashed[i, k] <= columns[word]):
+                column, value = hashed[i, k], worth[i, k]
+                k += 1
+            else:
+                column, value = columns[word], values[word]
+                word += 1
+            if column == NOWHERE or value == 0.0:
+                continue
+            if filled > first and out_columns[filled - 1] == size + column:
+                out_values[filled - 1] += value
+            else:
+                out_values[filled], out_columns[filled] = value, size + column
+                filled += 1
+        out_starts[i + 1] = filled
+    return filled
+
+
+@register_jitable(**METHODS)
+def _sort_pairs(keys, values):  # type: ignore[no-untyped-def]
+    """By insertion, so that what is equal stays in its order: there are few."""
+    for k in range(1, keys.size):
+        key, value, at = keys[k], values[k], k
+        while at > 0 and keys[at - 1] > key:
+            keys[at], values[at] = keys[at - 1], values[at - 1]
+            at -= 1
+        keys[at], values[at] = key, value
+
+
+@register_jitable(**METHODS)
+def _sort(keys):  # type: ignore[no-untyped-def]
+    """In place, by D. L. Shell's method with the gaps of his successors (3 k + 1)."""
+    gap = 1
+    while 3 * gap + 1 < keys.size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for k in range(gap, keys.size):
+            key, at = keys[k], k
+            while at >= gap and keys[at - gap] > key:
+                keys[at] = keys[at - gap]
+                at -= gap
+            keys[at] = key
+        gap //= 3
+
+
+@register_jitable(**METHODS)
+def murmur(text, length, seed):  # type: ignore[no-untyped-def]
+    """MurmurHash3 (x86, 32 bits) of the first ``length`` bytes."""
+    h = np.uint32(seed)
+    blocks = length // 4
+    for block in range(blocks):
+        at = 4 * block
+        k = (
+            np.uint32(text[at])
+            | np.uint32(text[at + 1]) << np.uint32(8)
+            | np.uint32(text[at + 2]) << np.uint32(16)
+            | np.uint32(text[at + 3]) << np.uint32(24)
+        )
+        h = _mixed_in(h, k)
+        h = np.uint32((h << np.uint32(13)) | (h >> np.uint32(19)))
+        h = np.uint32(h * _FIVE + _ADDED)
+    k = np.uint32(0)
+    for at in range(length - 1, 4 * blocks - 1, -1):
+        k = np.uint32(k << np.uint32(8)) ^ np.uint32(text[at])
+    if length % 4:
+        h = _mixed_in(h, k)
+    h ^= np.uint32(length)
+    h = np.uint32((h ^ (h >> np.uint32(16))) * _MIX1)
+    h = np.uint32((h ^ (h >> np.uint32(13))) * _MIX2)
+    return np.int64(np.int32(h ^ (h >> np.uint32(16))))
+
+
+@register_jitable(**METHODS)
+def _mixed_in(h, k):  # type: ignore[no-untyped-def]
+    k = np.uint32(k * _C1)
+    k = np.uint32((k << np.uint32(15)) | (k >> np.uint32(17)))
+    return np.uint32(h ^ np.uint32(k * _C2))
+
+
+@register_jitable(**METHODS)
+def _is_of_word(byte):  # type: ignore[no-untyped-def]
+    return (
+        48 <= byte <= 57
+        or 97 <= byte <= 122
+        or 65 <= byte <= 90
+        or byte == UNDERSCORE
+        or byte >= FIRST_BEYOND_ASCII
+    )
+
+
+@Compiled
+def measure_words(text, starts):  # type: ignore[no-untyped-def]
+    """How many words the texts ``text[starts[i]:starts[i + 1]]`` have at most, and the longest."""
+    count = longest = length = 0
+    for i in range(starts.size - 1):
+        length = 0
+        for at in range(starts[i], starts[i + 1]):
+            if not _is_of_word(text[at]):
+                length = 0
+                continue
+            count += length == 0
+            length += 1
+            longest = max(longest, length)
+    return count, longest
+
+
+@Compiled
+def hash_words(text, starts, room, prefix, mask, seed, out):  # type: ignore[no-untyped-def]
+    """The words of texts as entries of a CSR matrix with rows of length 1; how many they are.
+
+    A word is two or more letters, digits or underscores, in lower case (all of what is not ASCII
+    counts as letters, and is taken as it is). Its column is the hash of a prefix, the first
+    ``prefix`` bytes of ``room``, and of the word, under the mask; its value is the number of times
+    that it occurs, before rows are normed.
+    """
+    out_values, out_columns, out_starts = out
+    filled = 0
+    for i in range(starts.size - 1):
+        first, at, end = filled, starts[i], starts[i + 1]
+        while at < end:
+            length, letters = prefix, 0
+            while at < end and _is_of_word(text[at]):
+                byte = text[at]
+                room[length] = byte + 32 if 65 <= byte <= 90 else byte
+                letters += (byte & CONTINUES) != FIRST_BEYOND_ASCII
+                length += 1
+                at += 1
+            if letters >= 2:
+                out_columns[filled] = abs(murmur(room, length, seed)) & mask
+                filled += 1
+            at += 1
+        last, filled, square = filled, first, 0.0
+        _sort(out_columns[first:last])
+        for place in range(first, last):
+            column = out_columns[place]
+            if filled > first and out_columns[filled - 1] == column:
+                out_values[filled - 1] += 1.0
+            else:
+                out_columns[filled], out_values[filled] = column, 1.0
+                filled += 1
+        for place in range(first, filled):
+            square += out_values[place] * out_values[place]
+        for place in range(first, filled):
+            out_values[place] /= np.sqrt(square)
+        out_starts[i + 1] = filled
+    return filled
