@@ -11,7 +11,8 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from maxmargin.cli.scores import Scores, score_lines
+from maxmargin.cli.scores import score_lines
+from maxmargin.evaluate.scores import Scores
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -73,6 +73,11 @@ def print_table(title: str, heads: Iterable[str], rows: Iterable[Iterable[str]])
         typer.echo(_styled("   ".join([f"  {first}", *others]), dim=number == 0))
 
 
+def print_note(text: str) -> None:
+    """A sentence below a table."""
+    typer.echo(f"  {printable(text)}")
+
+
 def margin_text(margin: float, ratio: float) -> str:
     sure = f", at least {percent(ratio)} of the best" if ratio > 0 else ""
     return f"{margin:.6g}{sure}"
