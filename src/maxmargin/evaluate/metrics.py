@@ -75,19 +75,19 @@ def _metric(given: Any) -> tuple[str, Metric]:
     if not callable(given):
         raise ValueError(f"metrics: {given!r} is no name, no function and no metric of river.")
     name = getattr(given, "__name__", None) or str(given)
-    required = [
-        each.name
+    takes = [
+        each
         for each in inspect.signature(given).parameters.values()
-        if each.default is each.empty
         if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
-    if len(required) == 3:  # estimator, X, y
+    required = sum(each.default is each.empty for each in takes)
+    if required == 3:  # estimator, X, y
         return name, ByScorer(lambda classes: given)
-    if len(required) != 2:
+    if required > 3 or len(takes) < 2:
         raise ValueError(f"metrics: {name} must take y_true and y_pred, or estimator, X and y.")
     if given is log_loss:
         return name, ByScorer(_log_loss_scorer)
-    scorer = make_scorer(given, response_method=RESPONSES.get(required[1], "predict"))
+    scorer = make_scorer(given, response_method=RESPONSES.get(takes[1].name, "predict"))
     return name, ByScorer(lambda classes: scorer)
 
 

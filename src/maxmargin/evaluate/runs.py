@@ -32,17 +32,18 @@ def replay(clf: ClassifierMixin, X: Any, y: Any) -> Iterator[Moment]:
     margin and the bound of the weakest are given.
     """
     if not hasattr(clf, "partial_fit"):
-        yield _moment(clf, X, y)
+        yield _moment(clf, X, y, clf.certificate_)
         return
     rows = X.shape[0]
-    again, done = clone(clf), 0
-    for trials in _growing(clf.n_iter_ * rows):
+    again, done, end = clone(clf), 0, clf.n_iter_ * X.shape[0]
+    for trials in _growing(end):
         while done < trials:
             start = done % rows
             piece = slice(start, min(start + trials - done, rows))
             again.partial_fit(X[piece], y[piece], classes=clf.classes_)
             done += piece.stop - piece.start
-        yield _moment(again, X, y)
+        # A fit, which sees all rows, may prove more than its pieces can.
+        yield _moment(again, X, y, (clf if done == end else again).certificate_)
 
 
 def _growing(end: int) -> Iterator[int]:
@@ -54,8 +55,7 @@ def _growing(end: int) -> Iterator[int]:
     yield end
 
 
-def _moment(clf: ClassifierMixin, X: Any, y: Any) -> Moment:
-    proved = clf.certificate_
+def _moment(clf: ClassifierMixin, X: Any, y: Any, proved: Certificate) -> Moment:
     bounds = np.array([each.bound for each in proved.classes or (proved,)])
     weakest = Certificate.weakest(margins_of(clf, X, y), bounds)
     return Moment(clf.n_updates_, weakest.margin, weakest.bound)
