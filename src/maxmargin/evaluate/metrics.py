@@ -21,6 +21,7 @@ from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.evaluate.predicted import Predicted, joined
+from maxmargin.evaluate.scores import MOST_SCORES
 
 SCORES, CHANCES = "decision_function", "predict_proba"
 # What a metric function takes, by the name of its second argument; else classes.
@@ -203,16 +204,26 @@ class ByScorer:
         pass
 
     def so_far(self, counts: np.ndarray, rows: Predicted | None) -> float:
+        if not self.asks:
+            return self._of_counts(counts)
+        return np.nan if rows is None else self._value(rows, None)
+
+    def recent(self, rows: Predicted) -> float:
         if self.asks:
-            return np.nan if rows is None else self.recent(rows)
+            return self._value(rows, None)
+        size = self.classes.size
+        counts = np.bincount(rows.truth * size + rows.said, minlength=size * size)
+        return self._of_counts(counts.reshape(size, size))
+
+    def _of_counts(self, counts: np.ndarray) -> float:
+        """The value of so many rows of each class and prediction."""
         truth, said = np.nonzero(counts)
         weights = counts[truth, said]
         if self.is_weighted:
             return self._value(Predicted(truth, said), weights)
+        if weights.sum() > MOST_SCORES:
+            return np.nan
         return self._value(Predicted(np.repeat(truth, weights), np.repeat(said, weights)), None)
-
-    def recent(self, rows: Predicted) -> float:
-        return self._value(rows, None)
 
     def _value(self, rows: Predicted, weights: np.ndarray | None) -> float:
         """NaN if these rows do not define it."""

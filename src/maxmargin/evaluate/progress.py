@@ -195,9 +195,9 @@ def progressive(
     metrics : list, dict, or one metric, default=None
         What to follow beside the mistakes, by names of scikit-learn's scorers ("balanced_accuracy",
         "roc_auc", "f1_macro", "log_loss", ...), as functions of ``y_true`` and ``y_pred``, as
-        scorers, or as metrics of river. A dict gives them names. Those of predicted classes take
-        hardly more time; those of scores keep up to ten million rows, and go through all of them at
-        each look; those of probabilities let learners go row by row.
+        scorers, or as metrics of river. A dict gives them names. Those of predicted classes take a
+        few milliseconds at each look; those of scores keep up to ten million rows, and go through
+        all of them at each look; those of probabilities let learners go row by row.
     window : int, default=None
         The rows that ``recent_metrics`` are about; by default ``step``.
 
