@@ -12,6 +12,7 @@ from problems import chunk_sizes, label, overlapping, three_classes
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 
 from maxmargin import (
@@ -25,9 +26,10 @@ from maxmargin import (
     Perceptron,
     Projectron,
     RandomBudgetPerceptron,
+    streams,
 )
 from maxmargin.datasets import make_drifting
-from maxmargin.evaluate import progressive
+from maxmargin.evaluate import progress, progressive
 from maxmargin.models import budget, eviction, kernel, kernel_fit
 
 ROWS = 300  # more than a block of kernel values
@@ -109,14 +111,18 @@ def hinge(outputs, own):
     return max(0.0, 1.0 - (outputs[own] - np.delete(outputs, own).max()))
 
 
-def one_by_one(clf, X, y, delay=0):
+def one_by_one(clf, X, y, delay=0, weight=None):
     """Row i is learnt from as soon as row ``i + delay`` is due, and at once without delay."""
     classes, learnt, trials = np.unique(y), 0, []
 
     def learn(stop):
         nonlocal learnt
         for j in range(learnt, stop):
-            clf.partial_fit(X[j : j + 1], y[j : j + 1], classes=classes)
+            row = slice(j, j + 1)
+            if weight is None:
+                clf.partial_fit(X[row], y[row], classes=classes)
+            elif weight[j] > 0.0:
+                clf.partial_fit(X[row], y[row], classes=classes, sample_weight=weight[row])
         learnt = max(learnt, stop)
 
     for i in range(y.size):
@@ -389,7 +395,147 @@ def test_empty_stream(stream, delay):
     np.testing.assert_array_equal(fitted.coef_, before)
 
 
+# ------------------------------------------------------------------------------------------ weights
+def weights_of(n):
+    """Of which some are 0, and the first ones are not."""
+    weight = np.random.default_rng(3).choice([0.0, 0.5, 1.0, 3.0], n)
+    weight[:4] = 2.0
+    return weight
+
+
+@several_blocks
+@pytest.mark.parametrize("name", ["linear", "joint", "kernel", "Forgetron", "average"])
+@pytest.mark.parametrize(("classes", "delay"), [(2, 0), (3, 7)])
+def test_rows_are_learnt_with_their_weights_and_count_once(name, classes, delay):
+    X, y = rows_of(classes, n=SEVERAL)
+    weight = weights_of(SEVERAL)
+    looped, clf = clone(LEARNERS[name]), clone(LEARNERS[name])
+    trials = one_by_one(looped, X, y, delay, weight)
+    report = progressive(clf, X, y, step=30, delay=delay, sample_weight=weight)
+    assert_tells(report, trials, 30)
+    assert report.weighted
+    np.testing.assert_allclose(knowledge(clf), knowledge(looped), rtol=1e-5, atol=1e-7)
+    without = clone(LEARNERS[name])
+    assert not progressive(without, X, y, delay=delay).weighted
+    assert not np.allclose(knowledge(without), knowledge(looped))
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_weights_for_learners_of_scikit_learn(name):
+    X, y = rows_of(2, n=50)
+    weight = weights_of(50)
+    looped, clf = clone(FOREIGN[name]), clone(FOREIGN[name])
+    with np.errstate(all="ignore"):  # one class so far
+        trials = one_by_one(looped, X, y, weight=weight)
+        assert_tells(progressive(clf, X, y, step=20, sample_weight=weight), trials, 20)
+    np.testing.assert_array_equal(knowledge(clf), knowledge(looped))
+
+
+@pytest.mark.parametrize("delay", [0, 7])
+def test_an_iterable_may_give_weights_behind(delay):
+    X, y = rows_of(2)
+    weight = weights_of(ROWS)
+    expected = progressive(Perceptron(), X, y, delay=delay, sample_weight=weight)
+    options = {"classes": [-1, 1], "delay": delay}
+    blocks = [(X[a:b], y[a:b], weight[a:b]) for a, b in pairwise([0, 70, 71, 300])]
+    same(progressive(Perceptron(), blocks, **options), expected)
+    rows = [dict(zip("abcde", x, strict=True)) for x in X.tolist()]
+    named = progressive(Perceptron(), zip(rows, y, weight, strict=True), **options)
+    np.testing.assert_array_equal(named.wrong, expected.wrong)
+    np.testing.assert_array_equal(named.updates, expected.updates)
+
+
+def test_late_rows_with_and_without_weights():
+    X, y = rows_of(2)
+    weight = np.concatenate([np.ones(100), np.full(200, 3.0)])
+    blocks = [(X[:100], y[:100]), (X[100:], y[100:], weight[100:])]
+    mixed = progressive(PassiveAggressive(C=0.1), blocks, delay=20, classes=[-1, 1])
+    whole = progressive(PassiveAggressive(C=0.1), X, y, delay=20, sample_weight=weight)
+    same(mixed, whole)
+
+
+@pytest.mark.parametrize("weight", [[1.0] * 299, [-1.0] * 300, [np.nan] * 300, "heavy"])
+def test_bad_weights_leave_the_learner_as_it_was(weight):
+    X, y = rows_of(2)
+    clf = Perceptron()
+    with pytest.raises(ValueError, match="sample_weight"):
+        progressive(clf, X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="sample_weight goes with y"):
+        progressive(clf, [(X, y)], sample_weight=np.ones(300), classes=[-1, 1])
+    assert not hasattr(clf, "classes_")
+
+
+# ------------------------------------------------------------------------------- sources and files
+def test_sources_and_paths(tmp_path):
+    X, y = rows_of(2)
+    lines = (
+        f"{label} {' '.join(f'{k}:{v!r}' for k, v in enumerate(x, 1) if v)}\n"
+        for x, label in zip(X.tolist(), y, strict=True)
+    )
+    path = tmp_path / "rows.svm"
+    path.write_text("".join(lines))
+    expected = progressive(Perceptron(), X, y)
+    for stream in (path, str(path), streams.open(path, block_size=1000), streams.open(X, y)):
+        same(progressive(Perceptron(), stream), expected)
+    np.save(tmp_path / "X.npy", X)
+    same(progressive(Perceptron(), tmp_path / "X.npy", y), expected)
+    weight = weights_of(ROWS)
+    weighted = progressive(Perceptron(), streams.open(X, y, weight=weight))
+    same(weighted, progressive(Perceptron(), X, y, sample_weight=weight))
+    with pytest.raises(ValueError, match="has no labels"):
+        progressive(Perceptron(), streams.open(X))
+
+
+def test_a_pipe_whose_rows_become_wider(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n-1 1:-1\n" * 50 + "1 1:1 9:1\n")
+    with (tmp_path / "rows.svm").open("rb") as file:
+        source = streams.open(file, block_size=100)
+        with pytest.raises(ValueError, match="rows have become wider"):
+            progressive(Perceptron(), source)
+
+
 # ------------------------------------------------------------------------------- looking at reports
+@pytest.mark.parametrize("name", ["linear", "average", "Forgetron"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_report_says_what_scikit_learn_says_of_the_predictions(name, classes):
+    X, y = rows_of(classes)
+    labels, looped = np.unique(y), clone(LEARNERS[name])
+    said, outputs = [], []
+    for i in range(ROWS):
+        label, scores = says(looped, X[i : i + 1], labels)
+        said.append(label)
+        outputs.append(scores[-1] - scores[0])
+        looped.partial_fit(X[i : i + 1], y[i : i + 1], classes=labels)
+    found = progressive(clone(LEARNERS[name]), X, y, step=77)
+    report = found.report()
+    np.testing.assert_array_equal(found.confusion, confusion_matrix(y, said))
+    assert report["confusion"] == found.confusion.tolist()
+    assert report["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(y, said))
+    assert report["largest_class"] == pytest.approx(
+        np.unique(y, return_counts=True)[1].max() / ROWS
+    )
+    assert report["repeating"] == pytest.approx(np.sum(y[1:] == y[:-1]) / ROWS)
+    if classes == 2:
+        assert report["auc"] == pytest.approx(roc_auc_score(y == labels[1], outputs))
+    else:
+        assert report["auc"] is None
+
+
+def test_scores_are_kept_up_to_a_limit(monkeypatch):
+    X, y = rows_of(2)
+    monkeypatch.setattr(progress, "MOST_SCORES", 200)
+    assert progressive(Perceptron(), X[:200], y[:200]).report()["auc"] is not None
+    assert progressive(Perceptron(), X, y).report()["auc"] is None
+    for one in progressive([Perceptron(), ALMA()], X[:200], y[:200]):  # which share it
+        assert one.report()["auc"] is None
+
+
+def test_report_of_nothing():
+    report = progressive(Perceptron(), (), classes=[0, 1]).report()
+    assert (report["rows"], report["auc"], report["confusion"]) == (0, None, [[0, 0], [0, 0]])
+    assert np.isnan([report["accuracy"], report["largest_class"], report["repeating"]]).all()
+
+
 @given(window=st.integers(1, 400), step=st.integers(1, 400))
 @settings(deadline=None, max_examples=30)
 def test_recent_accuracy_is_that_of_a_window(window, step):

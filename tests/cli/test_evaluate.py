@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from maxmargin import NORMA, Perceptron
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
+
+from maxmargin import NOCA, NORMA, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
 
 TWO = ("-a", "norma", "-a", "perceptron")
@@ -35,10 +39,118 @@ def test_setting_of_one_learner(report, folder, rows):
 def test_for_people(command, folder):
     code, printed, errors = command("evaluate", folder / "rows.svm", *TWO)
     assert (code, errors) == (0, "")
-    title, *lines = printed.splitlines()
+    title, *table = printed.splitlines()
     assert title.startswith(f"{folder / 'rows.svm'}, 300 rows in ")
-    assert len({len(line) for line in lines}) == 1
-    assert [line.split()[0] for line in lines] == ["learner", "NORMA", "Perceptron"]
+    assert len({len(line) for line in table[:3]}) == 1
+    assert [line.split()[0] for line in table[:3]] == ["learner", "NORMA", "Perceptron"]
+    assert re.fullmatch(
+        r"  The largest class has 5\d\.\d\d % of the rows; repeating the last label would be right "
+        r"for \d\d\.\d\d %\.",
+        table[3],
+    )
+    for name, (head, *classes) in {
+        "NORMA": table[5:8],
+        "Perceptron": table[9:12],
+    }.items():
+        assert name in (table[4], table[8])
+        assert head.split() == ["class", "rows", "found", "predicted", "right"]
+        assert [line.split()[0] for line in classes] == ["-1", "1"]
+    assert len(table) == 12
+
+
+def test_beside_a_guess(report, folder, rows):
+    X, y = rows
+    said = report("evaluate", folder / "rows.svm", "-a", "perceptron")
+    assert said["largest_class"] == max(np.mean(y == 1), np.mean(y == -1))
+    assert said["repeating"] == np.sum(y[1:] == y[:-1]) / y.size
+    assert not said["weighted"]
+    (one,), expected = said["learners"], progressive(Perceptron(), X, y)
+    assert one["confusion"] == expected.confusion.tolist()
+    for name in ("balanced_accuracy", "auc", "classes"):
+        assert one[name] == expected.report()[name]
+
+
+def test_a_learner_that_says_one_class_only(command, tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1\n" * 40 + "-1 1:1\n")
+    _, printed, _ = command("evaluate", tmp_path / "rows.svm", "-a", "perceptron")
+    assert "Beware: Perceptron says 1 of every row; --class-weight balanced may help." in printed
+
+
+def test_many_classes_have_no_lines(command, report, tmp_path):
+    lines = [f"{k % 11} {k % 11 + 1}:1\n" for k in range(110)]
+    (tmp_path / "rows.svm").write_text("".join(lines))
+    _, printed, _ = command("evaluate", tmp_path / "rows.svm", "-a", "perceptron")
+    assert "predicted" not in printed
+    assert "AUC" not in printed
+    said = report("evaluate", tmp_path / "rows.svm", "-a", "perceptron")
+    assert len(said["learners"][0]["classes"]) == 11
+
+
+# ---------------------------------------------------------------------------------- test of a model
+def test_a_model_is_tested(report, command, folder, model, rows):
+    X, y = rows
+    predicted = load(model).predict(X)
+    said = report("evaluate", model, folder / "rows.svm")
+    assert (said["model"], said["algorithm"], said["rows"]) == (str(model), "Perceptron", 300)
+    assert said["confusion"] == confusion_matrix(y, predicted).tolist()
+    assert said["accuracy"] == np.mean(y == predicted)
+    assert said["auc"] == pytest.approx(roc_auc_score(y, load(model).decision_function(X)))
+    assert said["log_loss"] is None
+    code, printed, errors = command("evaluate", model, folder / "rows.svm")
+    assert (code, errors) == (0, "")
+    assert f"{model}, Perceptron" in printed
+    assert "of 300 rows right; the largest class has " in printed
+
+
+def test_a_model_is_tested_on_standard_input(report, folder, model, from_stdin):
+    file = report("evaluate", model, folder / "rows.svm")
+    from_stdin(folder / "rows.svm")
+    pipe = report("evaluate", model, "-")
+    assert pipe["confusion"] == file["confusion"]
+
+
+def test_a_model_of_a_table(report, folder, table_model):
+    said = report("evaluate", table_model, folder / "table.csv")
+    assert [each["label"] for each in said["classes"]] == ["no", "yes"]
+    assert said["rows"] == 300
+
+
+def test_log_loss_of_a_model_with_probabilities(report, command, folder, rows, tmp_path):
+    X, y = rows
+    clf = NOCA(max_components=5).fit_stream(streams.open(folder / "rows.svm"))
+    save(clf, tmp_path / "m.mm")
+    said = report("evaluate", tmp_path / "m.mm", folder / "rows.svm")
+    assert said["log_loss"] == pytest.approx(log_loss(y, clf.predict_proba(X)))
+    _, printed, _ = command("evaluate", tmp_path / "m.mm", folder / "rows.svm")
+    assert f"; log loss {said['log_loss']:.4f}" in printed
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-a", "alma"), ("--set", "C=1"), ("--delay", 3), ("--plot", "p.png"), ("--weight", 0)],
+    ids=lambda options: options[0],
+)
+def test_options_of_learning_with_a_model(command, folder, model, options):
+    code, printed, errors = command("evaluate", model, folder / "rows.svm", *options)
+    assert (code, printed) == (2, "")
+    name = "--algorithm" if options[0] == "-a" else options[0]
+    assert errors.startswith(f"maxmargin: {name} is for learning: a model that is tested")
+
+
+def test_a_model_alone(command, model):
+    code, printed, errors = command("evaluate", model)
+    assert (code, printed) == (2, "")
+    expected = f"{model} is a model; to test it, say: maxmargin evaluate {model} DATA"
+    assert errors == f"maxmargin: {expected}\n"
+
+
+def test_files_that_do_not_fit(command, folder, model):
+    code, _, errors = command("evaluate", folder / "rows.svm", folder / "rows.svm")
+    assert (code, "not a maxmargin file" in errors) == (1, True)
+    code, _, errors = command("evaluate", model, folder / "rows.svm", folder / "rows.svm")
+    assert (code, "takes DATA, or MODEL and DATA; got 3 files" in errors) == (2, True)
+    code, _, errors = command("evaluate", model, folder / "empty.svm")
+    assert (code, errors.endswith("there are no rows.\n")) == (1, True)
 
 
 def test_standard_input(report, folder, from_stdin):

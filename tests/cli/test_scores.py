@@ -6,12 +6,14 @@ from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
     confusion_matrix,
+    log_loss,
     precision_score,
     recall_score,
     roc_auc_score,
 )
 
-from maxmargin.cli.scores import Scores, score_lines
+from maxmargin.cli.scores import score_lines
+from maxmargin.evaluate.scores import Scores
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -59,6 +61,18 @@ def test_labels_that_nobody_learnt():
     report = scores.report()
     assert (report["mistakes"], report["unknown_labels"], report["auc"]) == (1, 1, 1.0)
     assert score_lines(report)["unknown"] == "1 rows have labels that were not learnt"
+
+
+def test_log_loss_of_rows_with_labels_that_are_known():
+    labels, y = np.array(["a", "b", "c"]), np.array(["a", "b", "c", "b", "z"])
+    chances = np.random.default_rng(0).dirichlet(np.ones(3), 5)
+    chances[0] = [0.0, 0.5, 0.5]  # sure, and wrong
+    scores = Scores(labels)
+    scores.add(y[:2], labels[chances[:2].argmax(axis=1)], None, chances[:2])
+    scores.add(y[2:], labels[chances[2:].argmax(axis=1)], None, chances[2:])
+    report = scores.report()
+    assert report["log_loss"] == pytest.approx(log_loss(y[:4], chances[:4], labels=labels))
+    assert score_lines(report)["balanced"].endswith(f"; log loss {report['log_loss']:.4f}")
 
 
 def test_only_one_class_is_there():

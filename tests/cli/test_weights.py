@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin import Perceptron, load, streams
+from maxmargin import PassiveAggressive, Perceptron, load, streams
 from maxmargin.cli import class_weights
 from maxmargin.cli.errors import MISUSED
+from maxmargin.evaluate import progressive
 
 
 @pytest.fixture(scope="session")
@@ -111,10 +112,20 @@ def test_first_columns_are_not_taken_for_labels(command, folder, tmp_path):
     assert command("predict", model, path)[:2] == (0, "1\n2\n")
 
 
-def test_evaluate_takes_no_weights(command, folder, weighted):
-    code, _, errors = command("evaluate", folder / "weighted.svm", "-a", "perceptron")
-    assert code == 1
-    assert errors.endswith("weighted.svm has weights of rows, which evaluate does not take.\n")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("weighted.svm", ()), ("X.npy", ("--label", "y.npy", "--weight", "w.npy"))],
+)
+def test_weights_in_evaluate(command, report, folder, rows, weighted, name, options):
+    given = [folder / each if each.endswith(".npy") else each for each in options]
+    arguments = ("evaluate", folder / name, *given, "-a", "passiveaggressive")
+    said = report(*arguments)
+    expected = progressive(PassiveAggressive(), *rows, sample_weight=weighted)
+    assert said["weighted"]
+    assert said["learners"][0]["mistakes"] == expected.wrong.sum()
+    assert said["learners"][0]["updates"] == expected.updates[-1]
+    assert progressive(PassiveAggressive(), *rows).updates[-1] != expected.updates[-1]
+    assert "in these counts each row is one" in command(*arguments)[1]
 
 
 def test_options_of_weights_that_cannot_be(command, folder, weighted, tmp_path):

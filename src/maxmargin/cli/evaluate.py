@@ -1,9 +1,8 @@
-"""``maxmargin evaluate``: predict each row, then learn from it."""
+"""``maxmargin evaluate``: predict each row, then learn from it; or test a model."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,16 @@ import typer
 from maxmargin.cli import class_weights, data, learners
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
 from maxmargin.cli.fit import Classes, ClassWeight, Json
-from maxmargin.cli.output import duration, percent, print_json, print_table
+from maxmargin.cli.output import (
+    duration,
+    percent,
+    print_json,
+    print_note,
+    print_report,
+    print_table,
+)
+from maxmargin.cli.predict import score
+from maxmargin.cli.scores import MOST_LINES, only_answer, score_lines
 
 # Looks at the counts on the way along a file, and the most rows that "recently" means.
 LOOKS, RECENT = 200, 1000
@@ -36,9 +44,23 @@ Settings = Annotated[
 ]
 
 
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[MODEL] DATA",
+        help="A file with rows, or - for standard input; before it a model, to test it on them.",
+    ),
+]
+# Of the rows alone, and so said once for all learners.
+OF_ALL_LEARNERS = {"rows", "largest_class", "repeating", "weighted", "unknown_labels", "log_loss"}
+# The options that a test of a model takes: how its columns are read, the model knows itself.
+OF_TESTS = {"files", "format", "skip_errors", "as_json"}
+
+
 @data.with_reading
 def evaluate(
-    rows: data.Data,
+    context: typer.Context,
+    files: Files,
     algorithm: Algorithms = ["amira"],  # noqa: B006
     settings: Settings = [],  # noqa: B006
     plot: Annotated[
@@ -51,29 +73,83 @@ def evaluate(
     *,
     reading: data.Reading,
 ) -> None:
-    """Let learners predict each row of DATA before they learn from it."""
+    """Let learners predict each row of DATA before they learn from it, or test a MODEL on DATA."""
     with one_line_errors():
+        if len(files) > 2:
+            misuse(f"evaluate takes DATA, or MODEL and DATA; got {len(files)} files.")
+        *model, rows = files
+        if model:
+            check_options_of_test(context)
+            report = tested(Path(model[0]), rows, reading.format, reading.skip_errors)
+            (print_json if as_json else show_test)(report)
+            return
+        check_is_data(rows)
         contestants = learners.make_all(algorithm, settings)
         worths = None if class_weight is None else class_weights.parsed(class_weight)
         if plot is not None:
-            check_plot(plot, rows)
+            check_plot(plot, (rows, reading.label, reading.weight))
         source = reading.open(rows)
         known = data.classes_of(classes) or known_classes(source)
         if worths is not None:
             class_weights.give(contestants, class_weights.of_classes(worths, source, known))
         step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
         from maxmargin.evaluate import progressive
+        from maxmargin.evaluate.pieces import labelled
 
         began = time.perf_counter()
-        results = progressive(contestants, shown(source), step=step, classes=known, delay=delay)
-        report = summary(results, source, time.perf_counter() - began)
+        blocks = labelled(data.with_bar(source, "evaluate"), source.name)
+        results = progressive(contestants, blocks, step=step, classes=known, delay=delay)
+        progress = summary(results, source, time.perf_counter() - began)
         if plot is not None:
-            draw(results, plot, report["recent"])
-            report["plot"] = str(plot)
-        (print_json if as_json else show)(report)
+            draw(results, plot, progress["recent"])
+            progress["plot"] = str(plot)
+        (print_json if as_json else show)(progress)
 
 
-def check_plot(path: Path, rows: str) -> None:
+# --------------------------------------------------------------------------------- test of a model
+def check_options_of_test(context: typer.Context) -> None:
+    """Refuse options that a model leaves no room for."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and name not in OF_TESTS:
+            misuse(
+                f"{parameter.opts[0]} is for learning: a model that is tested has learnt already, "
+                "and knows how its columns are read."
+            )
+
+
+def check_is_data(path: str) -> None:
+    """Say how a model is tested to those who pass nothing else."""
+    from maxmargin.persistence.container import MAGIC
+
+    if Path(path).is_file():
+        with Path(path).open("rb") as file:
+            if file.read(len(MAGIC)) == MAGIC:
+                misuse(f"{path} is a model; to test it, say: maxmargin evaluate {path} DATA")
+
+
+def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) -> dict[str, Any]:
+    """How good the model is on these rows."""
+    from maxmargin.persistence import load
+
+    learner = load(model)
+    source = data.open_alike(rows, learner, format=format, skip_errors=skip_errors, labelled=True)
+    began = time.perf_counter()
+    report = {"model": str(model), "algorithm": type(learner).__name__, **score(learner, source)}
+    return {**report, "skipped": source.skipped, "seconds": round(time.perf_counter() - began, 3)}
+
+
+def show_test(report: dict[str, Any]) -> None:
+    """The report of a test for people."""
+    skipped = report["skipped"] and f"{report['skipped']:,} rows that could not be read"
+    lines = {"model": f"{report['model']}, {report['algorithm']}", **score_lines(report)}
+    lines["skipped"] = skipped or None
+    print_report(f"{report['data']}, tested in {duration(report['seconds'])}", lines)
+
+
+# ----------------------------------------------------------------------------- predict, then learn
+def check_plot(path: Path, inputs: tuple[str | None, ...]) -> None:
     """Can a picture be drawn into this file?"""
     require("matplotlib", extra="plots")
     from matplotlib.backend_bases import FigureCanvasBase
@@ -81,14 +157,14 @@ def check_plot(path: Path, rows: str) -> None:
     kinds = sorted(FigureCanvasBase.get_supported_filetypes())
     if path.suffix.lower().lstrip(".") not in kinds:
         misuse(f"--plot {path}: the name must end with one of .{', .'.join(kinds)}.")
-    check_writable(path, unlike=(rows,))
+    check_writable(path, unlike=inputs)
 
 
 def known_classes(source: Any) -> Any:
     """All labels of a file; of a pipe those in its first block."""
-    classes = source.survey().classes
-    if classes is None:
-        raise ValueError(f"{source.name} has no labels.")
+    from maxmargin.evaluate.pieces import classes_of
+
+    classes = classes_of(source)
     if classes.size == 0:
         raise ValueError(f"{source.name}: there are no rows.")
     if classes.size == 1:
@@ -97,61 +173,77 @@ def known_classes(source: Any) -> Any:
     return classes
 
 
-def shown(source: Any) -> Iterator[tuple[Any, Any]]:
-    """Rows and labels, with a bar."""
-    width = None
-    for block in data.with_bar(source, "evaluate"):
-        if block.weight is not None:
-            raise ValueError(f"{source.name} has weights of rows, which evaluate does not take.")
-        width = width or block.X.shape[1]
-        if block.X.shape[1] != width:
-            raise ValueError(
-                f"{source.name}, before row {block.end.row:,}: rows have become wider; "
-                "say the number of columns with --n-features."
-            )
-        yield block.X, block.y
-
-
 def summary(results: list[Any], source: Any, seconds: float) -> dict[str, Any]:
-    """What each learner made of the rows."""
+    """What each learner made of the rows, and what needs no learning."""
     rows = int(results[0].wrong.size)
     recent = max(1, min(RECENT, rows // 10))
+    reports = [result.report() for result in results]
     return {
         "data": source.name,
         "rows": rows,
         "recent": recent,
         "skipped": source.skipped,
         "seconds": round(seconds, 3),
+        "largest_class": reports[0]["largest_class"],
+        "repeating": reports[0]["repeating"],
+        "weighted": reports[0]["weighted"],
         "learners": [
             {
                 "algorithm": result.name,
-                "mistakes": int(result.wrong.sum()),
-                "accuracy": result.accuracy,
                 "recent_accuracy": float(result.recent_accuracy(recent)[-1]),
                 "updates": int(result.updates[-1]),
+                **{name: value for name, value in report.items() if name not in OF_ALL_LEARNERS},
             }
-            for result in results
+            for result, report in zip(results, reports, strict=True)
         ],
     }
 
 
 def show(report: dict[str, Any]) -> None:
-    """The report for people."""
+    """The report for people: what can be compared with a guess, then class by class."""
     title = f"{report['data']}, {report['rows']:,} rows in {duration(report['seconds'])}"
     if report["skipped"]:
         title += f", {report['skipped']:,} that could not be read"
-    rows = [
-        (
-            each["algorithm"],
-            f"{each['mistakes']:,}",
-            percent(each["accuracy"]),
-            percent(each["recent_accuracy"]),
-            f"{each['updates']:,}",
-        )
-        for each in report["learners"]
-    ]
-    heads = ("learner", "mistakes", "right", f"of the last {report['recent']:,}", "updates")
+    heads = ["learner", "mistakes", "right", f"of the last {report['recent']:,}", "balanced"]
+    has_areas = any(each["auc"] is not None for each in report["learners"])
+    heads += ["AUC", "updates"] if has_areas else ["updates"]
+    rows = []
+    for each in report["learners"]:
+        shares = (each["accuracy"], each["recent_accuracy"], each["balanced_accuracy"])
+        area = [f"{each['auc']:.4f}" if each["auc"] is not None else "-"] if has_areas else []
+        cells = [each["algorithm"], f"{each['mistakes']:,}", *map(percent, shares)]
+        rows.append([*cells, *area, f"{each['updates']:,}"])
     print_table(title, heads, rows)
+    print_note(
+        f"The largest class has {percent(report['largest_class'])} of the rows; repeating the last "
+        f"label would be right for {percent(report['repeating'])}."
+    )
+    if report["weighted"]:
+        print_note("Weights of rows are for learning; in these counts each row is one.")
+    for each in report["learners"]:
+        show_classes(each)
+
+
+def show_classes(report: dict[str, Any]) -> None:
+    """Recall and precision of one learner, if there are few classes."""
+    if len(report["classes"]) <= MOST_LINES:
+        heads = ("class", "rows", "found", "predicted", "right")
+        rows = (
+            (
+                str(each["label"]),
+                f"{each['rows']:,}",
+                percent(each["recall"]),
+                f"{each['predicted']:,}",
+                percent(each["precision"]),
+            )
+            for each in report["classes"]
+        )
+        print_table(report["algorithm"], heads, rows)
+    if (label := only_answer(report)) is not None:
+        print_note(
+            f"Beware: {report['algorithm']} says {label} of every row; "
+            "--class-weight balanced may help."
+        )
 
 
 def draw(results: list[Any], path: Path, window: int) -> None:

@@ -102,6 +102,11 @@ def print_columns(columns: list[dict[str, Any]]) -> None:
     print_table("", heads, rows, left=(0, 1, 5))
 
 
+def print_note(text: str) -> None:
+    """A sentence below a table."""
+    typer.echo(f"  {printable(text)}")
+
+
 def margin_text(margin: float, ratio: float) -> str:
     sure = f", at least {percent(ratio)} of the best" if ratio > 0 else ""
     return f"{margin:.6g}{sure}"

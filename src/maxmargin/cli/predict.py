@@ -122,18 +122,20 @@ def known_columns(X: Any, learner: BaseEstimator, name: str) -> Any:
 
 
 def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
-    """How good the model is on labelled rows; see `scores.Scores`."""
-    from maxmargin.cli.scores import Scores
+    """How good the model is on labelled rows; see `evaluate.scores.Scores`."""
+    from maxmargin.evaluate.scores import Scores
 
     learner = learner.without_recipe()
     scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
+    has_chances = hasattr(learner, "predict_proba")
     for block in reading.with_bar(source, "test"):
         if block.y is None:
             raise ValueError(f"{source.name} has no labels.")
         X = known_columns(block.X, learner, source.name)
         labels = predicted(learner, X, source.name)
         outputs = learner.decision_function(X) if has_outputs and scores.wants_outputs() else None
-        scores.add(block.y, labels, outputs)
+        chances = learner.predict_proba(X) if has_chances else None
+        scores.add(block.y, labels, outputs, chances)
     if not scores.rows():
         raise ValueError(f"{source.name}: there are no rows.")
     return {"data": source.name, **scores.report()}

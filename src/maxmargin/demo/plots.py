@@ -12,10 +12,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from maxmargin.demo.problems import Problem
 from maxmargin.demo.training import Outcome, best_margin
+from maxmargin.evaluate.runs import HEADROOM, draw_run
 from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED, STYLE, as_svg
 
-# The pictures of runs reach up to this multiple of the best possible margin.
-HEADROOM = 2.5
 DOTTED = (0, (1, 2))
 
 
@@ -63,12 +62,8 @@ def _frame(outcomes: Sequence[Outcome]) -> Frame:
 
 def _draw_run(axes: Any, one: Outcome, frame: Frame) -> None:
     best = frame.best
-    updates, margins, bounds = _run_of(one, best)
     axes.axhline(best, color=MUTED, linewidth=0.8, linestyle=DOTTED)
-    axes.fill_between(updates, np.maximum(margins, 0), bounds, color=BOUND, alpha=0.12, lw=0)
-    for values, color in ((bounds, BOUND), (margins, MARGIN)):
-        axes.plot(updates, values, color=color)
-        axes.plot(updates[-1], values[-1], "o", color=color, markersize=3.5, clip_on=False)
+    draw_run(axes, one.moments, 2.0 * HEADROOM * best, {"color": MARGIN}, {"color": BOUND})
     axes.set_xscale("log")
     axes.set_xlim(0.8 * frame.first, 1.2 * frame.last)
     axes.set_ylim(0.0, HEADROOM * best)
@@ -78,18 +73,13 @@ def _draw_run(axes: Any, one: Outcome, frame: Frame) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
 
 
-def _run_of(one: Outcome, best: float) -> tuple[np.ndarray, ...]:
-    updates, margins, bounds = np.array(one.moments).T
-    return updates, margins, np.minimum(bounds, 2.0 * HEADROOM * best)  # infinity: out of sight
-
-
 def _thousands(value: float, _: object = None) -> str:
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 
 def _label_run(axes: Any, one: Outcome) -> None:
     bound = one.clf.certificate_.bound
-    updates, margins, bounds = _run_of(one, bound)
+    updates, margins, bounds = np.array(one.moments).T
     crossing = np.flatnonzero(bounds <= 1.6 * bound)[0]
     axes.annotate(
         "no hyperplane has a margin above this",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,19 +17,10 @@ from maxmargin._terminal import Advance
 from maxmargin.certificates import Certificate
 from maxmargin.demo.problems import Problem
 from maxmargin.estimator import OnlineClassifier
+from maxmargin.evaluate.runs import Moment, replay
 
-# The runs are measured each time the trials have grown by this factor.
-GROWTH = 1.2
 # How long a search for a margin may look for each of them: a demonstration should be short.
 PASSES_PER_ROUND = 200
-
-
-class Moment(NamedTuple):
-    """How far a run had come."""
-
-    updates: int
-    margin: float
-    bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,37 +115,6 @@ def _train_one(name: str, problem: Problem) -> Outcome:
     test_error = 1.0 - clf.score(problem.X_test, problem.y_test)
     moments = list(replay(clf, problem.X, problem.y)) if problem.picture == "run" else []
     return Outcome(settings, clf, test_error, seconds, moments)
-
-
-def replay(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray) -> Iterator[Moment]:
-    """The run of `fit` once more, for two classes, in pieces that grow; or its end alone."""
-    if not hasattr(clf, "partial_fit"):
-        yield Moment(clf.n_updates_, margin_of(clf, X, y), clf.certificate_.bound)
-        return
-    again, done = clone(clf), 0
-    for trials in _growing(clf.n_iter_ * len(X)):
-        while done < trials:
-            start = done % len(X)
-            piece = slice(start, min(start + trials - done, len(X)))
-            again.partial_fit(X[piece], y[piece], classes=clf.classes_)
-            done += piece.stop - piece.start
-        yield Moment(again.n_updates_, margin_of(again, X, y), again.certificate_.bound)
-
-
-def _growing(end: int) -> Iterator[int]:
-    """1, 2, 3, ... and then in steps that grow like the numbers, up to ``end``."""
-    number = 1
-    while number < end:
-        yield number
-        number = math.ceil(GROWTH * number)
-    yield end
-
-
-def margin_of(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray) -> float:
-    """The distance from the hyperplane to the nearest row, negative on the wrong side."""
-    signs = np.where(y == clf.classes_[1], 1.0, -1.0)
-    norm = np.linalg.norm(clf.coef_)
-    return float((signs * clf.decision_function(X)).min() / norm) if norm > 0.0 else 0.0
 
 
 def best_margin(outcomes: Sequence[Outcome]) -> tuple[float, float]:

@@ -76,13 +76,13 @@ class Incremental:
 
     @writing
     def foretell(
-        self, X: Any, y: Any, order: np.ndarray, classes: Any = None
+        self, X: Any, y: Any, order: np.ndarray, classes: Any = None, sample_weight: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """`partial_fit` of the rows ``order``, which says what was seen before each was learnt.
 
         Parameters
         ----------
-        X, y, classes
+        X, y, classes, sample_weight
             As in `partial_fit`.
         order : array of int32
             A row i that stands there as ``-1 - i`` is only looked at.
@@ -95,7 +95,13 @@ class Incremental:
             Made since the call began, after each row of the order.
         """
         self._state, history = self._learnt(
-            self._known(), X, y, classes, order=order, foretell=True
+            self._known(),
+            X,
+            y,
+            classes,
+            order=order,
+            foretell=True,
+            sample_weight=sample_weight,
         )
         return history[:, :-1][:, shown(self._known())], history[:, -1]
 

@@ -1,0 +1,15 @@
+"""How good is a classifier? On a stream, by what it predicts; on given rows, by its margin."""
+
+from maxmargin.evaluate.certification import certify
+from maxmargin.evaluate.displays import MarginDisplay, ProgressiveDisplay, WeightsDisplay
+from maxmargin.evaluate.progress import STEP, Progress, progressive
+
+__all__ = [
+    "STEP",
+    "MarginDisplay",
+    "Progress",
+    "ProgressiveDisplay",
+    "WeightsDisplay",
+    "certify",
+    "progressive",
+]

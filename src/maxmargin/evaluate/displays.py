@@ -1,0 +1,450 @@
+"""Pictures, made as scikit-learn's displays are: of a stream, of a fit, and of weights."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.estimator import inputs
+from maxmargin.evaluate.progress import STEP, Progress, progressive
+from maxmargin.evaluate.runs import HEADROOM, Moment, draw_run, replay
+
+# Of more classes, weights are shown one by one.
+MOST_PANELS = 9
+PANELS_PER_ROW = 3
+LONGEST_NAME = 40
+# Bounds are drawn up to this multiple of the best margin, far above what is shown.
+FAR = 1e6
+
+
+class ProgressiveDisplay:
+    """Mistakes of learners along a stream, and the accuracy in a window that slides along.
+
+    Make it with `from_estimator`, or with `from_results` from what `progressive` returns.
+
+    Parameters
+    ----------
+    results : list of Progress
+    names : list of str, default=None
+        In the legend; those of the learners by default.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes, or an array of two
+    figure_ : matplotlib figure
+
+    Examples
+    --------
+    >>> from maxmargin import NORMA, Perceptron
+    >>> from maxmargin.datasets import make_drifting
+    >>> from maxmargin.evaluate import ProgressiveDisplay
+    >>> X, y = make_drifting(2000, random_state=0)
+    >>> learners = [Perceptron(), NORMA(rate=0.3, decay=0.1)]
+    >>> display = ProgressiveDisplay.from_estimator(learners, X, y, window=500)
+    >>> [result.name for result in display.results]
+    ['Perceptron', 'NORMA']
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, results: Sequence[Progress], *, names: Sequence[str] | None = None) -> None:
+        self.results = list(results)
+        self.names = [each.name for each in results] if names is None else list(names)
+        if len(self.names) != len(self.results):
+            raise ValueError(f"names has {len(self.names)} of {len(self.results)} results.")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator | Sequence[BaseEstimator],
+        X: Any,
+        y: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        window: int = STEP,
+        ax: Any = None,
+        **options: Any,
+    ) -> ProgressiveDisplay:
+        """Let copies of learners predict each row before they learn from it, and draw that.
+
+        Parameters
+        ----------
+        estimator : estimator or list of estimators
+            Copies go on from what they know; they themselves stay as they are.
+        X, y : the stream, as `progressive` takes it
+        names, window, ax
+            As in `plot`, and above.
+        **options
+            As `progressive` takes them: ``step``, ``delay``, ``classes``, ``sample_weight``.
+
+        Returns
+        -------
+        ProgressiveDisplay
+        """
+        several = isinstance(estimator, Sequence)
+        learners = copy.deepcopy(list(estimator) if several else [estimator])
+        results = progressive(learners, X, y, **options)
+        return cls(results, names=names).plot(ax, window=window)
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Progress | Sequence[Progress],
+        *,
+        names: Sequence[str] | None = None,
+        window: int = STEP,
+        ax: Any = None,
+    ) -> ProgressiveDisplay:
+        """Draw what `progressive` has returned, for one learner or several.
+
+        Parameters
+        ----------
+        results : Progress or list of Progress
+        names, window, ax
+            As in `plot`, and above.
+
+        Returns
+        -------
+        ProgressiveDisplay
+        """
+        several = [results] if isinstance(results, Progress) else results
+        return cls(several, names=names).plot(ax, window=window)
+
+    def plot(self, ax: Any = None, *, window: int = STEP) -> ProgressiveDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, or a pair of them, default=None
+            A pair has mistakes above and recent accuracy below, as by default; one has the accuracy
+            alone.
+        window : int, default=1000
+            Rows that the accuracy is about.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            _, ax = _pyplot().subplots(2, 1, sharex=True, figsize=(8, 6), layout="constrained")
+        pair = np.ravel(ax)
+        if pair.size not in (1, 2):
+            raise ValueError(f"ax must be axes or a pair of them, got {pair.size}.")
+        for result, name in zip(self.results, self.names, strict=True):
+            if pair.size == 2:
+                result.plot(pair, window=window, label=name)
+            else:
+                result.plot_recent(pair[0], window=window, label=name)
+        if pair.size == 1:
+            pair[0].legend(frameon=False)
+        self.ax_, self.figure_ = (pair if pair.size == 2 else pair[0]), pair[0].figure
+        return self
+
+
+class MarginDisplay:
+    """Margin reached, and what no hyperplane can exceed, against the updates of a fit.
+
+    Make it with `from_estimator`. Between the two lines is what is not known yet: where they meet,
+    the largest margin is found and proved.
+
+    Parameters
+    ----------
+    moments : list of Moment
+        ``updates``, ``margin`` and ``bound`` in the course of the fit.
+    name : str
+        Of the learner.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    lines_ : list of the lines of bound and margin
+
+    Examples
+    --------
+    >>> from maxmargin import PUMMA
+    >>> from maxmargin.datasets import make_separable
+    >>> from maxmargin.evaluate import MarginDisplay
+    >>> X, y = make_separable(200, 5, gap=1.0, random_state=0)
+    >>> display = MarginDisplay.from_estimator(PUMMA(delta=0.1), X, y)
+    >>> last = display.moments[-1]
+    >>> last.margin >= 0.9 * last.bound
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    lines_: list[Any]
+
+    def __init__(self, moments: Sequence[Moment], *, name: str) -> None:
+        self.moments, self.name = list(moments), name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, X: Any, y: Any, *, name: str | None = None, ax: Any = None
+    ) -> MarginDisplay:
+        """Fit a copy of the learner twice, the second time in slow motion, and draw that.
+
+        Rows are presented in the order given, pass after pass, with ``shuffle=False``: only such a
+        fit can be followed from outside. It ends as any fit of the learner ends, by ``max_iter``,
+        ``tol``, or when nothing is left to learn.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A linear learner of this library with certificates and `partial_fit`, and without a
+            soft margin. Of more than two classes, one-vs-rest, the weakest is drawn.
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        name : str, default=None
+            In the legend; that of the learner by default.
+        ax : matplotlib axes, default=None
+            Where to draw; new ones by default, and those of another learner to compare the two.
+
+        Returns
+        -------
+        MarginDisplay
+        """
+        kind = type(estimator).__name__
+        if not hasattr(estimator, "partial_fit") or not hasattr(type(estimator), "certificate_"):
+            raise TypeError(f"MarginDisplay needs a learner with a certificate, not {kind}.")
+        if getattr(estimator, "kernel", "linear") != "linear":
+            raise ValueError(f"MarginDisplay needs kernel='linear', got {estimator.kernel!r}.")
+        if getattr(estimator, "soft_margin", 0.0) != 0.0:
+            raise ValueError("MarginDisplay shows margins without slack: soft_margin must be 0.")
+        slow = clone(estimator).set_params(shuffle=False)
+        X, _ = inputs.check_X(slow, X)
+        y = inputs.check_y(y, X.shape[0])
+        if np.unique(y).size > 2 and getattr(slow, "multiclass", "ovr") != "ovr":
+            raise ValueError(
+                "MarginDisplay needs multiclass='ovr' for several classes, got "
+                f"{slow.multiclass!r}."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the picture says it
+            slow.fit(X, y)
+        return cls(list(replay(slow, X, y)), name=name or kind).plot(ax)
+
+    def plot(self, ax: Any = None) -> MarginDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        self
+        """
+        if ax is None:
+            _, ax = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
+        top = ax.get_ylim()[1] if ax.lines else np.inf
+        last = self.moments[-1]
+        best = last.bound if np.isfinite(last.bound) else max(last.margin, 0.0)
+        (probe,) = ax.plot([], [])
+        color = probe.get_color()
+        probe.remove()
+        self.lines_ = draw_run(
+            ax,
+            self.moments,
+            FAR * best,
+            {"color": color, "label": f"{self.name}: margin, {last.margin:.3g} in the end"},
+            {"color": color, "label": f"{self.name}: at most {last.bound:.3g}", "ls": "--"},
+        )
+        ax.set_xscale("log")
+        ends = [line.get_ydata()[-1] for line in ax.lines]
+        top = max(min(top, HEADROOM * best), 1.15 * max(ends))
+        ax.set_ylim(min(0.0, 1.5 * min(ends)), top)
+        ax.set_xlabel("updates")
+        ax.set_ylabel("margin")
+        ax.grid(alpha=0.3)
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class WeightsDisplay:
+    """The largest weights of a linear classifier, with the names of their features.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features,), or (n_classes, n_features)
+        One row for two classes, else one for each.
+    names : array of str of shape (n_features,)
+    classes : array
+        All labels.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes, or an array with those of each class
+    figure_ : matplotlib figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import AMIRA
+    >>> from maxmargin.evaluate import WeightsDisplay
+    >>> X, y = np.eye(3), ["ham", "spam", "spam"]
+    >>> clf = AMIRA(random_state=0).fit(X, y)
+    >>> display = WeightsDisplay.from_estimator(clf, feature_names=["hello", "cheap", "winner"])
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()][-1]
+    'hello'
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(self, weights: np.ndarray, *, names: Any, classes: Any) -> None:
+        self.weights = np.atleast_2d(weights)
+        self.names, self.classes = np.asarray(names), np.asarray(classes)
+        width = self.weights.shape[1]
+        if self.names.size != width:
+            raise ValueError(f"There are {self.names.size:,} names of {width:,} features.")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        *,
+        n: int = 20,
+        class_: Any = None,
+        feature_names: Any = None,
+        ax: Any = None,
+    ) -> WeightsDisplay:
+        """Draw the weights of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Any with ``coef_`` and ``classes_``, or a pipeline that ends with one.
+        n, class_, ax
+            As in `plot`.
+        feature_names : array of str, default=None
+            By default the names that a table or dicts had, those that a pipeline gives, or else
+            x0, x1, ...
+
+        Returns
+        -------
+        WeightsDisplay
+        """
+        check_is_fitted(estimator)
+        clf = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        if not hasattr(clf, "coef_"):
+            raise TypeError(
+                f"WeightsDisplay needs a linear classifier with coef_, got {type(clf).__name__}."
+            )
+        weights = clf.coef_.toarray() if sparse.issparse(clf.coef_) else np.asarray(clf.coef_)
+        names = feature_names
+        if names is None:
+            names = _feature_names(estimator, clf, np.atleast_2d(weights).shape[1])
+        return cls(weights, names=names, classes=clf.classes_).plot(ax, n=n, class_=class_)
+
+    def plot(self, ax: Any = None, *, n: int = 20, class_: Any = None) -> WeightsDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, or an array of them, default=None
+            Where to draw: one for two classes or one ``class_``, else one for each class.
+        n : int, default=20
+            So many weights at most, the largest by size; those that are 0 are left out.
+        class_ : label, default=None
+            Whose weights to draw; by default those of all classes, if there are up to nine.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(n, (int, np.integer)) or n < 1:
+            raise ValueError(f"n must be a whole number of at least 1, got {n!r}.")
+        rows = self._rows(class_)
+        panels = self._panels(ax, len(rows), min(n, self.weights.shape[1]))
+        for axes, (title, weights) in zip(panels, rows, strict=True):
+            self._draw(axes, weights, n)
+            axes.set_title(title, fontsize="medium")
+        self.ax_ = panels[0] if panels.size == 1 else panels
+        self.figure_ = panels[0].figure
+        return self
+
+    def _rows(self, class_: Any) -> list[tuple[str, np.ndarray]]:
+        """Weights to draw, and what stands above them."""
+        labels = self.classes.tolist()
+        if class_ is not None and class_ not in labels:
+            raise ValueError(f"class_ must be one of {labels[:10]}, got {class_!r}.")
+        if self.weights.shape[0] == 1:
+            first, second = labels if class_ != labels[0] else labels[::-1]
+            sign = 1.0 if class_ != labels[0] else -1.0
+            return [(f"← {first}     weights     {second} →", sign * self.weights[0])]
+        chosen = labels if class_ is None else [class_]
+        if len(chosen) > MOST_PANELS:
+            raise ValueError(f"There are {len(chosen)} classes: choose one of them by class_.")
+        return [(f"{label}", self.weights[labels.index(label)]) for label in chosen]
+
+    @staticmethod
+    def _panels(ax: Any, count: int, bars: int) -> np.ndarray:
+        if ax is None:
+            across = min(count, PANELS_PER_ROW)
+            down = -(-count // across)
+            size = (max(6.0, 4.2 * across), down * (1.2 + 0.24 * bars))
+            _, grid = _pyplot().subplots(
+                down, across, figsize=size, layout="constrained", squeeze=False
+            )
+            for unused in grid.ravel()[count:]:
+                unused.set_axis_off()
+            return grid.ravel()[:count]
+        panels = np.ravel(ax)
+        if panels.size != count:
+            raise ValueError(f"ax must have {count} axes, one for each class, got {panels.size}.")
+        return panels
+
+    def _draw(self, axes: Any, weights: np.ndarray, n: int) -> None:
+        """Bars, the largest on top."""
+        largest = np.argsort(-np.abs(weights), kind="stable")[:n]
+        largest = largest[weights[largest] != 0.0][::-1]
+        values, places = weights[largest], np.arange(largest.size)
+        axes.barh(places, values, color=np.where(values > 0.0, "C0", "C1"), height=0.7)
+        axes.set_yticks(places, [_shortened(str(name)) for name in self.names[largest]])
+        axes.axvline(0.0, color="0.5", linewidth=0.8)
+        axes.margins(y=0.01)
+        axes.grid(axis="x", alpha=0.3)
+        axes.set_axisbelow(True)
+
+
+def _feature_names(estimator: BaseEstimator, clf: BaseEstimator, width: int) -> Any:
+    """Names of features as a pipeline, a table or dicts gave them, or else numbers."""
+    if estimator is not clf and len(estimator) > 1:
+        try:
+            return estimator[:-1].get_feature_names_out()
+        except (AttributeError, ValueError):  # some step cannot tell
+            return [f"x{k}" for k in range(width)]
+    if hasattr(clf, "feature_names_in_"):
+        return clf.feature_names_in_
+    columns = getattr(clf, "columns_", None) or {}
+    by_place = {place: name for name, place in columns.items()}
+    return [by_place.get(k, f"x{k}") for k in range(width)]
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def _pyplot() -> Any:
+    """Where new figures are made, so that notebooks show them."""
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError:
+        raise ImportError("Displays need matplotlib: pip install 'maxmargin[plots]'") from None
+    return pyplot

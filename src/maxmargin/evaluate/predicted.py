@@ -1,0 +1,46 @@
+"""What was predicted of some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Predicted(NamedTuple):
+    """What was predicted of some rows.
+
+    Attributes
+    ----------
+    truth, said : arrays of the numbers of classes
+        In ``truth``, that of a label which nobody knows is the number of classes.
+    outputs : array of shape (n_rows, n_outputs), or None
+        One output for two classes, else one for each.
+    chances : array of shape (n_rows, n_classes), or None
+        Probabilities.
+    """
+
+    truth: np.ndarray
+    said: np.ndarray
+    outputs: np.ndarray | None = None
+    chances: np.ndarray | None = None
+
+    def part(self, rows: slice | np.ndarray) -> Predicted:
+        """What was predicted of these rows."""
+        outputs = None if self.outputs is None else self.outputs[rows]
+        chances = None if self.chances is None else self.chances[rows]
+        return Predicted(self.truth[rows], self.said[rows], outputs, chances)
+
+
+def joined(parts: Sequence[Predicted]) -> Predicted:
+    """All rows of at least one part, in order."""
+    truth, said, outputs, chances = zip(*parts, strict=True)
+    return Predicted(
+        np.concatenate(truth), np.concatenate(said), _all_of(outputs), _all_of(chances)
+    )
+
+
+def _all_of(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    there = [part for part in parts if part is not None]
+    return np.concatenate(there) if len(there) == len(parts) else None

@@ -1,0 +1,121 @@
+"""How good predictions are, beside a guess: counts of classes, and what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Scores of more rows are not kept, and the area under the curve is not known then.
+MOST_SCORES = 10**7
+
+
+class Scores:
+    """Counts of true and predicted classes; of two classes the scores; the sum of log losses.
+
+    Parameters
+    ----------
+    classes : array
+        The labels that can be predicted, sorted.
+    most : int
+        Scores of so many rows are kept at most.
+
+    Attributes
+    ----------
+    counts : array of shape (n_classes + 1, n_classes)
+        Rows of each true class, last of classes that the model does not know, by what was
+        predicted.
+    """
+
+    def __init__(self, classes: np.ndarray, most: int = MOST_SCORES) -> None:
+        self.classes, self.most = classes, most
+        self.counts = np.zeros((classes.size + 1, classes.size), dtype=np.int64)
+        self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
+        self._truth: list[np.ndarray] = []
+        self._log_loss, self._with_chances = 0.0, 0
+
+    def add(
+        self,
+        y: np.ndarray,
+        predicted: np.ndarray,
+        outputs: np.ndarray | None = None,
+        chances: np.ndarray | None = None,
+    ) -> None:
+        """Some rows: their labels, what was predicted, and by which scores or probabilities."""
+        size = self.classes.size
+        places = np.minimum(np.searchsorted(self.classes, y), size - 1)
+        truth = np.where(self.classes[places] == y, places, size)
+        self.count(truth, np.searchsorted(self.classes, predicted), outputs, chances)
+
+    def count(
+        self,
+        truth: np.ndarray,
+        said: np.ndarray,
+        outputs: np.ndarray | None = None,
+        chances: np.ndarray | None = None,
+    ) -> None:
+        """The same, of rows whose classes are numbered."""
+        size = self.classes.size
+        self.counts += np.bincount(truth * size + said, minlength=self.counts.size).reshape(
+            self.counts.shape
+        )
+        known = truth < size
+        if chances is not None:
+            own = chances[np.flatnonzero(known), truth[known]]
+            self._log_loss -= float(np.log(np.maximum(own, np.finfo(own.dtype).eps)).sum())
+            self._with_chances += own.size
+        if self._outputs is None or outputs is None or self.rows() > self.most:
+            self._outputs, self._truth = None, []
+            return
+        self._outputs.append(outputs[known])
+        self._truth.append(truth[known].astype(np.int8))
+
+    def wants_outputs(self) -> bool:
+        """Are scores of use?"""
+        return self._outputs is not None
+
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+    def mistakes(self) -> int:
+        return self.rows() - int(np.trace(self.counts[:-1]))
+
+    def report(self) -> dict[str, Any]:
+        """All that there is to say, in JSON's types; NaN where there is nothing to divide by."""
+        rows, mistakes, labels = self.rows(), self.mistakes(), self.classes.tolist()
+        own, said, there = np.diag(self.counts[:-1]), self.counts.sum(axis=0), self._there()
+        with np.errstate(invalid="ignore"):
+            recall, precision = own / there[:-1], own / said
+        occurring = there[:-1] > 0
+        return {
+            "rows": rows,
+            "mistakes": mistakes,
+            "accuracy": 1 - mistakes / rows if rows else np.nan,
+            "largest_class": float(there.max() / rows) if rows else np.nan,
+            "balanced_accuracy": float(recall[occurring].mean()) if occurring.any() else None,
+            "auc": self._area(),
+            "log_loss": self._log_loss / self._with_chances if self._with_chances else None,
+            "classes": [
+                {
+                    "label": label,
+                    "rows": int(there[k]),
+                    "predicted": int(said[k]),
+                    "recall": float(recall[k]),
+                    "precision": float(precision[k]),
+                }
+                for k, label in enumerate(labels)
+            ],
+            "unknown_labels": int(there[-1]),
+            "confusion": self.counts[:-1].tolist(),
+        }
+
+    def _there(self) -> np.ndarray:
+        return self.counts.sum(axis=1)
+
+    def _area(self) -> float | None:
+        """Under the ROC curve of the second of two classes, if both occur."""
+        if not self._outputs or (self._there()[:2] == 0).any():
+            return None
+        from sklearn.metrics import roc_auc_score
+
+        return float(roc_auc_score(np.concatenate(self._truth), np.concatenate(self._outputs)))
