@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     budgets,
+    calibration,
     cold_start,
     dense_pass,
     electricity,
@@ -60,6 +61,7 @@ BENCHMARKS = {
         moving,
         electricity,
         votes,
+        calibration,
     )
 }
 

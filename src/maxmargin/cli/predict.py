@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from maxmargin.cli import data as reading
-from maxmargin.cli.errors import complain, one_line_errors
+from maxmargin.cli.errors import complain, misuse, one_line_errors
 from maxmargin.cli.output import json_text, printable
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ def predict(
     scores: Annotated[
         bool, typer.Option("--scores", help="The score, or that of each class, behind the label.")
     ] = False,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", help="The probability of each class, in their order, behind that."),
+    ] = False,
     format: reading.Format = None,
     skip_errors: reading.SkipErrors = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
@@ -37,15 +41,18 @@ def predict(
             data, learner, format=format, skip_errors=skip_errors, labelled=False
         )
         learner = learner.without_recipe()
+        check_probabilities(learner, proba)
         to_terminal = sys.stdout.isatty()
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
             check_labels(block, learner, source)
             X = known_columns(block.X, learner, source.name)
             labels = predicted(learner, X, source.name).tolist()
-            outputs = None
+            numbers = {}
             if scores:
-                outputs = learner.decision_function(X).reshape(len(labels), -1).tolist()
-            sys.stdout.write(text_of(labels, outputs, as_json))
+                numbers["scores"] = learner.decision_function(X).reshape(len(labels), -1).tolist()
+            if proba:
+                numbers["probabilities"] = learner.predict_proba(X).tolist()
+            sys.stdout.write(text_of(labels, numbers, as_json))
         sys.stdout.flush()
         if source.skipped:
             complain(f"{source.skipped:,} rows could not be read and have no line.")
@@ -85,23 +92,39 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
         raise ValueError(f"{name}: {error}") from error
 
 
-def text_of(labels: list[Any], outputs: list[list[float]] | None, as_json: bool) -> str:
+def check_probabilities(learner: BaseEstimator, wanted: bool) -> None:
+    if wanted and not hasattr(learner, "predict_proba"):
+        misuse(
+            f"--proba: this {type(learner).__name__} has no probabilities; fit it with "
+            "--set calibration=online."
+        )
+
+
+def text_of(labels: list[Any], numbers: dict[str, list[list[float]]], as_json: bool) -> str:
     """The lines for a block of rows; what is the same in many lines is formatted once.
 
     A row is one line, whatever its label: control characters are escaped.
     """
     words = {label: json_text(label) if as_json else printable(str(label)) for label in set(labels)}
-    pattern = '{{"label": {}, "scores": [{}]}}\n' if as_json else "{}\t{}\n"
-    if outputs is None:
+    if not numbers:
         lines = {
             label: f'{{"label": {word}}}\n' if as_json else f"{word}\n"
             for label, word in words.items()
         }
         return "".join([lines[label] for label in labels])
-    between = ", " if as_json else "\t"
+    if not as_json:
+        return "".join(
+            "\t".join([words[label], *(repr(number) for part in parts for number in part)]) + "\n"
+            for label, *parts in zip(labels, *numbers.values(), strict=True)
+        )
     return "".join(
-        pattern.format(words[label], between.join(map(repr, numbers)))
-        for label, numbers in zip(labels, outputs, strict=True)
+        f'{{"label": {words[label]}, '
+        + ", ".join(
+            f'"{name}": [{", ".join(map(repr, part))}]'
+            for name, part in zip(numbers, parts, strict=True)
+        )
+        + "}\n"
+        for label, *parts in zip(labels, *numbers.values(), strict=True)
     )
 
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.estimator import inputs, multilabel
 from maxmargin.estimator.access import writing
+from maxmargin.estimator.calibration import in_one_pass
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.one_row import RowByRow
@@ -54,6 +55,7 @@ class OnlineClassifier(
     warm_start: bool = False
     class_weight: Any = None
     verbose: int = 0
+    calibration: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
     facts: ClassVar[Facts]
@@ -126,7 +128,7 @@ class OnlineClassifier(
         ceiling = model.ceiling(rows, radius) if self.max_iter > 1 else np.inf
         by_steps = worth if self.soft_margin == 0.0 else None
         targets = inputs.as_targets(codes, classes.size, state.spare, by_steps)
-        plan = self._plan(X.size, ceiling, shown(state))
+        plan = self._plan(X, ceiling, state, sample_weight)
         outcome = self._run_passes(model, rows, targets, plan)
         model = outcome.model if worth is by_steps else outcome.model.apart_from_rows()
         if model.trials() == 0 and outcome.interrupted is not None:
@@ -140,6 +142,7 @@ class OnlineClassifier(
             converged=outcome.converged,
             more=outcome.more,
             totals=totals,
+            calibration=plan.calibrating and plan.calibrating.maps,
         )
         if outcome.interrupted is not None:
             raise outcome.interrupted
@@ -147,19 +150,18 @@ class OnlineClassifier(
             warnings.warn(outcome.warning, ConvergenceWarning, stacklevel=3)
         return self
 
-    def _plan(self, values: int, ceiling: float, which: slice) -> Plan:
+    def _plan(self, X: Any, ceiling: float, state: State, sample_weight: Any) -> Plan:
+        calibrating = self.calibration and in_one_pass(self, state, sample_weight, X.shape[0])
+        given = "max_iter", "tol", "shuffle", "random_state", "settles"
         return Plan(
+            **{name: getattr(self, name) for name in given},
             name=type(self).__name__,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            shuffle=self.shuffle,
-            random_state=self.random_state,
             verbose=bool(self.verbose),
-            settles=self.settles,
             separable=self.soft_margin > 0.0,
-            values=values,
+            values=X.size,
             ceiling=ceiling,
-            shown=which,
+            shown=shown(state),
+            calibrating=calibrating,
         )
 
     def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:

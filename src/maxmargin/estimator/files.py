@@ -12,6 +12,7 @@ from scipy import sparse
 
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.passes import certified
+from maxmargin.estimator.platt import PLATT, what_is_wrong
 from maxmargin.estimator.prepared import recipe_of, restored, storable
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
@@ -47,6 +48,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "margins": state.known_margins(),
         "totals": state.totals,
         "multilabel": state.multilabel or None,
+        "calibration": state.calibration,
         "model": walk.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -83,6 +85,7 @@ def relearnt(
         converged=_of_type(found.pop("converged", False), bool),
         schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
+        calibration=_checked_maps(found.pop("calibration", None), model),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -278,6 +281,17 @@ def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
     if not fits or totals.dtype != float or not (np.isfinite(totals) & (totals >= 0.0)).all():
         raise Misfit("there is not one weight for each class")
     return np.ascontiguousarray(totals)
+
+
+def _checked_maps(maps: Any, model: Any) -> np.recarray | None:
+    if maps is None:
+        return None
+    wanted = (model.problems(),)
+    if not isinstance(maps, np.recarray) or maps.shape != wanted or maps.dtype != PLATT:
+        raise Misfit("calibration: there is not one map to probabilities for each problem")
+    if why := what_is_wrong(maps):
+        raise Misfit(f"calibration: {why}")
+    return maps.copy()  # on its own, since single rows change it in place
 
 
 def _count(value: Any, least: int = 0) -> int:

@@ -25,9 +25,10 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
         which = [before.size] * (classes.size + 1)
         for old, code in enumerate(codes):
             which[code] = old
+    maps = None if state.calibration is None else state.calibration[which].view(np.recarray)
     totals = state.totals
     if totals is not None:
         totals = np.zeros(classes.size + 1)
         totals[np.append(codes, classes.size)] = state.totals
     model = model.streaming(1).grown(width, which, codes)
-    return state._replace(model=model, classes=classes, totals=totals)
+    return state._replace(model=model, classes=classes, totals=totals, calibration=maps)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX, Trace
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
+from maxmargin.estimator.calibration import calibrating
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.multilabel import check_number_of_labels
@@ -36,6 +37,7 @@ class Incremental:
     gamma: Any
     random_state: Any
     class_weight: Any
+    calibration: Any
     _known: Any
     _rule: Any
     _spec: Any
@@ -160,14 +162,15 @@ class Incremental:
             state = State(model, known, features, margins, spare=grow, multilabel=several)
         else:
             state = grown(state, X.shape[1], known)._replace(features=features)
+        how_often = None if worth is None or self.calibration is None else worth.copy()
         totals = state.totals
         if worth is not None and self.class_weight is not None:
             worth, totals = running_weights(
                 self.class_weight, known, codes, order, worth, totals, others=state.spare
             )
         model, rule = state.model.streaming(y.shape[0], alone), self._rule(state.model.p)
-        # Weights that are learnt in place cannot be counted at once with that.
-        is_counted = totals is not state.totals
+        # What is learnt in place cannot be counted, or calibrated, at once with that.
+        is_counted = totals is not state.totals or self.calibration is not None
         if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
             model = model.twin()
         by_steps = worth if model.spec.soft_margin == 0.0 else None
@@ -175,14 +178,20 @@ class Incremental:
         targets = inputs.as_targets(codes, known.size, state.spare, by_steps)
         history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
         trace = NO_TRACE._replace(history=history)
-        if model is state.model:
+        maps = None
+        if self.calibration is not None:
+            learner = calibrating(model, state.calibration, how_often)
+            learner.present(rows, targets, order, rule, trace)
+            maps = learner.maps
+        elif model is state.model:
             with access_to(self).changing:
                 present_all(model, rows, targets, order, rule, trace)
             return (state._replace(totals=totals) if is_counted else state), history
-        model.present(rows, targets, order, rule, trace)
+        else:
+            model.present(rows, targets, order, rule, trace)
         if not model.is_finite():
             raise ValueError(diverged(type(self).__name__))
-        return state._replace(model=model, totals=totals), history
+        return state._replace(model=model, totals=totals, calibration=maps), history
 
     def _continued(
         self, before: State, classes: np.ndarray, X: Any, worth: np.ndarray | None

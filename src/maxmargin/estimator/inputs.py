@@ -16,7 +16,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
 from maxmargin.estimator import multilabel
 from maxmargin.estimator.columns import Features, is_plain, without_names
-from maxmargin.estimator.refusals import unknown_label, unusable_row
+from maxmargin.estimator.refusals import inconsistent, only_one, unknown_label, unusable_row
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
 
@@ -105,9 +105,7 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     elif not is_plain_array:
         y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{rows}, {y.shape[0]}]"
-        )
+        raise ValueError(inconsistent(rows, y.shape[0]))
     return y
 
 
@@ -126,10 +124,7 @@ def classes_of(y: np.ndarray) -> np.ndarray:
         return multilabel.numbers_of_labels(y)
     classes = np.unique(y)
     if classes.size < 2:
-        raise ValueError(
-            f"The data contain only one class, {classes.tolist()[0]!r}; a classifier needs at "
-            "least two."
-        )
+        raise ValueError(only_one(classes))
     return classes
 
 

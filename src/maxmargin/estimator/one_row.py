@@ -17,10 +17,12 @@ from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.estimator.access import Access, access_to, writing
+from maxmargin.estimator.calibration import NO_WEIGHTS
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.incremental import may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
+from maxmargin.estimator.platt import follow, new_maps
 from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
@@ -159,6 +161,7 @@ class OneRow:
         # Machine code, for dense and for sparse rows.
         self.checks: dict[int, Any] = {}
         self.learners: dict[tuple[type, ...], Any] = {}
+        self.followers: dict[type, Any] = {}
         self.predictors: dict[type, Any] = {}
         self.layouts: dict[tuple[Any, ...], Layout] = {}
         self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
@@ -181,7 +184,9 @@ class OneRow:
     def followed(self, state: State) -> OneRow:
         """The same for a learner that may know more names than before."""
         self.state: State | None = state
-        self.totals = state.totals
+        self.totals, self.maps, self.trace = state.totals, state.calibration, NO_TRACE
+        if self.maps is not None:
+            self.trace = NO_TRACE._replace(history=np.empty((1, self.model.problems() + 1)))
         self.features = state.features.count
         self.columns = state.features.columns
         if self.columns is None:
@@ -216,6 +221,7 @@ class OneRow:
         if worth[0] == 0.0:
             return True
         known, totals, trials = self.totals, None, self.model.trials()
+        how_often = worth.copy()
         if known is not None and self.is_balanced:
             totals = known.copy()
             balance(codes, THE_ROW, totals, worth)
@@ -226,31 +232,41 @@ class OneRow:
         else:
             targets = as_targets(codes, len(self.labels), self.spare, worth)
         try:
-            return self._learn(rows, targets)
+            return self._learn(rows, targets, how_often)
         finally:
             if known is not None and totals is not None and self.model.trials() != trials:
                 known[:] = totals
 
-    def _learn(self, rows: Any, targets: Any) -> bool:
+    def _learn(self, rows: Any, targets: Any, how_often: np.ndarray = NO_WEIGHTS) -> bool:
         kinds = type(rows), type(targets), type(rows.tail)
         try:
             learn = self.learners[kinds]
         except KeyError:
             learn = self.learners[kinds] = self.model.loop.entry(  # type: ignore[attr-defined]
-                rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE
+                rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, self.trace
             )
         try:
-            _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, NO_TRACE)
+            _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, self.trace)
             if due:
                 self.model.maintain(self.space)
                 if may_overflow(self.model, self.rule):
                     self.state = None  # beside what is known from now on
             if self.is_paired:
                 self.model.begin_rows()
+            if self.maps is not None:
+                self._follow(targets, how_often)
         except BaseException:  # it has been learnt, and Ctrl-C came then
             self.state, self.model.unsettled = None, True
             raise
         return True
+
+    def _follow(self, targets: Any, how_often: np.ndarray) -> None:
+        """Let the maps to probabilities learn from the scores that the row had."""
+        parts = self.trace.history, targets, THE_ROW, how_often, self.maps
+        kind = type(targets)
+        if kind not in self.followers:
+            self.followers[kind] = follow.entry(*parts)
+        self.followers[kind](*parts)
 
     def predict(self, x: Any) -> Any:
         rows = self._rows(x, self.layout(x) if isinstance(x, dict) else None)
@@ -405,6 +421,7 @@ class RowByRow:
     predict: Any
     _check_structure: Any
     class_weight: Any
+    calibration: Any
     _parameter_constraints: ClassVar[Any]
     check_parameters: Any
 
@@ -454,7 +471,10 @@ class RowByRow:
             totals = state.totals
             if self.class_weight == "balanced" and totals is None:
                 totals = np.zeros(state.classes.size + 1)
-            state = state._replace(model=state.model.streaming(1), totals=totals)
+            maps = None if self.calibration is None else state.calibration
+            if maps is None and self.calibration is not None:
+                maps = new_maps(state.model.problems())
+            state = state._replace(model=state.model.streaming(1), totals=totals, calibration=maps)
         one = self._one_row_for(state, prepared)
         rule = None if state is None else self._rule(state.model.p)
         if one is None or (grow and y not in one.targets) or may_overflow(one.model, rule):

@@ -67,6 +67,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "class_weight": [dict, StrOptions({"balanced"}), None],
     "verbose": ["verbose"],
+    "calibration": [StrOptions({"online"}), None],
 }
 # Of learners that can work on a budget.
 BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
@@ -175,6 +176,10 @@ fit_intercept : bool, default={fit_intercept}
         ``lambda / s``; without, its step is that of the row s times.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
+    calibration : {{"online"}}, default=None
+        With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learnt along
+        from the scores that rows had before they were learnt from. No row is held out. It is for
+        streams, and for `fit` with ``max_iter=1``: see `docs/probabilities.md`.
 
     Attributes
     ----------

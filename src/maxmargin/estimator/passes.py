@@ -36,6 +36,7 @@ class Plan(NamedTuple):
     values : numbers in all rows
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
+    calibrating : the model with what follows its scores, if that is asked for
     """
 
     name: str
@@ -49,6 +50,7 @@ class Plan(NamedTuple):
     values: int
     ceiling: float
     shown: slice
+    calibrating: Any = None
 
     def random(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -160,12 +162,12 @@ class Passes:
 
     def learn(self, order: np.ndarray, advance: Any) -> int:
         """Present the rows ``order``; the number of updates."""
-        model, before = self.model, self.model.updates()
+        model, schedule, before = self.model, self.schedule, self.model.updates()
+        learner = self.plan.calibrating or model
         for start in range(0, order.size, self.rows_per_call):
             part = order[start : start + self.rows_per_call]
-            schedule = self.schedule
             trace = NO_TRACE._replace(touched=schedule.touched, stamp=schedule.stamp)
-            model.present(self.rows, self.targets, part, self.rule, trace)
+            learner.present(self.rows, self.targets, part, self.rule, trace)
             self.presented += part.size
             if advance is not None:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")
@@ -193,9 +195,7 @@ class Schedule:
         kind = np.int32 if size < 2**31 else np.int64
         self._everything = np.arange(size, dtype=kind)
         self._last_pass = np.full(size, -MEMORY, dtype=np.int32)
-        self._passes = 0
-        self._shuffle = shuffle
-        self._random = random
+        self._shuffle, self._random, self._passes = shuffle, random, 0
         self.touched = np.zeros(size, dtype=np.int32)
         self.stamp = 0
 

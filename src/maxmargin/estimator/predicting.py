@@ -6,17 +6,31 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite
+from sklearn.utils.metaestimators import available_if
 
 from maxmargin.certificates import Certificate
 from maxmargin.estimator.access import reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
+from maxmargin.estimator.platt import log_odds, log_shares
 from maxmargin.estimator.prepared import prepared
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
+
+
+def _is_calibrated(clf: Any) -> bool:
+    if not hasattr(clf, "calibration"):
+        why = "no probabilities: use sklearn.calibration.CalibratedClassifierCV around it"
+    elif clf.calibration is None:
+        why = "probabilities only with calibration='online'"
+    else:
+        return True
+    raise AttributeError(f"{type(clf).__name__} has {why}.")
 
 
 class Predicting:
@@ -49,6 +63,64 @@ class Predicting:
             return np.repeat(self.classes_, scores.size)
         codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, with ``calibration="online"``.
+
+        For two classes Platt's sigmoid of the score; for more, those of one class against the rest,
+        normalised. Where rows can have several labels, the probability of each label. See
+        `docs/probabilities.md`.
+
+        `predict` goes by the scores, not by these: it may name another class where two are nearly
+        as likely.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+
+        Examples
+        --------
+        >>> from maxmargin import Perceptron
+        >>> clf = Perceptron(average=True, calibration="online", max_iter=1, random_state=0)
+        >>> X = [[x / 100.0] for x in range(-100, 100)]
+        >>> clf = clf.partial_fit(X * 5, [x > 0.1 for (x,) in X] * 5, classes=[False, True])
+        >>> [round(float(chance), 1) for chance in clf.predict_proba([[-0.9], [0.9]])[:, 1]]
+        [0.0, 1.0]
+        """
+        state, odds = self._log_odds(X)
+        if state.multilabel:
+            return expit(odds)
+        if state.classes.size == 2:
+            return np.hstack([expit(-odds), expit(odds)])
+        return np.exp(log_shares(odds))
+
+    @available_if(_is_calibrated)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """The logarithms of `predict_proba`, to full precision also of small probabilities."""
+        state, odds = self._log_odds(X)
+        if state.multilabel:
+            return log_expit(odds)
+        if state.classes.size == 2:
+            return np.hstack([log_expit(-odds), log_expit(odds)])
+        return log_shares(odds)
+
+    @reading
+    def _log_odds(self, X: Any) -> tuple[State, np.ndarray]:
+        """One column for each problem that is shown."""
+        state = self._fitted()
+        if state.calibration is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learnt from no row since calibration='online' was "
+                "set: its scores have no probabilities yet."
+            )
+        scores = self._scores(state, check_new_X(self, prepared(state, X), state.features))
+        scores = scores.reshape(scores.shape[0], -1)
+        return state, log_odds(state.calibration[shown(state)], scores)
 
     # ------------------------------------------------------------------------------ what was learnt
     @property

@@ -47,3 +47,13 @@ def diverged(name: str) -> str:
         f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
         "for the data)."
     )
+
+
+def inconsistent(rows: int, labels: int) -> str:
+    """In scikit-learn's words."""
+    return f"Found input variables with inconsistent numbers of samples: [{rows}, {labels}]"
+
+
+def only_one(classes: np.ndarray) -> str:
+    found = repr(classes.tolist()[0])
+    return f"The data contain only one class, {found}; a classifier needs at least two."

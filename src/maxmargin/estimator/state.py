@@ -28,6 +28,7 @@ class State(NamedTuple):
     n_iter, converged : of the last fit
     schema : how the columns of a stream were read
     totals : the weights of each class so far, and of all, if classes are balanced
+    calibration : Platt's maps from scores to probabilities, one for each problem, if asked for
     more : attributes that only one learner has
     """
 
@@ -43,6 +44,7 @@ class State(NamedTuple):
     converged: bool = False
     schema: dict[str, Any] | None = None
     totals: np.ndarray | None = None
+    calibration: np.recarray | None = None
     more: dict[str, Any] = {}
 
     def known_margins(self) -> np.ndarray:

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin import streams
 from maxmargin._terminal import bar
 from maxmargin.estimator.access import writing
+from maxmargin.estimator.calibration import check_passes
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.inputs import as_targets, class_codes
 from maxmargin.estimator.passes import certified
@@ -97,6 +98,7 @@ class Streamable:
             if not (isinstance(value, Integral) and value >= 1):
                 raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}.")
         self.check_parameters()
+        check_passes(getattr(self, "calibration", None), "passes", passes)
         before = self._known() if getattr(self, "warm_start", False) else None
         if before is None:
             self.check_can_stream()

@@ -17,6 +17,8 @@ import maxmargin
 from maxmargin.persistence import version1
 from maxmargin.persistence.walk import MOST, Misfit
 
+# Parameters that came later are left out where they are that, so that files stay as they were.
+LATER = {"calibration": None}
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
 
 
@@ -47,13 +49,19 @@ def _is_setting(value: Any) -> bool:
     return value is None or isinstance(value, SETTINGS) or is_learner(value)
 
 
+def written_parameters(clf: BaseEstimator) -> dict[str, Any]:
+    """The parameters of a learner, as files have them."""
+    given = clf.get_params(deep=False)
+    return {name: each for name, each in given.items() if each is not LATER.get(name, clf)}
+
+
 def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
     """The JSON for a learner; something that cannot be stored raises TypeError and is named."""
     name = type(clf).__name__
     if public_learners().get(name) is not type(clf):
         raise TypeError(f"Only learners of maxmargin can be saved, not {type(clf)!r}.")
     parameters, attributes = {}, {}
-    for parameter, value in clf.get_params(deep=False).items():
+    for parameter, value in written_parameters(clf).items():
         with tree.naming(f"The parameter '{parameter}' of {name}"):
             parameters[parameter] = tree.dump(checked_setting(value))
     for attribute, value in clf.__learnt__().items():
@@ -87,7 +95,7 @@ def summary_of(clf: BaseEstimator) -> dict[str, Any]:
     """What there is to say about a learner in few words, as JSON."""
     words: dict[str, Any] = {
         "estimator": type(clf).__name__,
-        "parameters": {name: shown(value) for name, value in clf.get_params(deep=False).items()},
+        "parameters": {name: shown(value) for name, value in written_parameters(clf).items()},
     }
     return words | clf.__summary__()
 

@@ -1,0 +1,121 @@
+"""Probabilities from the scores that a learner gives to rows before it learns from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from maxmargin.core.bridge import Compiled
+from maxmargin.core.loop import Trace
+from maxmargin.estimator.platt import follow, new_maps
+from maxmargin.estimator.state import State
+from maxmargin.models.linear import LinearModel
+from maxmargin.streams import Option, OptionError
+
+NO_WEIGHTS = np.empty(0)
+
+
+@Compiled
+def mean_outputs(rows, i, linear, trials, scales, found):  # type: ignore[no-untyped-def]
+    """The output of the mean of the weights over all trials so far, for row ``i``; `mean_weights`.
+
+    ``scales`` is 0 where all problems are under one scale.
+    """
+    for c in range(found.size):
+        scale, past = linear.scalars.table[c * scales].scale, linear.witness.past[c]
+        summed = past.scales + scale * (trials - past.trial)
+        now = linear.geometry.product(rows, i, linear.weights, c)
+        before = linear.geometry.product(rows, i, linear.witness.average, c)
+        found[c] = (summed * now - before) / max(trials, 1)
+
+
+class Calibrating:
+    """A model that learns, and maps that follow what it says of rows before.
+
+    Parameters
+    ----------
+    model : Model
+    maps : those so far, which stay as they are, or None
+    weights : how often rows count, or none
+    """
+
+    def __init__(self, model: Any, maps: np.recarray | None, weights: np.ndarray) -> None:
+        self.model, self.weights = model, weights
+        self.maps = new_maps(model.problems()) if maps is None else maps.copy()
+
+    def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
+        """`Model.present`, with the maps."""
+        model = self.model
+        if not trace.history.size:
+            trace = trace._replace(history=np.empty((order.size, model.problems() + 1)))
+        if model.spec.average:
+            scores = self._present_one_by_one(rows, targets, order, rule, trace)
+        else:
+            model.present(rows, targets, order, rule, trace)
+            scores = trace.history
+        follow(scores, targets, order, self.weights, self.maps)
+
+    def _present_one_by_one(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace
+    ) -> np.ndarray:
+        """The same for means of weights, whose outputs the loop does not see; these outputs."""
+        model, space, tally = self.model, self.model.space, self.model.tally
+        found, scales = np.empty((order.size, model.problems())), int(not model.is_joint)
+        if not order.size:
+            return found
+        # The machine code is looked up once: that takes longer than a row.
+        look = mean_outputs.entry(rows, 0, model.linear, 0, scales, found[0])
+        learn = model.loop.entry(rows, targets, order[:1], 0, rule, space, tally, trace)
+        model.unsettled = True
+        for n, i in enumerate(order.tolist()):
+            look(rows, i if i >= 0 else -1 - i, model.linear, model.trials(), scales, found[n])
+            _, due = learn(rows, targets, order[: n + 1], n, rule, space, tally, trace)
+            if due:
+                model.maintain(space)
+        model.unsettled = False
+        return found
+
+
+def calibrating(model: Any, maps: np.recarray | None, weights: np.ndarray | None) -> Calibrating:
+    """What learns, and follows its own scores from these maps on.
+
+    ``weights`` are those of rows only: weights of classes say what mistakes cost, not how often
+    rows come.
+    """
+    if model.spec.average and not isinstance(model, LinearModel):
+        raise ValueError(
+            "calibration='online' cannot follow the mean of a kernel's coefficients: use "
+            "average=False, or kernel='linear'."
+        )
+    return Calibrating(model, maps, NO_WEIGHTS if weights is None else weights)
+
+
+def in_one_pass(clf: BaseEstimator, state: State, sample_weight: Any, rows: int) -> Calibrating:
+    """The same for a fit of so many rows, which must be one pass over them."""
+    if not hasattr(clf, "partial_fit"):
+        raise ValueError(
+            f"calibration='online' needs rows that come one by one, and {type(clf).__name__} needs "
+            "all at once: use sklearn.calibration.CalibratedClassifierCV around it."
+        )
+    check_passes("online", "max_iter", clf.max_iter)  # type: ignore[attr-defined]
+    weights = None
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        # Without those of weight 0, which are no rows of a fit.
+        weights = weights[weights > 0.0] if weights.ndim else np.full(rows, float(weights))
+    return calibrating(state.model, state.calibration, weights)
+
+
+def check_passes(calibration: str | None, option: str, passes: int) -> None:
+    """Raise if rows would be presented again, when they have been learnt from."""
+    if calibration is not None and passes > 1:
+        raise OptionError(
+            "calibration='online' needs scores of rows that were not learnt from, which only the "
+            "first pass has, and ",
+            Option(option, passes),
+            " asks for more: use ",
+            Option(option, 1),
+            ", or sklearn.calibration.CalibratedClassifierCV around a learner without calibration.",
+        )

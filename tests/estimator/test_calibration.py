@@ -1,0 +1,506 @@
+"""Probabilities from scores that were seen before their rows were learnt from."""
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from common.estimators import can_hold, is_about
+from fuzzing.modelfiles import taken_apart
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from persistence.states import known_to
+from scipy import optimize, sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import maxmargin
+from maxmargin import (
+    AMIRA,
+    NORMA,
+    PUMMA,
+    BisectionPerceptron,
+    FixedShare,
+    Forgetron,
+    MaxMargin,
+    PassiveAggressive,
+    Perceptron,
+)
+from maxmargin.datasets import load_adult
+from maxmargin.estimator import platt
+from maxmargin.persistence import ModelFileError, load, save
+
+random = np.random.default_rng(3)
+X = random.normal(size=(120, 4))
+noisy = X[:, 0] + 0.4 * X[:, 1] + random.normal(size=120)
+two = np.where(noisy > 0.3, "yes", "no")
+three = np.digitize(noisy, [-0.6, 0.6])
+several = np.stack([noisy > -0.5, X[:, 2] + 0.3 * noisy > 0.2], axis=1).astype(int)
+weights = random.choice([0.0, 0.5, 1.0, 3.0], size=120)
+
+LEARNERS = {
+    "two classes": (Perceptron(), two),
+    "three classes": (PassiveAggressive(C=0.1), three),
+    "together": (AMIRA(), three),
+    "several labels": (Perceptron(), several),
+    "mean weights": (Perceptron(average=True), two),
+    "mean weights together": (AMIRA(average=True), three),
+    "weights shrink": (NORMA(average=True), two),
+    "pairs": (PUMMA(), two),
+    "budget": (Forgetron(budget=10, gamma=0.5), two),
+    "vote": (FixedShare(learners=[Perceptron(), PassiveAggressive(C=0.1)]), two),
+    "weights of classes": (Perceptron(class_weight="balanced"), three),
+}
+every_learner = pytest.mark.parametrize("name", LEARNERS)
+
+
+def made(name, **parameters):
+    return clone(LEARNERS[name][0]).set_params(calibration="online", **parameters)
+
+
+def streamed(name, rows=slice(None), clf=None, **more):
+    clf, y = made(name) if clf is None else clf, LEARNERS[name][1]
+    classes = None if y.ndim == 2 else np.unique(y)
+    more = {each: value[rows] for each, value in more.items()}
+    return clf.partial_fit(X[rows], y[rows], classes=classes, **more)
+
+
+def maps_of(clf):
+    return clf._state.calibration
+
+
+# ---------------------------------------------------------------------------------------- reference
+def reference(scores, signs, weights):
+    """Slope, offset and scale after each row, by matrices and a general minimiser."""
+    theta, H, scale = np.array([1.0, 0.0]), np.eye(2), 0.0
+    for n, (score, y, weight) in enumerate(zip(scores, signs, weights, strict=True), start=1):
+        scale += (abs(score) - scale) / min(n, 300)
+        x = np.array([score / scale if scale else 0.0, 1.0])
+        keep = 1.0 - 1.0 / min(n + 1, 10_000)
+        H = keep * H + (1.0 - keep) * np.eye(2)
+        # The minimum lies at theta + t y H^-1 x, for the t where the slope along it is 0.
+        along = np.linalg.solve(H, x)
+
+        def slope(t, y=y, x=x, weight=weight, along=along, theta=theta):
+            return t - weight / (1.0 + np.exp(y * x @ (theta + t * y * along)))
+
+        theta = theta + optimize.brentq(slope, 0.0, weight, xtol=1e-14) * y * along
+        chance = 1.0 / (1.0 + np.exp(-x @ theta))
+        H = H + weight * chance * (1.0 - chance) * np.outer(x, x)
+        if theta[0] < 0.0:
+            theta = np.array([0.0, theta[1] + H[0, 1] / H[1, 1] * theta[0]])
+    return *theta, scale
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2, 5, 40, 700]),
+    st.sampled_from([1e-20, 1.0, 1e9]),
+    st.sampled_from([-1.0, 0.0, 2.0]),
+    st.booleans(),
+)
+def test_maps_are_those_of_the_reference(seed, n, size, use, is_weighted):
+    """Also of scores that say the opposite of labels, or nothing."""
+    random = np.random.default_rng(seed)
+    scores = size * random.normal(size=n) * np.where(random.random(n) < 0.1, 0.0, 1.0)
+    signs = np.where(use * scores / size + random.logistic(size=n) > 0.5, 1.0, -1.0)
+    counts = random.choice([0.1, 1.0, 7.0], size=n) if is_weighted else np.ones(n)
+    maps = platt.new_maps(1)
+    targets = maxmargin.estimator.inputs.as_targets((signs > 0).astype(np.int32), 2)
+    order = np.arange(n, dtype=np.int32)
+    given_weights = counts if is_weighted else np.empty(0)
+    platt.follow(scores[:, None], targets, order, given_weights, maps)
+    found = maps.slope[0], maps.offset[0], maps.scale[0]
+    np.testing.assert_allclose(found, reference(scores, signs, counts), rtol=1e-7, atol=1e-8)
+
+
+def test_old_rows_are_forgotten():
+    """More of them than are remembered, of which the last ones say something else."""
+    random = np.random.default_rng(0)
+    scores = random.normal(size=13_000)
+    signs = np.where(scores + random.logistic(size=13_000) > np.arange(13_000) / 8000, 1.0, -1.0)
+    maps, order = platt.new_maps(1), np.arange(13_000, dtype=np.int32)
+    targets = maxmargin.estimator.inputs.as_targets((signs > 0).astype(np.int32), 2)
+    platt.follow(scores[:, None], targets, order, np.empty(0), maps)
+    found = maps.slope[0], maps.offset[0], maps.scale[0]
+    np.testing.assert_allclose(found, reference(scores, signs, np.ones(13_000)), rtol=1e-6)
+
+
+def test_compiled_and_plain_are_the_same():
+    found = []
+    for run in (platt.follow, platt.follow.plain):
+        maps = platt.new_maps(3)
+        targets = maxmargin.estimator.inputs.as_targets(three.astype(np.int32), 3)
+        order = np.arange(120, dtype=np.int32)
+        run(np.ascontiguousarray(X[:, :3]), targets, order, weights + 0.5, maps)
+        found.append(np.array(maps.tolist()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+def test_maps_learn_the_sigmoid_that_made_the_labels():
+    random = np.random.default_rng(0)
+    scores = 50.0 * random.normal(size=40_000)
+    labels = (random.random(40_000) < 1.0 / (1.0 + np.exp(1.0 - 0.04 * scores))).astype(np.int32)
+    maps, order = platt.new_maps(1), np.arange(40_000, dtype=np.int32)
+    targets = maxmargin.estimator.inputs.as_targets(labels, 2)
+    platt.follow(scores[:, None], targets, order, np.empty(0), maps)
+    odds = platt.log_odds(maps, np.array([[-50.0], [0.0], [25.0], [75.0]]))
+    np.testing.assert_allclose(odds.ravel(), [-3.0, -1.0, 0.0, 2.0], atol=0.2)
+
+
+@pytest.mark.parametrize("weight", [1e-50, 1e50])
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_extremes_stay_numbers(weight, size):
+    scores = np.ones((50, 1))
+    scores[10:20] = size
+    scores[30:] = -size
+    targets = maxmargin.estimator.inputs.as_targets(np.arange(50, dtype=np.int32) % 2, 2)
+    counts, maps = np.where(np.arange(50) % 7 == 0, weight, 1.0), platt.new_maps(1)
+    platt.follow(scores, targets, np.arange(50, dtype=np.int32), counts, maps)
+    assert platt.what_is_wrong(maps) == ""
+    assert np.isfinite(platt.log_odds(maps, np.array([[-1e300], [0.0], [1e300]]))).all()
+
+
+# --------------------------------------------------------------------------------- what is followed
+@pytest.mark.parametrize("name", ["two classes", "three classes", "together", "mean weights"])
+def test_scores_are_those_before_the_row_was_learnt(name):
+    """Seen from outside: ask for the score of each row, then teach it."""
+    clf, y = made(name), LEARNERS[name][1]
+    scores = np.zeros((120, 1 if y is two else 3))
+    for i in range(120):
+        if i > 0:
+            scores[i] = clf.decision_function(X[i : i + 1])
+        clf.partial_fit(X[i : i + 1], y[i : i + 1], classes=np.unique(y))
+    for c in range(scores.shape[1]):
+        signs = np.where(y == ("yes" if y is two else c), 1.0, -1.0)
+        maps = maps_of(clf)[c]
+        expected = reference(scores[:, c], signs, np.ones(120))
+        np.testing.assert_allclose((maps.slope, maps.offset, maps.scale), expected, rtol=1e-6)
+
+
+@every_learner
+def test_learning_is_the_same_with_and_without(name):
+    y = LEARNERS[name][1]
+    with_them, without = streamed(name), streamed(name, clf=made(name).set_params(calibration=None))
+    np.testing.assert_array_equal(with_them.decision_function(X), without.decision_function(X))
+    np.testing.assert_array_equal(with_them.predict(X), without.predict(X))
+    chances = with_them.predict_proba(X)
+    assert chances.shape == (120, 2 if y is two or y is several else 3)
+    assert ((chances > 0.0) & (chances < 1.0)).all()
+    np.testing.assert_allclose(np.log(chances), with_them.predict_log_proba(X), atol=1e-12)
+    if y is not several:
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0, atol=1e-12)
+
+
+@every_learner
+def test_probabilities_rise_with_scores(name):
+    clf = streamed(name)
+    scores = clf.decision_function(X).reshape(120, -1)
+    odds = clf._log_odds(X)[1]
+    for c in range(scores.shape[1]):
+        assert (np.diff(odds[np.argsort(scores[:, c]), c]) >= 0.0).all()
+
+
+def test_nothing_is_promised_where_nothing_can_be_learnt():
+    """Rows that are learnt by heart: their scores say nothing of rows to come."""
+    random = np.random.default_rng(0)
+    rows, labels = random.normal(size=(400, 500)), random.random(400) < 0.3
+    clf = PassiveAggressive(calibration="online").partial_fit(rows, labels, classes=[False, True])
+    assert (clf.predict(rows) == labels).mean() > 0.9
+    assert np.abs(clf.predict_proba(rows)[:, 1] - 0.3).mean() < 0.15
+
+
+def test_probabilities_that_are_all_small_keep_their_ratio():
+    clf = streamed("three classes")
+    far = clf.predict_log_proba(1e30 * X[:5])
+    assert np.isfinite(far).all()
+    np.testing.assert_allclose(np.exp(far).sum(axis=1), 1.0, atol=1e-12)
+
+
+# ----------------------------------------------------------------------------------------- chunking
+def in_parts(name, cuts, **more):
+    clf = made(name)
+    for start, stop in pairwise([0, *sorted(cuts), 120]):
+        if stop > start:
+            streamed(name, slice(start, stop), clf, **more)
+    return clf
+
+
+CUTS = st.lists(st.integers(0, 120), max_size=5)
+
+
+@every_learner
+@settings(max_examples=20)
+@given(cuts=CUTS)
+def test_any_chunking_gives_the_same_bits(name, cuts):
+    whole, parts = maps_of(streamed(name)), maps_of(in_parts(name, cuts))
+    if name == "budget":  # kernel values are products of matrices, which are rounded as they come
+        np.testing.assert_allclose(whole.tolist(), parts.tolist(), rtol=1e-9)
+    else:
+        assert whole.tobytes() == parts.tobytes()
+
+
+@pytest.mark.parametrize("name", ["two classes", "mean weights", "weights of classes"])
+@settings(max_examples=20)
+@given(cuts=CUTS)
+def test_any_chunking_of_rows_with_weights_gives_the_same_bits(name, cuts):
+    whole, parts = (
+        streamed(name, sample_weight=weights),
+        in_parts(name, cuts, sample_weight=weights),
+    )
+    assert maps_of(whole).tobytes() == maps_of(parts).tobytes()
+
+
+@pytest.mark.parametrize("name", ["two classes", "three classes", "weights of classes", "pairs"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_single_rows_give_the_same_bits(name, is_weighted):
+    y, one = LEARNERS[name][1], made(name)
+    for i in range(120):
+        w = weights[i] if is_weighted else 1.0
+        one.learn_one(X[i], y[i].item(), w=w, classes=np.unique(y))
+    many = streamed(name, **({"sample_weight": weights} if is_weighted else {}))
+    assert maps_of(one).tobytes() == maps_of(many).tobytes()
+    np.testing.assert_array_equal(one.predict_proba(X), many.predict_proba(X))
+
+
+def test_single_rows_as_dicts():
+    one = Perceptron(calibration="online")
+    for row, label in zip(X, two.tolist(), strict=True):
+        one.learn_one({f"x{j}": value for j, value in enumerate(row)}, label, classes=["no", "yes"])
+    assert maps_of(one).tobytes() == maps_of(streamed("two classes")).tobytes()
+
+
+def test_a_stream_gives_the_same_bits(tmp_path):
+    source = [(X[:50], two[:50]), (X[50:], two[50:])]
+    path = tmp_path / "run.ckpt"
+    clf = made("two classes").fit_stream(source, classes=["no", "yes"], checkpoint=path, every=1)
+    assert maps_of(clf).tobytes() == maps_of(streamed("two classes")).tobytes()
+    again = made("two classes").fit_stream(source, classes=["no", "yes"], checkpoint=path, every=1)
+    assert known_to(again._state) == known_to(clf._state)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["two classes", "together", "several labels", "mean weights"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_fit_of_one_pass_is_a_stream(name, is_weighted):
+    more = {"sample_weight": weights} if is_weighted else {}
+    fitted = made(name, max_iter=1, shuffle=False).fit(X, LEARNERS[name][1], **more)
+    assert maps_of(fitted).tobytes() == maps_of(streamed(name, **more)).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_begins_anew():
+    clf = made("two classes", max_iter=1, shuffle=False)
+    first = maps_of(clf.fit(X, two)).tobytes()
+    assert maps_of(clf.fit(X, two)).tobytes() == first
+    assert maps_of(clf.set_params(warm_start=True).fit(X, two)).rows[0] == 240
+
+
+def test_new_classes_and_columns():
+    """As if all had been known from the start."""
+    grown = PassiveAggressive(C=0.1, calibration="online")
+    for rows in (slice(0, 30), slice(30, 60), slice(60, 120)):
+        known = three[rows].copy()
+        if rows.start < 30:
+            known[known == 2] = 0
+        grown.partial_fit(X[rows, : 3 if rows.start < 60 else 4], known, grow=True)
+    labels, rows = three.copy(), X.copy()
+    labels[:30][labels[:30] == 2] = 0
+    rows[:60, 3] = 0.0
+    known = PassiveAggressive(C=0.1, calibration="online")
+    known.partial_fit(rows, labels, classes=[0, 1, 2], grow=True)
+    assert grown.classes_.tolist() == [0, 1, 2]
+    assert maps_of(grown).tobytes() == maps_of(known).tobytes()
+    np.testing.assert_allclose(grown.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_a_learner_that_knows_one_class_is_sure():
+    clf = Perceptron(calibration="online").partial_fit(X[:5], ["a"] * 5, grow=True)
+    assert clf.predict_proba(X[:2]).tolist() == [[1.0], [1.0]]
+
+
+# ------------------------------------------------------------------------------------------ weights
+def test_a_weight_of_1_is_none_and_one_of_0_is_no_row():
+    ones = streamed("two classes", sample_weight=np.ones(120))
+    assert maps_of(ones).tobytes() == maps_of(streamed("two classes")).tobytes()
+    some = np.flatnonzero(weights)
+    without = made("two classes").partial_fit(
+        X[some], two[some], classes=["no", "yes"], sample_weight=weights[some]
+    )
+    weighted = streamed("two classes", sample_weight=weights)
+    assert maps_of(weighted).tobytes() == maps_of(without).tobytes()
+
+
+def test_weights_of_rows_change_what_is_frequent_and_those_of_classes_do_not():
+    """Of labels that no score tells apart the probability is the weighted share."""
+    random = np.random.default_rng(1)
+    rows, labels = random.normal(size=(6000, 3)), random.random(6000) < 0.2
+    shares = {}
+    for name, class_weight, sample_weight in (
+        ("plain", None, None),
+        ("rows", None, np.where(labels, 4.0, 1.0)),
+        ("classes", {True: 4.0}, None),
+    ):
+        clf = PassiveAggressive(C=0.01, class_weight=class_weight, calibration="online")
+        clf.partial_fit(rows, labels, classes=[False, True], sample_weight=sample_weight)
+        shares[name] = clf.predict_proba(rows)[:, 1].mean()
+    np.testing.assert_allclose(shares["plain"], 0.2, atol=0.03)
+    np.testing.assert_allclose(shares["rows"], 0.5, atol=0.05)
+    np.testing.assert_allclose(shares["classes"], 0.2, atol=0.03)
+
+
+# -------------------------------------------------------------------------------------------- files
+@every_learner
+def test_files_and_pickles_go_on_to_the_bit(name, tmp_path):
+    clf = streamed(name, slice(0, 70))
+    save(clf, tmp_path / "model.mm")
+    for again in (load(tmp_path / "model.mm"), pickle.loads(pickle.dumps(clf))):
+        assert known_to(again._state) == known_to(clf._state)
+        streamed(name, slice(70, 120), again)
+        never_stopped = streamed(name, slice(70, 120), streamed(name, slice(0, 70)))
+        assert maps_of(again).tobytes() == maps_of(never_stopped).tobytes()
+        np.testing.assert_array_equal(again.predict_proba(X), never_stopped.predict_proba(X))
+
+
+def test_files_without_are_as_they_were(tmp_path):
+    clf = streamed("two classes", clf=Perceptron())
+    save(clf, tmp_path / "model.mm")
+    header, _ = taken_apart((tmp_path / "model.mm").read_bytes())
+    assert "calibration" not in str(header)
+    assert load(tmp_path / "model.mm").calibration is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("slope", -1.0, "negative"),
+        ("offset", np.nan, "none"),
+        ("spread", 0.0, "not positive"),
+        ("scale", np.inf, "none"),
+    ],
+)
+def test_maps_that_are_none_are_refused(name, value, why, tmp_path):
+    clf = streamed("two classes")
+    maps_of(clf)[name] = value
+    save(clf, tmp_path / "model.mm")
+    with pytest.raises(ModelFileError, match=f"calibration: .*{why}"):
+        load(tmp_path / "model.mm")
+
+
+def test_as_many_maps_as_problems(tmp_path):
+    clf = streamed("two classes")
+    clf._state = clf._state._replace(calibration=platt.new_maps(2))
+    save(clf, tmp_path / "model.mm")
+    with pytest.raises(ModelFileError, match="one map to probabilities for each problem"):
+        load(tmp_path / "model.mm")
+
+
+# ----------------------------------------------------------------------------------------- refusals
+def test_more_than_one_pass_is_refused_and_the_model_stays():
+    clf = streamed("two classes", clf=made("two classes", max_iter=5))
+    before = known_to(clf._state)
+    with pytest.raises(ValueError, match=r"max_iter=5 asks for more: use max_iter=1, or .*CV"):
+        clf.fit(X, two)
+    with pytest.raises(ValueError, match="passes=2 asks for more: use passes=1"):
+        clf.fit_stream([(X, two)], passes=2)
+    assert known_to(clf._state) == before
+
+
+def test_a_refused_row_leaves_the_maps_as_they_were():
+    clf = streamed("two classes")
+    before = known_to(clf._state)
+    bad = X.copy()
+    bad[7, 1] = np.nan
+    with pytest.raises(ValueError, match="row 7"):
+        clf.partial_fit(bad, two)
+    with pytest.raises(ValueError, match="NaN"):
+        clf.learn_one(bad[7], "yes")
+    assert known_to(clf._state) == before
+
+
+def test_learners_that_cannot_say_so():
+    with pytest.raises(ValueError, match="BisectionPerceptron needs all at once"):
+        BisectionPerceptron(calibration="online", max_iter=1).fit(X, two)
+    with pytest.raises(ValueError, match="average=False, or kernel='linear'"):
+        Perceptron(kernel="rbf", gamma=0.5, average=True, calibration="online").partial_fit(
+            X, two, classes=["no", "yes"]
+        )
+    with pytest.raises(ValueError, match=r"learners\[0\].*nobody"):
+        FixedShare(learners=[Perceptron(calibration="online")]).partial_fit(
+            X, two, classes=["no", "yes"]
+        )
+    with pytest.raises(ValueError, match="'calibration' parameter"):
+        Perceptron(calibration="isotonic").partial_fit(X, two, classes=["no", "yes"])
+
+
+def test_probabilities_are_there_only_if_asked_for():
+    clf = Perceptron().partial_fit(X, two, classes=["no", "yes"])
+    assert not hasattr(clf, "predict_proba")
+    assert not hasattr(MaxMargin(), "predict_log_proba")
+    with pytest.raises(AttributeError, match="predict_proba") as refusal:
+        MaxMargin().predict_proba(X)
+    assert "CalibratedClassifierCV" in str(refusal.value.__cause__)
+    clf.set_params(calibration="online")
+    with pytest.raises(NotFittedError, match="no row since calibration"):
+        clf.predict_proba(X)
+    assert clf.partial_fit(X[:9], two[:9]).predict_proba(X).shape == (120, 2)
+    clf.learn_one(X[0], two[0])
+    assert maps_of(clf).rows[0] == 10
+
+
+def test_switched_off_nothing_stale_is_kept():
+    clf = streamed("two classes").set_params(calibration=None)
+    assert maps_of(clf.learn_one(X[0], two[0])) is None
+    clf = streamed("two classes").set_params(calibration=None)
+    assert maps_of(clf.partial_fit(X, two)) is None
+
+
+def test_rows_of_any_kind():
+    dense = streamed("two classes").predict_proba(X)
+    clf = made("two classes").partial_fit(sparse.csr_matrix(X), two, classes=["no", "yes"])
+    np.testing.assert_allclose(clf.predict_proba(sparse.csr_matrix(X)), dense, rtol=1e-9)
+
+
+# ---------------------------------------------------------------------------------------- the world
+checked = parametrize_with_checks([Perceptron(calibration="online", max_iter=1, random_state=0)])
+# One asks that the likeliest class is the one that `predict` names, which goes by scores; the other
+# makes 1000 passes.
+BY_DESIGN = "check_classifiers_train", "check_class_weight_classifiers"
+CHECKS = [
+    (each, check)
+    for each, check in checked.mark.args[1]
+    if can_hold(each, check) and not any(is_about(check, name) for name in BY_DESIGN)
+]
+
+
+@pytest.mark.unseeded  # some of the checks are
+@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=checked.mark.kwargs["ids"])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def log_loss_and_error(chances, y):
+    """And the calibration error, of 15 bins."""
+    bins = np.minimum((15 * chances).astype(int), 14)
+    off = np.bincount(bins, chances - y, 15)
+    return -np.log(np.where(y, chances, 1.0 - chances)).mean(), np.abs(off).sum() / y.size
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_as_good_as_five_fits_of_parts():
+    try:
+        (rows, labels), (others, asked) = load_adult(), load_adult("test")
+    except OSError as error:
+        pytest.skip(str(error))
+    ratios = []
+    for seed in range(11):  # calibration errors depend on the order of the rows
+        clf = Perceptron(average=True, max_iter=1, random_state=seed)
+        online, peer = clone(clf).set_params(calibration="online"), CalibratedClassifierCV(clf)
+        ours, theirs = (
+            log_loss_and_error(each.fit(rows, labels).predict_proba(others)[:, 1], asked == 1)
+            for each in (online, peer)
+        )
+        ratios.append(np.divide(ours, theirs))
+    assert (np.median(ratios, axis=0) <= 1.05).all(), ratios
