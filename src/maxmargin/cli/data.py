@@ -113,7 +113,7 @@ class Reading:
         list[str],
         typer.Option(
             metavar="NAME=KIND",
-            help="What a column is for: number, boolean, category, text, date or drop.",
+            help="What a column is: number, boolean, category, hashed, text, date or drop.",
             rich_help_panel=COLUMNS,
         ),
     ] = field(default_factory=list)

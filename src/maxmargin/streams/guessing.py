@@ -29,7 +29,7 @@ from maxmargin.streams.source import StreamError
 
 # Rows that are looked at.
 GLANCE = 5000
-KINDS = ("number", "boolean", "category", "text", "date", "drop")
+KINDS = ("number", "boolean", "category", "hashed", "text", "date", "drop")
 # Formats of dates that are tried, in this order, with and without a time.
 DAYS = (ISO_FORMAT, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y")
 TIMES = ("", " %H:%M", " %H:%M:%S")
@@ -159,7 +159,7 @@ class Sample:
     def _are_numbers(self) -> bool:
         texts = arrow().chunked_array([self.present])
         _, bad = written_numbers(texts, self.choices.decimal)
-        return 1.0 - bad.mean() >= ENOUGH_NUMBERS
+        return bool(1.0 - bad.mean() >= ENOUGH_NUMBERS)
 
     def _dropped_if_counting(self, kind: str) -> Found:
         """A number for each row that only says which row it is."""
@@ -183,6 +183,8 @@ class Sample:
             return self.taken_for("text")
         if rows >= ENOUGH_NAMES and count >= DISTINCT_NAMES * rows:
             return Found(self.name, None, False, "an identifier: nearly each row has its own value")
+        if count > self.choices.most and not self.choices.hashes:
+            return self.taken_for("hashed")._replace(note=f"more than {self.choices.most:,} values")
         return self.taken_for("category")
 
     def _date_format(self) -> str | None:
@@ -209,8 +211,7 @@ class Sample:
             return Text(name, choices.bits, choices.seed)
         if kind == "date":
             return self._date(format)
-        _, count = self.codes()
-        return Category(name, hashed=choices.hashes or count > choices.most)
+        return Category(name, hashed=choices.hashes or kind == "hashed")
 
     def _date(self, format: str) -> Date:
         if self.is_text:

@@ -49,6 +49,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         - "boolean": 0 or 1;
         - "category": a column for each value, in the order in which they come, up to
           ``max_categories`` of them, one for all other values and one for none;
+        - "hashed": a category whose values have the columns that a hash gives;
         - "text": words, hashed; a row has length 1;
         - "date": the age in days, standardised, and month, day of the week and hour; with
           "date:%d.%m.%y" text is read so;

@@ -1,0 +1,503 @@
+"""Recipes: features against naive references, any chunking to the bit, kinds, gaps, files."""
+
+import datetime
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler, normalize
+
+from maxmargin import Pegasos, Perceptron, load, save, streams
+from maxmargin.evaluate import progressive
+from maxmargin.streams import Recipe, StreamError
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+CITIES = np.array(["Rome", "Ulm", "Łódź", "Bern"])
+
+
+def raw_table(rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.normal(40.0, 12.0, rows)
+    age[rng.random(rows) < 0.1] = np.nan
+    days = rng.integers(0, 900, rows)
+    return pd.DataFrame(
+        {
+            "id": [f"c{seed}-{k}" for k in range(rows)],
+            "age": age,
+            "spent": [f"${x:,.2f}" for x in np.exp(rng.normal(6.0, 2.0, rows))],
+            "city": np.where(rng.random(rows) < 0.1, "", rng.choice(CITIES, rows)),
+            "member": rng.choice(["true", "false"], rows),
+            "since": (np.datetime64("2020-01-01") + days).astype(str),
+            "note": [
+                " ".join(rng.choice(["good", "Bad", "grüße", "so so", "late"], 6))
+                for _ in range(rows)
+            ],
+            "y": rng.choice(["no", "yes"], rows),
+        }
+    )
+
+
+def csv_of(table):
+    return table.to_csv(index=False).encode()
+
+
+def prepared(source):
+    blocks = [block.X for block in source.blocks()]
+    return sparse.vstack([sparse.csr_matrix(X) for X in blocks]).tocsr()
+
+
+def same(X, Z):
+    assert X.shape == Z.shape
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(X, name), getattr(Z, name))
+
+
+# ------------------------------------------------------------------------------ naive references
+def standardised_one_by_one(values):
+    """Means and deviations of all values up to each, afresh each time."""
+    out = []
+    for k in range(len(values)):
+        seen = [x for x in values[: k + 1] if not np.isnan(x)]
+        x = values[k]
+        deviation = np.std(seen) if seen else 0.0
+        out.append(0.0 if np.isnan(x) or deviation == 0.0 else (x - np.mean(seen)) / deviation)
+    return np.array(out)
+
+
+numbers = st.lists(
+    st.one_of(st.just(np.nan), st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, 1e9])),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(numbers)
+def test_running_standardisation_is_that_of_all_rows_so_far(values):
+    X = np.array(values)[:, np.newaxis]
+    kinds = {"x0": "number"}
+    source = streams.open(X, np.zeros(len(values)), recipe=Recipe(kinds))
+    Z = prepared(source).toarray()[:, 0]
+    expected = standardised_one_by_one(values)
+    # A deviation that is tiny beside the values is mostly rounding.
+    np.testing.assert_allclose(Z, expected, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+def test_the_end_of_a_stream_is_standard_scaling():
+    rng = np.random.default_rng(0)
+    X = rng.normal(5.0, 3.0, (500, 4))
+    recipe = Recipe().fit(X)
+    np.testing.assert_allclose(recipe.transform(X), StandardScaler().fit_transform(X), atol=1e-10)
+
+
+def test_entries_of_sparse_rows_are_scaled_and_not_centred():
+    X = sparse.random(400, 7, 0.3, "csr", random_state=0)
+    Z = Recipe().fit(X).transform(X)
+    expected = StandardScaler(with_mean=False).fit_transform(X)
+    np.testing.assert_allclose(Z.toarray(), expected.toarray(), rtol=1e-10)
+    parts = Recipe()
+    for k in range(0, 400, 7):
+        parts.partial_fit(X[k : k + 7])
+    same(parts.transform(X), Z)
+
+
+def test_words_are_those_of_scikit_learn():
+    texts = ["Hello hello world a bc", "", None, "Grüße an Čapek x yy", "  ", "ab-cd_e 12 A_B"]
+    recipe = Recipe({"t": "text"}, hash_bits=10, seed=0).fit(pd.DataFrame({"t": texts}))
+    analyse = HashingVectorizer().build_analyzer()
+    hasher = FeatureHasher(2**10, input_type="string", alternate_sign=False)
+    tokens = [[f"t={word}" for word in analyse(text or "")] for text in texts]
+    expected = normalize(hasher.transform(tokens))
+    found = recipe.transform(pd.DataFrame({"t": texts}))
+    assert abs(found - expected).max() < 1e-15
+
+
+def test_categories_have_columns_in_the_order_in_which_they_come():
+    table = pd.DataFrame({"c": ["b", "a", "", "b", "c", "d", "NA"]})
+    recipe = Recipe({"c": "category"}, max_categories=3)
+    X = prepared(streams.open(table.assign(y=[0, 1] * 3 + [0]), recipe=recipe)).toarray()
+    missing, other = 0, 1
+    places = [2, 3, missing, 2, 4, other, missing]
+    np.testing.assert_array_equal(X, np.eye(5)[places])
+    fitted = clone(recipe).fit(table)
+    assert fitted.get_feature_names_out().tolist() == [
+        *("c is missing", "c is another", "c=b", "c=a", "c=c"),
+    ]
+    assert fitted.transform(pd.DataFrame({"c": ["new", "a"]})).toarray().tolist() == [
+        [0, 1, 0, 0, 0],
+        [0, 0, 0, 1, 0],
+    ]
+
+
+def test_dates_are_taken_apart():
+    when = ["2020-01-31", "2021-12-06T23:59:00", "1969-12-31 00:00", None]
+    recipe = Recipe({"d": "date"}, scale=False).fit(pd.DataFrame({"d": when}))
+    row = dict(enumerate(recipe.get_feature_names_out()))
+    found = recipe.transform(pd.DataFrame({"d": when}))
+    names = [{row[k] for k in found[i].indices if k > 1} for i in range(4)]
+    assert names == [
+        {"d month 1", "d weekday 5", "d hour 0"},
+        {"d month 12", "d weekday 1", "d hour 23"},
+        {"d month 12", "d weekday 3", "d hour 0"},
+        set(),
+    ]
+    ages = found[:, 0].toarray().ravel()
+    days = (datetime.date(2020, 1, 31) - datetime.date(1970, 1, 1)).days
+    assert ages[0] == days
+    assert ages[2] == -1.0
+    assert found[3, 1] == 1.0  # it is missing
+
+
+@pytest.mark.parametrize("categories", ["one-hot", "hash"])
+def test_interactions(categories):
+    table = pd.DataFrame({"a": ["u", "v", "u"], "b": ["p", "p", "q"], "n": [1.0, 2.0, 3.0]})
+    kinds = {"a": "category", "b": "category", "n": "number"}
+    recipe = Recipe(
+        kinds,
+        scale=False,
+        categories=categories,
+        hash_bits=12,
+        interactions=[("a", "b"), ("n", "a"), ("n", "n")],
+    ).fit(table)
+    X = recipe.transform(table).toarray()[:, -(2**12) :]
+    hasher = FeatureHasher(2**12, input_type="pair", alternate_sign=False)
+    rows = [
+        [(f"a={a}*b={b}", 1.0), (f"n*a={a}", n), ("n*n", n * n)]
+        + ([(f"a={a}", 1.0), (f"b={b}", 1.0)] if categories == "hash" else [])
+        for a, b, n in table.itertuples(index=False)
+    ]
+    np.testing.assert_allclose(X, hasher.transform(rows).toarray())
+
+
+# ------------------------------------------------------------------------------------ what is what
+def test_columns_are_taken_for_what_they_look_like():
+    table = raw_table()
+    table["count"] = range(len(table))
+    table["same"] = "x"
+    table["copy"] = table.y
+    table["empty"] = ""
+    source = streams.open(io.BytesIO(csv_of(table)), label="y", recipe=Recipe(), format="csv")
+    found = {one["name"]: one for one in source.schema()["recipe"].columns_}
+    kinds = {name: one["kind"] for name, one in found.items()}
+    assert kinds == {
+        "id": "drop",
+        "age": "number",
+        "spent": "number",
+        "city": "category",
+        "member": "boolean",
+        "since": "date",
+        "note": "text",
+        "count": "drop",
+        "same": "category",
+        "copy": "category",
+        "empty": "drop",
+    }
+    assert "identifier" in found["id"]["note"]
+    assert "identifier" in found["count"]["note"]
+    assert "same" in found["same"]["note"]
+    assert "label" in found["copy"]["note"]
+    assert found["age"]["note"] == found["city"]["note"] == ""
+
+
+@pytest.mark.parametrize(
+    ("texts", "decimal", "expected"),
+    [
+        (["$1,234.50", "12 %", "(3.10)", "-5", "1e3", "€ 5", "USD 7", "1'000"], ".", None),
+        (["1.234,50 €", "12", "-0,5"], ",", [1234.5, 12.0, -0.5]),
+    ],
+)
+def test_numbers_as_people_write_them(texts, decimal, expected):
+    expected = expected or [1234.5, 12.0, -3.1, -5.0, 1000.0, 5.0, 7.0, 1000.0]
+    recipe = Recipe({"x": "number"}, scale=False, decimal=decimal)
+    X = recipe.fit(pd.DataFrame({"x": texts})).transform(pd.DataFrame({"x": texts}))
+    np.testing.assert_array_equal(X[:, 0], expected)
+
+
+@pytest.mark.parametrize("text", ["abc", "1,23", "12,34.5", "SKU123", "1.2.3", "--5", "1e999"])
+def test_what_is_no_number_is_named(text):
+    table = pd.DataFrame({"x": ["1", "2", text]})
+    with pytest.raises(
+        ValueError, match="Row 2, column 'x': (expected a number|the number is too)"
+    ):
+        Recipe({"x": "number"}).fit(table)
+
+
+def test_dates_of_other_countries():
+    for texts, kind in [
+        (["31.12.2020", "01.02.2021"] * 3, "date"),
+        (["12/31/2020", "02/01/2021"] * 3, "date"),
+        (["31|12|20", "01|02|21"] * 3, "date:%d|%m|%y"),
+    ]:
+        table = pd.DataFrame({"d": texts})
+        recipe = Recipe({"d": kind}, scale=False).fit(table)
+        ages = recipe.transform(table)[:, 0].toarray().ravel()
+        assert ages[:2].tolist() == [18627.0, 18659.0]
+
+
+def test_a_date_that_is_none_is_named():
+    with pytest.raises(ValueError, match="Row 1, column 'd': expected a date, found '2020-02-30'"):
+        Recipe({"d": "date"}).fit(pd.DataFrame({"d": ["2020-02-28", "2020-02-30"]}))
+
+
+# ------------------------------------------------------------------------------------------- gaps
+def test_the_mean_stands_for_what_is_missing_and_a_column_says_so():
+    table = pd.DataFrame({"x": [1.0, np.nan, 3.0, np.nan], "z": [1.0, 2.0, 3.0, 5.0]})
+    X = prepared(streams.open(table.assign(y=[0, 1, 0, 1]), recipe=Recipe(scale=False))).toarray()
+    np.testing.assert_array_equal(X[:, 0], [1.0, 1.0, 3.0, 2.0])
+    np.testing.assert_array_equal(X[:, 2], [0.0, 1.0, 0.0, 1.0])
+    assert X.shape == (4, 3)
+
+
+def test_rows_with_gaps_are_refused_or_left_out():
+    table = raw_table(200)
+    gaps = int(table.age.isna().sum())
+    text = csv_of(table)
+    kept = streams.open(io.BytesIO(text), label="y", recipe=Recipe(missing="skip"), format="csv")
+    assert prepared(kept).shape[0] == 200 - gaps
+    assert kept.skipped == gaps
+    first = int(np.argmax(table.age.isna())) + 2
+    refused = streams.open(
+        io.BytesIO(text), label="y", recipe=Recipe(missing="error"), format="csv"
+    )
+    with pytest.raises(StreamError, match=f"line {first}, column 'age': the number is missing"):
+        prepared(refused)
+
+
+# ----------------------------------------------------------------------------- chunks, files, ends
+@pytest.mark.parametrize("form", ["csv", "parquet", "frame", "dicts"])
+@pytest.mark.parametrize("block_size", [1, 3000, 2**22])
+def test_any_chunking_gives_the_same_features(tmp_path, form, block_size):
+    table = raw_table(250)
+    recipe = Recipe(interactions=[("city", "age")], max_categories=3)
+    options = {"label": "y", "recipe": recipe, "block_size": block_size}
+    if form == "csv":
+        (tmp_path / "t.csv").write_bytes(csv_of(table))
+        source = streams.open(tmp_path / "t.csv", **options)
+    elif form == "parquet":
+        table.to_parquet(tmp_path / "t.parquet")
+        source = streams.open(tmp_path / "t.parquet", **options)
+    elif form == "frame":
+        source = streams.open(table, **options)
+    else:
+        rows = [({k: v for k, v in row.items() if k != "y"}, row["y"]) for row in dicts(table)]
+        source = streams.open(rows, recipe=recipe)
+    same(prepared(source), prepared(streams.open(table, label="y", recipe=recipe)))
+
+
+def dicts(table):
+    return [
+        {name: None if value != value else value for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_partial_fit_in_any_pieces(data):
+    table = raw_table(120).drop(columns="y")
+    cuts = sorted(data.draw(st.lists(st.integers(30, 119), max_size=4)))
+    whole = Recipe().fit(table[:30]).partial_fit(table[30:])
+    parts = Recipe().fit(table[:30])
+    for begin, end in zip([30, *cuts], [*cuts, 120], strict=True):
+        if end > begin:
+            parts.partial_fit(table[begin:end])
+    same(whole.transform(table), parts.transform(table))
+    assert whole.columns_ == parts.columns_
+
+
+def test_the_recipe_travels_with_the_learner(tmp_path):
+    table = raw_table(400)
+    source = streams.open(table, label="y", recipe=Recipe())
+    clf = Pegasos().fit_stream(source)
+    new = raw_table(50, seed=5).drop(columns="y")
+    by_hand = clf.recipe_.transform(new)
+    expected = by_hand @ clf.coef_.ravel() + clf.intercept_[0]
+    np.testing.assert_allclose(clf.decision_function(new), expected, atol=1e-12)
+    assert clf.feature_names_in_.size == clf.coef_.shape[1]
+    save(clf, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.decision_function(new), clf.decision_function(new))
+    one = dicts(new)[7]
+    assert again.predict_one(one) == clf.predict(new)[7]
+    # Going on, row by row and in one go, gives the same learner and the same recipe.
+    more, labels = raw_table(30, seed=6).drop(columns="y"), raw_table(30, seed=6).y
+    for row, label in zip(dicts(more), labels, strict=True):
+        again.learn_one(row, label)
+    clf.partial_fit(more, labels)
+    np.testing.assert_array_equal(again.coef_, clf.coef_)
+    assert repr(again.recipe_.tree()) == repr(clf.recipe_.tree())
+
+
+def test_later_passes_leave_the_recipe_as_it_is():
+    table = raw_table(200)
+    one = Perceptron().fit_stream(streams.open(table, label="y", recipe=Recipe()))
+    three = Perceptron().fit_stream(streams.open(table, label="y", recipe=Recipe()), passes=3)
+    assert repr(one.recipe_.tree()) == repr(three.recipe_.tree())
+    assert three.n_updates_ > one.n_updates_
+
+
+def test_rows_of_weight_0_say_nothing():
+    table = raw_table(200)
+    table["w"] = np.where(np.arange(200) % 3 == 1, 0.0, 1.0)
+    table.loc[1, "city"] = "only here"
+    options = {"label": "y", "weight": "w"}
+    weighted = Perceptron().fit_stream(streams.open(table, recipe=Recipe(), **options))
+    kept = table[table.w > 0.0]
+    kinds = {one["name"]: one["kind"] for one in weighted.recipe_.columns_}
+    alone = Perceptron().fit_stream(streams.open(kept, recipe=Recipe(kinds), **options))
+    np.testing.assert_array_equal(weighted.coef_, alone.coef_)
+    assert "only here" not in weighted.recipe_.running_.vocabularies()[0]
+
+
+def test_a_class_that_comes_late_begins_anew(tmp_path):
+    table = pd.concat([raw_table(6000), raw_table(50, seed=3).assign(y="maybe")])
+    (tmp_path / "t.csv").write_bytes(csv_of(table))
+    options = {"label": "y", "recipe": Recipe()}
+    clf = Perceptron().fit_stream(streams.open(tmp_path / "t.csv", **options))
+    assert clf.classes_.tolist() == ["maybe", "no", "yes"]
+    known = Perceptron().fit_stream(
+        streams.open(tmp_path / "t.csv", **options), classes=["maybe", "no", "yes"]
+    )
+    np.testing.assert_array_equal(clf.coef_, known.coef_)
+    assert repr(clf.recipe_.tree()) == repr(known.recipe_.tree())
+
+
+def test_a_checkpoint_anywhere_ends_with_the_same_learner(tmp_path):
+    (tmp_path / "t.csv").write_bytes(csv_of(raw_table(400)))
+
+    def source():
+        return streams.open(tmp_path / "t.csv", label="y", recipe=Recipe(), block_size=2500)
+
+    whole = Perceptron().fit_stream(source(), passes=2)
+
+    class Stop(Exception):
+        pass
+
+    for stop in range(1, 2 * len(list(source().blocks()))):
+        rows, seen = source(), [0]
+        reach = rows.reach
+
+        def stopping(block, reach=reach, seen=seen, stop=stop):
+            reach(block)
+            seen[0] += 1
+            if seen[0] == stop:
+                raise Stop
+
+        rows.reach = stopping
+        path = tmp_path / f"at{stop}"
+        with pytest.raises(Stop):
+            Perceptron().fit_stream(rows, passes=2, checkpoint=path, every=1)
+        resumed = Perceptron().fit_stream(source(), passes=2, checkpoint=path, every=1)
+        np.testing.assert_array_equal(resumed.coef_, whole.coef_)
+        assert repr(resumed.recipe_.tree()) == repr(whole.recipe_.tree())
+
+
+def test_going_on_with_another_recipe_is_refused(tmp_path):
+    table = raw_table(100)
+    (tmp_path / "t.csv").write_bytes(csv_of(table))
+    first = streams.open(tmp_path / "t.csv", label="y", recipe=Recipe(), block_size=2500)
+    Perceptron().fit_stream(first, checkpoint=tmp_path / "c")
+    other = streams.open(tmp_path / "t.csv", label="y", recipe=Recipe(scale=False), block_size=2500)
+    with pytest.raises(ValueError, match="read otherwise"):
+        Perceptron().fit_stream(other, checkpoint=tmp_path / "c")
+
+
+def test_a_damaged_recipe_is_refused():
+    tree = Recipe().fit(raw_table(100).drop(columns="y")).tree()
+    Recipe.from_tree(tree)
+    for name, value in [
+        ("rows", -1.0),
+        ("rows", None),
+        ("counts", tree["counts"][:-1]),
+        ("means", tree["means"] * np.nan),
+        ("missing", tree["missing"].astype(float)),
+        ("vocabularies", [["a", "a"]]),
+        ("vocabularies", []),
+        ("columns", tree["columns"][1:-1]),
+        ("parameters", {**tree["parameters"], "hash_bits": 60}),
+        ("parameters", {"kindly": 1}),
+    ]:
+        with pytest.raises(ValueError, match=r"damaged|hash_bits|column"):
+            Recipe.from_tree({**tree, name: value})
+
+
+# ------------------------------------------------------------------------ scikit-learn's transformers
+def test_transformers_of_scikit_learn_prepare_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(3.0, 5.0, (300, 4)), rng.choice([-1, 1], 300)
+    steps = make_pipeline(StandardScaler(), Normalizer())
+    source = streams.open(X, y, recipe=steps, block_size=32 * 100)
+    clf = Perceptron().fit_stream(source)
+    scaler, expected = StandardScaler(), Perceptron()
+    for k in range(0, 300, 100):
+        Z = Normalizer().transform(scaler.partial_fit(X[k : k + 100]).transform(X[k : k + 100]))
+        expected.partial_fit(Z, y[k : k + 100], [-1, 1])
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)
+    new = rng.normal(3.0, 5.0, (20, 4))
+    Z = Normalizer().transform(scaler.transform(new))
+    np.testing.assert_array_equal(clf.predict(new), expected.predict(Z))
+    with pytest.raises(TypeError, match=r"maxmargin.streams.Recipe"):
+        save(clf, io.BytesIO())
+
+
+def test_transformers_that_need_all_rows_are_refused():
+    with pytest.raises(TypeError, match="PolynomialFeatures must see all rows"):
+        streams.open(np.eye(4), [0, 1, 0, 1], recipe=PolynomialFeatures())
+
+
+def test_progressive_takes_prepared_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5)) * [1e-3, 1.0, 1e3, 10.0, 5.0] + [0, 5, 1e4, 3, -7]
+    y = (X[:, 0] * 1e3 + X[:, 1] - 5.0 > 0).astype(int)
+    scaled = progressive(Perceptron(), streams.open(X, y, recipe=Recipe())).accuracy
+    bare = progressive(Perceptron(), X, y).accuracy
+    assert scaled > 0.9 > bare
+
+
+def test_river_like_calls():
+    recipe = Recipe({"a": "number", "c": "category"}, scale=False)
+    recipe.learn_one({"a": 1.0, "c": "u"}).learn_one({"a": None, "c": "v"})
+    assert recipe.transform_one({"a": 3.0, "c": "v"}) == {"a": 3.0, "c=v": 1.0}
+    assert recipe.transform_one({"c": "w"}) == {"a": 1.0, "c is another": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": "zero"}, "missing must be one of"),
+        ({"categories": "dummy"}, "categories must be"),
+        ({"max_categories": 0}, "max_categories"),
+        ({"hash_bits": 31}, "hash_bits"),
+        ({"kinds": {"age": "money"}}, "kind of column 'age'"),
+        ({"kinds": {"agee": "number"}}, "no column 'agee'"),
+        ({"drop": ["nothing"]}, "no column 'nothing'"),
+        ({"interactions": ["age*city"]}, "pairs"),
+        ({"interactions": [("age", "note")]}, "of text"),
+        ({"interactions": [("age", "id")]}, "no column 'id' that is read"),
+        ({"decimal": ";"}, "decimal"),
+    ],
+)
+def test_parameters_that_cannot_be(options, message):
+    with pytest.raises(ValueError, match=message):
+        Recipe(**options).fit(raw_table(100))
+
+
+def test_it_is_a_transformer_like_others():
+    recipe = Recipe({"age": "number"}, drop=["note"])
+    assert clone(recipe).get_params() == recipe.get_params()
+    table = raw_table(100).drop(columns="y")
+    X = recipe.fit_transform(table)
+    assert X.shape == (100, len(recipe.get_feature_names_out()))
+    assert recipe.n_features_in_ == 7
+    assert recipe.feature_names_in_.tolist() == list(table.columns)
+    with pytest.raises(ValueError, match="no column 'city'"):
+        recipe.transform(table.drop(columns="city"))
