@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,11 +30,20 @@ OPTIONS = {
     "categorical": "--categorical",
     "class_weight": "--class-weight",
     "classes": "--classes",
+    "columns": "--columns",
+    "decimal": "--decimal",
+    "delimiter": "--delimiter",
+    "drop": "--drop",
+    "encoding": "--encoding",
     "header": "--no-header",
+    "interactions": "--interactions",
+    "kinds": "--kind",
     "label": "--label",
+    "missing": "--missing",
     "n_features": "--n-features",
     "on_error": "--skip-errors",
     "passes": "--passes",
+    "scale": "--scale",
     "weight": "--weight",
     "y": "--label",
     "zero_based": "--zero-based",
@@ -94,6 +103,8 @@ def _spelled(option: Option) -> str:
     """An option as on the command line."""
     name, value = option
     said = "" if value is ... else str(value)
+    if isinstance(value, Mapping):
+        said = ",".join(f"{key}={each}" for key, each in value.items())
     if name in OPTIONS:
         return OPTIONS[name] if value is True else f"{OPTIONS[name]} {said}".rstrip()
     return f"--set {name}" + (f"={said.lower()}" if said else "")
