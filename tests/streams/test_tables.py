@@ -380,6 +380,13 @@ def test_bad_options(options, message):
         FrameSource(pa.table({"x": [1, 2], "y": [0, 1]}), **options)
 
 
+@pytest.mark.parametrize("name", ["chruned", "Churned", "churn"])
+def test_a_column_that_may_have_been_meant_is_named(name):
+    table = pa.table({"x": [1, 2], "churned": [0, 1]})
+    with pytest.raises(StreamError, match=r"'x', 'churned' \(did you mean 'churned'\?\)\."):
+        FrameSource(table, label=name)
+
+
 @pytest.mark.parametrize("content", [b"", b"\n", b"a,a,y\n1,2,3\n", b'a,"b\n1,2\n'])
 def test_bad_headers(content):
     with pytest.raises(StreamError):

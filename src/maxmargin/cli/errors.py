@@ -8,7 +8,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -125,11 +124,11 @@ def misuse(message: str) -> NoReturn:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what may have been meant."""
+    from maxmargin.streams.options import close_to
+
     known = list(known)
-    begun = [each for each in known if each.startswith(name.lower())]
-    close = begun or get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(close[:3])}?"
+    if close := close_to(name, known):
+        return f"did you mean {' or '.join(close)}?"
     return f"there are {', '.join(known)}."
 
 

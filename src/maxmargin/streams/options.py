@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 
@@ -43,3 +44,11 @@ class OptionError(ValueError):
     def spelled(self, spell: Callable[[Option], str]) -> str:
         """The message, with options as ``spell`` writes them."""
         return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
+
+
+def close_to(name: str, known: Sequence[str]) -> list[str]:
+    """What may have been meant by a name: at most three, the nearest first, in any case."""
+    name, cases = name.lower(), {each.lower(): each for each in known}
+    begun = [name] if name in cases else [each for each in cases if each.startswith(name)]
+    close = begun or get_close_matches(name, cases, n=3, cutoff=0.5)
+    return [cases[each] for each in close[:3]]

@@ -17,7 +17,7 @@ from maxmargin.streams.columnar import ColumnarReader
 from maxmargin.streams.csvtext import CsvReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.options import Option
+from maxmargin.streams.options import Option, close_to
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -173,7 +173,7 @@ class TableSource(Source):
             return place
         if not needed:
             return None
-        raise StreamError(f"{self.name}: no column {place!r}; there are {_listed(names)}.")
+        raise StreamError(f"{self.name}: no column {place!r}{_meant(place, names)}.")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
         """What a column is read as: what was said of it, if the file allows that."""
@@ -191,7 +191,7 @@ class TableSource(Source):
 
     def _check_column(self, name: str, found: Mapping[str, Any]) -> None:
         if name not in found:
-            raise StreamError(f"{self.name}: no column {name!r}; there are {_listed(list(found))}.")
+            raise StreamError(f"{self.name}: no column {name!r}{_meant(name, list(found))}.")
 
     def survey(self) -> Survey:
         if self._survey is None:
@@ -332,6 +332,13 @@ FrameSource = partial(TableSource, format="frame")
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise StreamError(f"{what} must be one of {_listed(choices)}, not {value!r}.")
+
+
+def _meant(place: str | int, names: list[str]) -> str:
+    """What there is, and what may have been meant."""
+    close = close_to(place, names) if isinstance(place, str) else []
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return f"; there are {_listed(names)}{hint}"
 
 
 def _listed(names: Sequence[str]) -> str:
