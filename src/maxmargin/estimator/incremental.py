@@ -14,7 +14,7 @@ from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.multilabel import check_number_of_labels
-from maxmargin.estimator.refusals import diverged
+from maxmargin.estimator.refusals import diverged, likely_classes
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.weights import check_weights, only_counted, running_weights
 from maxmargin.models.base import Model
@@ -134,7 +134,7 @@ class Incremental:
         if state is not None:
             self._check_structure(state)
         codes = inputs.class_codes(y, known)
-        inputs.check_values(X)
+        inputs.check_values(X, features)
         order = np.arange(X.shape[0], dtype=np.int32) if order is None else order
         worth = None
         if sample_weight is not None or self.class_weight is not None:
@@ -297,4 +297,4 @@ def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.n
                     f"{np.asarray(others).tolist()}."
                 )
             known = np.union1d(known, others)
-    return known
+    return known if classes is not None else likely_classes(known)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite
 
 from maxmargin.certificates import Certificate
 from maxmargin.estimator.access import reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
+from maxmargin.estimator.refusals import check_finite
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
 
@@ -104,7 +104,8 @@ def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
     if sparse.issparse(X):
         X, _ = sound(X)
-    if is_plain(X, features):
-        assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
-        return X
-    return validated(Header(clf, features), without_names(X, features), reset=False)
+    if not is_plain(X, features):
+        X = without_names(X, features)
+        X = validated(Header(clf, features), X, reset=False, ensure_all_finite=False)
+    check_finite(X, features)
+    return X
