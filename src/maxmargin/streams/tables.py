@@ -181,8 +181,9 @@ class TableSource(Source):
         there, wanted = found[name], given.get(name, found[name])
         if there is None or wanted is None:
             raise StreamError(
-                f"{self.name}: column {name!r} is neither of numbers nor of text; "
-                "say with columns=[...] which ones to read."
+                f"{self.name}: column {name!r} is neither of numbers nor of text; say by ",
+                Option("columns", ""),
+                " which ones to read.",
             )
         _check_choice(f"the kind of column {name!r}", wanted, KINDS)
         if self._format != "csv" and there == "text" and wanted != "text":
@@ -244,7 +245,9 @@ class TableSource(Source):
             raise StreamError(
                 f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; say ",
                 Option("categorical", "hash"),
-                ", or leave it out with columns=[...].",
+                ", or leave it out by ",
+                Option("columns", ""),
+                ".",
             )
 
     def _encoder(self) -> Encoder:
