@@ -19,6 +19,7 @@ from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.weights import check_weights, only_counted, running_weights
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
+from maxmargin.models.kernel import variance
 from maxmargin.streams import Option, OptionError
 
 
@@ -141,7 +142,7 @@ class Incremental:
             worth = check_weights(sample_weight, y.shape[0])
             order = only_counted(order, worth, look=foretell)
         if state is None:
-            self.check_can_stream()
+            self.check_can_stream(X)
             first = max(0, int(order[0])) if order.size else 0  # the first row that counts
             model = build(
                 self._spec(),
@@ -210,15 +211,21 @@ class Incremental:
             )
         self._checked_spec = spec
 
-    def check_can_stream(self) -> None:
-        """Raise if a parameter is one that only all rows together can tell."""
+    def check_can_stream(self, X: Any = None) -> None:
+        """Raise if a parameter is one that only all rows together can tell; ``X`` are some."""
+        needs_all = " needs all rows at once, as fit has them: "
         if self.fit_intercept and self.intercept_scaling == "max":
-            option = Option("intercept_scaling", "max")
-        elif self.kernel in ("poly", "rbf") and self.gamma == "scale":
-            option = Option("gamma", "scale")
-        else:
-            return
-        raise OptionError(option, " needs all rows at once, as fit has them: pass a number.")
+            raise OptionError(Option("intercept_scaling", "max"), needs_all, "pass a number.")
+        if self.kernel in ("poly", "rbf") and self.gamma == "scale":
+            raise OptionError(Option("gamma", "scale"), needs_all, "try ", *_gamma_to_try(X), ".")
+
+
+def _gamma_to_try(X: Any) -> tuple[Option | str, ...]:
+    """What "scale" would be for these rows, or for any whose columns have a variance of 1."""
+    if X is None:
+        return Option("gamma", "auto"), ", if the columns have a variance of about 1, or a number"
+    spread = variance(X) or 1.0 / X.shape[1]
+    return Option("gamma", float(f"{1.0 / (X.shape[1] * spread):.2g}")), ", as these rows suggest"
 
 
 def check_wider_X(clf: BaseEstimator, X: Any, features: Features) -> tuple[Any, Features]:
