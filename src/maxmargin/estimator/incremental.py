@@ -22,6 +22,8 @@ from maxmargin.models.build import build
 from maxmargin.models.kernel import variance
 from maxmargin.streams import Option, OptionError
 
+NEEDS_ALL = " needs all rows at once, as fit has them: "
+
 
 class Incremental:
     """Gives a learner `partial_fit`, and what it is made of to others.
@@ -142,7 +144,8 @@ class Incremental:
             worth = check_weights(sample_weight, y.shape[0])
             order = only_counted(order, worth, look=foretell)
         if state is None:
-            self.check_can_stream(X)
+            check_gamma(self, X)
+            self.check_can_stream()
             first = max(0, int(order[0])) if order.size else 0  # the first row that counts
             model = build(
                 self._spec(),
@@ -211,21 +214,22 @@ class Incremental:
             )
         self._checked_spec = spec
 
-    def check_can_stream(self, X: Any = None) -> None:
-        """Raise if a parameter is one that only all rows together can tell; ``X`` are some."""
-        needs_all = " needs all rows at once, as fit has them: "
+    def check_can_stream(self) -> None:
+        """Raise if a parameter is one that only all rows together can tell."""
         if self.fit_intercept and self.intercept_scaling == "max":
-            raise OptionError(Option("intercept_scaling", "max"), needs_all, "pass a number.")
-        if self.kernel in ("poly", "rbf") and self.gamma == "scale":
-            raise OptionError(Option("gamma", "scale"), needs_all, "try ", *_gamma_to_try(X), ".")
+            raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
+        check_gamma(self)
 
 
-def _gamma_to_try(X: Any) -> tuple[Option | str, ...]:
-    """What "scale" would be for these rows, or for any whose columns have a variance of 1."""
-    if X is None:
-        return Option("gamma", "auto"), ", if the columns have a variance of about 1, or a number"
-    spread = variance(X) or 1.0 / X.shape[1]
-    return Option("gamma", float(f"{1.0 / (X.shape[1] * spread):.2g}")), ", as these rows suggest"
+def check_gamma(clf: Incremental, X: Any = None) -> None:
+    """Raise if ``gamma`` is one that only all rows can tell, with one to try, by ``X`` if given."""
+    if clf.kernel not in ("poly", "rbf") or clf.gamma != "scale":
+        return
+    other, why = Option("gamma", "auto"), "if the columns have a variance of about 1, or a number"
+    if X is not None:
+        gamma = 1.0 / (X.shape[1] * (variance(X) or 1.0 / X.shape[1]))
+        other, why = Option("gamma", float(f"{gamma:.2g}")), "as these rows suggest"
+    raise OptionError(Option("gamma", "scale"), NEEDS_ALL, "try ", other, f", {why}.")
 
 
 def check_wider_X(clf: BaseEstimator, X: Any, features: Features) -> tuple[Any, Features]:
