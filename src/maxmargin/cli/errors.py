@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -124,12 +125,11 @@ def misuse(message: str) -> NoReturn:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what may have been meant."""
-    from maxmargin.streams.options import close_to
-
-    known = list(known)
-    if close := close_to(name, known):
-        return f"did you mean {' or '.join(close)}?"
-    return f"there are {', '.join(known)}."
+    name, cases = name.lower(), {each.lower(): each for each in known}
+    begun = [name] if name in cases else [each for each in cases if each.startswith(name)]
+    if close := begun or get_close_matches(name, cases, n=3, cutoff=0.5):
+        return f"did you mean {' or '.join(cases[each] for each in close[:3])}?"
+    return f"there are {', '.join(cases.values())}."
 
 
 def require(*modules: str, extra: str) -> None:

@@ -46,9 +46,8 @@ class OptionError(ValueError):
         return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
 
 
-def close_to(name: str, known: Sequence[str]) -> list[str]:
-    """What may have been meant by a name: at most three, the nearest first, in any case."""
-    name, cases = name.lower(), {each.lower(): each for each in known}
-    begun = [name] if name in cases else [each for each in cases if each.startswith(name)]
-    close = begun or get_close_matches(name, cases, n=3, cutoff=0.5)
-    return [cases[each] for each in close[:3]]
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """What may have been meant by a name, in any case; None if nothing is like it."""
+    cases = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), cases, n=1, cutoff=0.5)
+    return cases[close[0]] if close else None

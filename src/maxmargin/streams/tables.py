@@ -17,7 +17,7 @@ from maxmargin.streams.columnar import ColumnarReader
 from maxmargin.streams.csvtext import CsvReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.options import Option, close_to
+from maxmargin.streams.options import Option, nearest
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -339,8 +339,8 @@ def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
 
 def _meant(place: str | int, names: list[str]) -> str:
     """What there is, and what may have been meant."""
-    close = close_to(place, names) if isinstance(place, str) else []
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    close = nearest(place, names) if isinstance(place, str) else None
+    hint = f" (did you mean {close!r}?)" if close else ""
     return f"; there are {_listed(names)}{hint}"
 
 
