@@ -39,6 +39,23 @@ def test_unknown_command(command):
     assert "fly" in errors
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["train", "rows.svm"], "Did you mean 'fit'?"),
+        (["test", "model.mm", "rows.svm"], "Did you mean 'evaluate'?"),
+        (["evaluat", "rows.svm"], "Did you mean 'evaluate'?"),
+        (["fit", "rows.csv", "--target", "y"], "(Possible options: --label)"),
+        (["fit", "rows.svm", "--epochs", "3"], "(Possible options: --passes)"),
+        (["fit", "rows.csv", "--lable", "y"], "--label"),
+    ],
+)
+def test_names_from_elsewhere(command, arguments, hint):
+    code, printed, errors = command(*arguments)
+    assert (code, printed) == (2, "")
+    assert hint in errors
+
+
 def test_all_learners_are_known():
     assert list(learners.names().values()) == [cls.__name__ for cls in public_learners()]
 
@@ -68,11 +85,12 @@ def test_learner_that_needs_all_rows_at_once(command, folder, verb):
 @pytest.mark.parametrize(
     ("setting", "hint"),
     [
+        ("EPSILON=1", "AMIRA has no parameter 'EPSILON': did you mean epsilon?"),
         ("epsilo=1", "AMIRA has no parameter 'epsilo': did you mean epsilon?"),
         ("amira.epsilo=1", "AMIRA has no parameter 'epsilo': did you mean epsilon?"),
         ("epsilon", "--set takes name=value, got 'epsilon'."),
         ("=3", "--set takes name=value, got '=3'."),
-        ("max_iter=3", "a stream is read as often as --passes says: max_iter has no effect."),
+        ("max_iter=3", "a stream is read as often as fit --passes says: max_iter has no effect."),
     ],
 )
 def test_unknown_setting(command, folder, setting, hint):

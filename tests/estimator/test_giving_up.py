@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from maxmargin import (
     ALMA,
@@ -110,3 +113,25 @@ def test_few_mistakes_are_given_more_time():
     assert quick.ended
     quick.ends_with([*mistakes, 4_000])
     assert not quick.ended
+
+
+def test_a_search_is_told_once():
+    X, y = noisy(0.2, n=400)
+    search = GridSearchCV(AMIRA(random_state=0, max_iter=3), {"epsilon": [0.1, 0.5]}, cv=3)
+    for each in (search, clone(search)):
+        with pytest.warns(ConvergenceWarning, match="Other fits of this search") as record:
+            each.fit(X, y)
+        assert len(record) == 1
+    with pytest.warns(ConvergenceWarning) as record:
+        cross_val_score(AMIRA(random_state=0, max_iter=3), X, y, cv=3)
+    assert len(record) == 1
+
+
+def test_fits_that_are_called_are_told_each():
+    X, y = noisy(0.2, n=400)
+    clf = make_pipeline(AMIRA(random_state=0, max_iter=3))
+    for _ in range(2):
+        with pytest.warns(ConvergenceWarning) as record:
+            clf.fit(X, y)
+        assert len(record) == 1
+        assert "search" not in str(record[0].message)

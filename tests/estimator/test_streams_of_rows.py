@@ -92,3 +92,15 @@ def test_tol_on_a_budget_needs_all_rows():
     clf = PassiveAggressive(budget=5, tol=0.1)
     with pytest.raises(ValueError, match="on a budget, needs all rows at once"):
         clf.fit_stream(streams.open([(X, y)]), passes=3)
+
+
+def test_a_gamma_that_needs_all_rows_names_a_number():
+    X = 2.0 * np.random.default_rng(0).normal(size=(50, 4))
+    clf = Perceptron(kernel="rbf")
+    wanted = 1.0 / (4 * X.var())
+    with pytest.raises(ValueError, match=rf"try gamma={wanted:.2g}, as these rows suggest"):
+        clf.partial_fit(X, X[:, 0] > 0, classes=[False, True])
+    with pytest.raises(ValueError, match=r"try gamma=1\.0, as these rows suggest"):
+        clf.partial_fit(np.ones((2, 4)), [0, 1], classes=[0, 1])
+    with pytest.raises(ValueError, match='try gamma="auto", if the columns'):
+        clf.fit_stream([(X, X[:, 0] > 0)])

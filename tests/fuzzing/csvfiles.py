@@ -91,14 +91,13 @@ def check(text: bytes, file: Any, options: dict[str, Any]) -> None:
         names = [name.strip() for name in rows[0]]
         assert given == [expected(dict(zip(names, row, strict=True)), schema) for row in rows[1:]]
         return
-    lines = (text.removeprefix(b"\xef\xbb\xbf") + b"\n").replace(b"\r\n", b"\n").split(b"\n")
-    names = [name.strip() for name in next(csv.reader([lines[0].removesuffix(b"\r").decode()]))]
-    lines = [line for line in lines[1:] if line]
+    header, *rows = rows_of(text.removeprefix(b"\xef\xbb\xbf"))
+    names = [name.strip() for name in next(csv.reader(io.StringIO(header.decode(), newline="")))]
     # Zero bytes and quotes in odd places may be refused; all else that Python reads must be read.
     possible = [
-        (read_line(line, names, schema), b'"' not in line and b"\0" not in line) for line in lines
+        (read_row(row, names, schema), b'"' not in row and b"\0" not in row) for row in rows
     ]
-    assert len(given) + source.skipped == len(lines)
+    assert len(given) + source.skipped == len(rows)
     rest = iter(given)
     row = next(rest, None)
     for known, must in possible:
@@ -109,11 +108,32 @@ def check(text: bytes, file: Any, options: dict[str, Any]) -> None:
     assert row is None, row
 
 
-def read_line(line: bytes, names: list[str], schema: dict[str, Any]) -> Any:
-    """The row of a line, None if Python cannot read it."""
+def rows_of(text: bytes) -> list[bytes]:
+    """Rows that are not empty, without what ends them: letter by letter, as the format says."""
+    rows, row, state = list[bytes](), bytearray(), "start of a field"
+    for letter in map("{:c}".format, text):
+        if state == "quoted":
+            state = "quote" if letter == '"' else "quoted"
+        elif state == "quote" and letter == '"':
+            state = "quoted"
+        elif letter == "\n":
+            rows.append(bytes(row.rstrip(b"\r")))
+            row, state = bytearray(), "start of a field"
+            continue
+        elif letter == ",":
+            state = "start of a field"
+        else:
+            state = "quoted" if (state, letter) == ("start of a field", '"') else "plain"
+        row += letter.encode("latin-1")
+    rows.append(bytes(row.rstrip(b"\r")))
+    return [row for row in rows if row]
+
+
+def read_row(row: bytes, names: list[str], schema: dict[str, Any]) -> Any:
+    """The values of a row, None if Python cannot read it."""
     try:
-        (row,) = csv.reader([line.removesuffix(b"\r").decode()], strict=True)
-        return expected(dict(zip(names, row, strict=True)), schema)
+        (fields,) = csv.reader(io.StringIO(row.decode(), newline=""), strict=True)
+        return expected(dict(zip(names, fields, strict=True)), schema)
     except (ValueError, csv.Error):
         return None
 

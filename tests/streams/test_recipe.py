@@ -226,7 +226,7 @@ def test_numbers_as_people_write_them(texts, decimal, expected):
 def test_what_is_no_number_is_named(text):
     table = pd.DataFrame({"x": ["1", "2", text]})
     with pytest.raises(
-        ValueError, match="Row 2, column 'x': (expected a number|the number is too)"
+        ValueError, match=r"Row 2, column 'x': (expected a number|the number is too)"
     ):
         Recipe({"x": "number"}).fit(table)
 
@@ -430,7 +430,7 @@ def test_a_damaged_recipe_is_refused():
             Recipe.from_tree({**tree, name: value})
 
 
-# ------------------------------------------------------------------------ scikit-learn's transformers
+# -------------------------------------------------------------------- scikit-learn's transformers
 def test_transformers_of_scikit_learn_prepare_rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(3.0, 5.0, (300, 4)), rng.choice([-1, 1], 300)

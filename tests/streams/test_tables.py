@@ -309,8 +309,8 @@ def test_bad_lines_are_found_beside_long_ones(long, bad):
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 @pytest.mark.parametrize("block_size", [1, 10**6])
 def test_nothing_is_read_behind_an_open_quote(on_error, block_size):
-    text = b'u,t,y\n1,a,1\n2,"b\n3,c,1\n4,d",1\n5,e,1\n'
-    with pytest.raises(StreamError, match="line 3: a quote is open at the end of the line"):
+    text = b'u,t,y\n1,"a\nb",1\n2,"c\nd","b\n3,c,1\n4,d,1\n5,e,1\n'
+    with pytest.raises(StreamError, match="line 5: a quote is opened here, and never closed"):
         list(CsvSource(io.BytesIO(text), on_error=on_error, block_size=block_size).blocks())
 
 
@@ -332,7 +332,7 @@ def test_bad_rows_of_other_formats_are_named_or_skipped(tmp_path):
 def test_kinds_are_fixed_by_the_beginning_or_by_the_user(tmp_path):
     path = tmp_path / "file.csv"
     path.write_bytes(b"zip,y\n" + b"123,1\n" * 100 + b"12-3,0\n")
-    with pytest.raises(StreamError, match=r"line 102, column 'zip'.*kinds=\{'zip': \"text\"\}"):
+    with pytest.raises(StreamError, match=r"line 102, column 'zip'.*kinds=\{'zip': 'text'\}"):
         list(CsvSource(path).blocks())
     for block_size in (1, 64, 10**6):
         source = CsvSource(path, kinds={"zip": "text"}, block_size=block_size)
@@ -378,6 +378,13 @@ def test_columns_that_are_neither_numbers_nor_text():
 def test_bad_options(options, message):
     with pytest.raises(StreamError, match=message):
         FrameSource(pa.table({"x": [1, 2], "y": [0, 1]}), **options)
+
+
+@pytest.mark.parametrize("name", ["chruned", "Churned", "churn"])
+def test_a_column_that_may_have_been_meant_is_named(name):
+    table = pa.table({"x": [1, 2], "churned": [0, 1]})
+    with pytest.raises(StreamError, match=r"'x', 'churned' \(did you mean 'churned'\?\)\."):
+        FrameSource(table, label=name)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"a,a,y\n1,2,3\n", b'a,"b\n1,2\n'])

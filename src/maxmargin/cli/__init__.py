@@ -24,10 +24,12 @@ from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.reproduce import reproduce
+from maxmargin.cli.suggestions import SuggestingCommand, SuggestingGroup
 
 app = typer.Typer(
     help="Online large-margin classification, with a certificate for every fit.",
     no_args_is_help=True,
+    cls=SuggestingGroup,
     pretty_exceptions_enable=False,
 )
 
@@ -55,10 +57,10 @@ def options(
 
 
 for command in (fit, predict, evaluate, info, reproduce, algorithms):
-    app.command()(command)
+    app.command(cls=SuggestingCommand)(command)
 
 
-@app.command()
+@app.command(cls=SuggestingCommand)
 def demo(
     out: Annotated[Path, typer.Option(help="The page to write; an old one is replaced.")] = Path(
         "maxmargin-demo.html"

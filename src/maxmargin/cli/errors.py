@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,11 +30,20 @@ OPTIONS = {
     "categorical": "--categorical",
     "class_weight": "--class-weight",
     "classes": "--classes",
+    "columns": "--columns",
+    "decimal": "--decimal",
+    "delimiter": "--delimiter",
+    "drop": "--drop",
+    "encoding": "--encoding",
     "header": "--no-header",
+    "interactions": "--interactions",
+    "kinds": "--kind",
     "label": "--label",
+    "missing": "--missing",
     "n_features": "--n-features",
     "on_error": "--skip-errors",
     "passes": "--passes",
+    "scale": "--scale",
     "weight": "--weight",
     "y": "--label",
     "zero_based": "--zero-based",
@@ -94,6 +103,8 @@ def _spelled(option: Option) -> str:
     """An option as on the command line."""
     name, value = option
     said = "" if value is ... else str(value)
+    if isinstance(value, Mapping):
+        said = ",".join(f"{key}={each}" for key, each in value.items())
     if name in OPTIONS:
         return OPTIONS[name] if value is True else f"{OPTIONS[name]} {said}".rstrip()
     return f"--set {name}" + (f"={said.lower()}" if said else "")
@@ -114,12 +125,11 @@ def misuse(message: str) -> NoReturn:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what may have been meant."""
-    known = list(known)
-    begun = [each for each in known if each.startswith(name.lower())]
-    close = begun or get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    if close:
-        return f"did you mean {' or '.join(close[:3])}?"
-    return f"there are {', '.join(known)}."
+    name, cases = name.lower(), {each.lower(): each for each in known}
+    begun = [name] if name in cases else [each for each in cases if each.startswith(name)]
+    if close := begun or get_close_matches(name, cases, n=3, cutoff=0.5):
+        return f"did you mean {' or '.join(cases[each] for each in close[:3])}?"
+    return f"there are {', '.join(cases.values())}."
 
 
 def require(*modules: str, extra: str) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.estimator import inputs, multilabel
+from maxmargin.estimator import giving_up, inputs, multilabel
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import in_one_pass
 from maxmargin.estimator.incremental import Incremental
@@ -147,7 +145,7 @@ class OnlineClassifier(
         if outcome.interrupted is not None:
             raise outcome.interrupted
         if outcome.warning:
-            warnings.warn(outcome.warning, ConvergenceWarning, stacklevel=3)
+            giving_up.warn(outcome.warning)
         return self
 
     def _plan(self, X: Any, ceiling: float, state: State, sample_weight: Any) -> Plan:

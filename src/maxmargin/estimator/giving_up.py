@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificates import Certificate
 from maxmargin.core.loop import NO_TRACE
@@ -17,6 +21,9 @@ PATIENCE, PATIENT_ROWS = 10, 200_000
 NEARLY = 0.02
 # Before, it compares weights so many times in a pass, by their errors on so many rows.
 LOOKS, LOOKED_AT = 8, 2**14
+SEARCHES = "sklearn.model_selection"
+# Searches over many fits that were told of one.
+told: WeakSet[Any] = WeakSet()
 
 
 class Progress:
@@ -123,3 +130,30 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
             "separable."
         )
     return ""
+
+
+def warn(text: str) -> None:
+    """Tell whoever called a fit; of all fits in a search by scikit-learn only the first is told."""
+    if (search := _search()) is not None:
+        if search in told:
+            return
+        told.add(search)
+        text += " (Other fits of this search are not reported.)"
+    warnings.warn(text, ConvergenceWarning, stacklevel=4)
+
+
+def _search() -> Any:
+    """The search that this fit is one of, if it is.
+
+    In a process that only works for one, it is the class of the learner: so it is told there once.
+    """
+    frame, found = sys._getframe(1), None
+    while frame := frame.f_back:  # type: ignore[assignment]
+        if str(frame.f_globals.get("__name__")).startswith(SEARCHES):
+            found = frame
+    if found is None:
+        return None
+    learner = found.f_locals.get("estimator")
+    if found.f_code.co_name == "_fit_and_score":
+        return type(learner)
+    return found.f_locals.get("self", learner)

@@ -16,12 +16,15 @@ from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.prepared import learnt_along
-from maxmargin.estimator.refusals import diverged
+from maxmargin.estimator.refusals import diverged, likely_classes
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.weights import check_weights, only_counted, running_weights
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
+from maxmargin.models.kernel import variance
 from maxmargin.streams import Option, OptionError
+
+NEEDS_ALL = " needs all rows at once, as fit has them: "
 
 
 class Incremental:
@@ -142,13 +145,14 @@ class Incremental:
         if state is not None:
             self._check_structure(state)
         codes = inputs.class_codes(y, known)
-        inputs.check_values(X)
+        inputs.check_values(X, features)
         order = np.arange(X.shape[0], dtype=np.int32) if order is None else order
         worth = None
         if sample_weight is not None or self.class_weight is not None:
             worth = check_weights(sample_weight, y.shape[0])
             order = only_counted(order, worth, look=foretell)
         if state is None:
+            check_gamma(self, X)
             self.check_can_stream()
             first = max(0, int(order[0])) if order.size else 0  # the first row that counts
             model = build(
@@ -228,12 +232,19 @@ class Incremental:
     def check_can_stream(self) -> None:
         """Raise if a parameter is one that only all rows together can tell."""
         if self.fit_intercept and self.intercept_scaling == "max":
-            option = Option("intercept_scaling", "max")
-        elif self.kernel in ("poly", "rbf") and self.gamma == "scale":
-            option = Option("gamma", "scale")
-        else:
-            return
-        raise OptionError(option, " needs all rows at once, as fit has them: pass a number.")
+            raise OptionError(Option("intercept_scaling", "max"), NEEDS_ALL, "pass a number.")
+        check_gamma(self)
+
+
+def check_gamma(clf: Incremental, X: Any = None) -> None:
+    """Raise if ``gamma`` is one that only all rows can tell, with one to try, by ``X`` if given."""
+    if clf.kernel not in ("poly", "rbf") or clf.gamma != "scale":
+        return
+    other, why = Option("gamma", "auto"), "if the columns have a variance of about 1, or a number"
+    if X is not None:
+        gamma = 1.0 / (X.shape[1] * (variance(X) or 1.0 / X.shape[1]))
+        other, why = Option("gamma", float(f"{gamma:.2g}")), "as these rows suggest"
+    raise OptionError(Option("gamma", "scale"), NEEDS_ALL, "try ", other, f", {why}.")
 
 
 def check_wider_X(clf: BaseEstimator, X: Any, features: Features) -> tuple[Any, Features]:
@@ -312,4 +323,4 @@ def more_classes(classes: Any, before: np.ndarray | None, y: np.ndarray) -> np.n
                     f"{np.asarray(others).tolist()}."
                 )
             known = np.union1d(known, others)
-    return known
+    return known if classes is not None else likely_classes(known)

@@ -14,9 +14,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
-from maxmargin.estimator import multilabel
+from maxmargin.estimator import multilabel, refusals
 from maxmargin.estimator.columns import Features, is_plain, without_names
-from maxmargin.estimator.refusals import inconsistent, only_one, unknown_label, unusable_row
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
 
@@ -76,11 +75,11 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------- values
-def check_values(X: Any) -> float:
+def check_values(X: Any, features: Features | None = None) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
-        raise ValueError(unusable_row(X, bad))
+        raise ValueError(refusals.unusable_row(X, bad, features))
     return float(np.sqrt(largest))
 
 
@@ -91,7 +90,7 @@ def check_fit(
     X, features = check_X(clf, X)
     y = check_y(y, X.shape[0], several=several)
     check_labels(y)
-    return X, y, features, check_values(X)
+    return X, y, features, check_values(X, features)
 
 
 # ------------------------------------------------------------------------------------------- labels
@@ -105,7 +104,7 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     elif not is_plain_array:
         y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
-        raise ValueError(inconsistent(rows, y.shape[0]))
+        raise ValueError(refusals.inconsistent(rows, y.shape[0]))
     return y
 
 
@@ -124,8 +123,9 @@ def classes_of(y: np.ndarray) -> np.ndarray:
         return multilabel.numbers_of_labels(y)
     classes = np.unique(y)
     if classes.size < 2:
-        raise ValueError(only_one(classes))
-    return classes
+        raise ValueError(refusals.only_one_class(classes))
+    is_common = classes.size <= refusals.FEW_CLASSES
+    return classes if is_common else refusals.likely_classes(classes, y.size)
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -135,11 +135,12 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:
-        raise ValueError(f"{unknown_label(classes)}.") from None
+        raise ValueError(f"{refusals.unknown_label(classes)}.") from None
     known = classes[np.minimum(codes, classes.size - 1)] == y
     if not np.all(known):
         i = int(np.flatnonzero(~np.asarray(known))[0])
-        raise ValueError(f"{unknown_label(classes)}: {y[i : i + 1].tolist()[0]!r} (row {i}).")
+        unknown = refusals.unknown_label(classes)
+        raise ValueError(f"{unknown}: {y[i : i + 1].tolist()[0]!r} (row {i}).")
     return codes.astype(np.int32)
 
 

@@ -20,7 +20,7 @@ from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.calibration import NO_WEIGHTS
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
-from maxmargin.estimator.incremental import may_overflow
+from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.platt import follow, new_maps
 from maxmargin.estimator.prepared import learnt_along, recipe_of
@@ -28,6 +28,7 @@ from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
 from maxmargin.models.linear import LinearModel, PairModel, read_only
+from maxmargin.streams.iterators import entries
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.
@@ -187,10 +188,10 @@ class OneRow:
         self.totals, self.maps, self.trace = state.totals, state.calibration, NO_TRACE
         if self.maps is not None:
             self.trace = NO_TRACE._replace(history=np.empty((1, self.model.problems() + 1)))
-        self.features = state.features.count
-        self.columns = state.features.columns
+        features = named_features(state)
+        self.features, self.columns = features.count, features.columns
         if self.columns is None:
-            self.columns = state.features.named_columns()
+            self.columns = features.named_columns()
         self.incomplete.clear()
         return self
 
@@ -201,6 +202,8 @@ class OneRow:
         layout = None
         if isinstance(x, dict):
             layout = self.layouts.get(tuple(x)) or self.layout(x)
+            if not layout.complete and (row := in_numbers(x)) is not x:
+                x, layout = row, self.layout(row)
             if not layout.complete:
                 return False
         try:
@@ -208,9 +211,12 @@ class OneRow:
         except (KeyError, TypeError):
             known = listed(np.array(self.labels))
             raise ValueError(f"y is {y!r}, which is not among the classes {known}.") from None
-        rows = self._rows(x, layout)
+        try:
+            rows = self._rows(x, layout)
+        except (struct.error, OverflowError):
+            return False  # text in the place of a number, or an error to come
         if not self._usable(rows.values):
-            raise ValueError(_what_is_wrong(rows))
+            raise ValueError(_what_is_wrong(rows, x))
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         return self._learn(rows, targets)
@@ -269,7 +275,17 @@ class OneRow:
         self.followers[kind](*parts)
 
     def predict(self, x: Any) -> Any:
-        rows = self._rows(x, self.layout(x) if isinstance(x, dict) else None)
+        layout = None
+        if isinstance(x, dict):
+            layout = self.layout(x)
+            if not layout.complete:
+                x = in_numbers(x)
+                layout = self.layout(x)
+        try:
+            rows = self._rows(x, layout)
+        except (struct.error, OverflowError):
+            x = dict(entries(x, "x"))
+            rows = self._rows(x, self.layout(x))
         if len(self.labels) == 1:
             return self.labels[0]
         kind = type(rows)
@@ -278,7 +294,7 @@ class OneRow:
             self.predictors[kind] = entry
         number = self.predictors[kind](rows, self.space, self.first, self.shown)
         if number < 0:
-            raise ValueError(_what_is_wrong(rows))
+            raise ValueError(_what_is_wrong(rows, x))
         return self.labels[number]
 
     # ---------------------------------------------------------------------------- what a row is
@@ -286,10 +302,7 @@ class OneRow:
         """A single row."""
         if layout is not None:
             values = x.values() if layout.which is None else [x[name] for name in layout.which]
-            try:
-                numbers = np.frombuffer(layout.pack(*values))
-            except (struct.error, OverflowError):
-                raise ValueError(_not_a_number(x)) from None
+            numbers = np.frombuffer(layout.pack(*values))
             parts = numbers, layout.columns, layout.starts, self.width, self.tail
             return tuple.__new__(SparseRows, parts)  # its own constructor takes twice as long
         if isinstance(x, tuple):
@@ -327,16 +340,14 @@ class OneRow:
         return numbers, read_only(columns), read_only(starts)
 
 
-def _not_a_number(x: dict[Any, Any]) -> str:
-    for name, value in x.items():
-        try:
-            struct.pack("d", value)
-        except (struct.error, OverflowError):
-            return f"The feature {name!r} is {value!r}, which is not a number."
-    return "x has a value that is not a number."
+def in_numbers(x: dict[Any, Any]) -> dict[Any, Any]:
+    """The same row, with columns for its texts, if it has any; see `streams.iterators`."""
+    return dict(entries(x, "x")) if any(isinstance(each, str) for each in x.values()) else x
 
 
-def _what_is_wrong(row: Any) -> str:
+def _what_is_wrong(row: Any, x: Any) -> str:
+    if isinstance(x, dict):
+        dict(entries(x, "x"))  # raises if it can name the column
     values = np.ravel(row.values)
     for is_bad, what in ((np.isnan, "NaN"), (np.isinf, "infinity")):
         if (bad := np.flatnonzero(is_bad(values))).size:
@@ -348,7 +359,7 @@ def _what_is_wrong(row: Any) -> str:
 # -------------------------------------------------------------- where nothing is prepared yet
 def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]:
     """Give columns to names that have none, and weights to the columns, beside what there was."""
-    features = Features(0) if state is None else state.features
+    features = Features(0) if state is None else named_features(state)
     columns = features.columns
     if columns is None:
         columns = features.named_columns()
@@ -363,12 +374,24 @@ def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]
     features = with_names(features, new)
     if state is None:
         return None, features
-    state = state._replace(features=features)
+    schema = state.schema
+    if schema is not None and schema.get("columns") is not None:
+        schema = {**schema, "columns": list(features.named_columns() or ())}
+    state = state._replace(features=features, schema=schema)
     width, needed = state.model.width(), features.count
     if isinstance(state.model, LinearModel):
         # Room for more: names that come one by one must not cost all weights each time.
         needed = width if needed <= width else max(needed, 2 * width)
     return grown(state, needed, state.classes), features
+
+
+def named_features(state: State) -> Features:
+    """The columns of a learner, by the names that a stream of dicts gave them, if one did."""
+    features, schema = state.features, state.schema or {}
+    names = schema.get("columns") if schema.get("format") == "iterator" else None
+    if features.columns is not None or names is None or len(names) != features.count:
+        return features
+    return features._replace(columns={name: k for k, name in enumerate(names)})
 
 
 def with_names(features: Features, new: list[Any]) -> Features:
@@ -384,6 +407,14 @@ def with_names(features: Features, new: list[Any]) -> Features:
     return Features(len(columns), names, columns)
 
 
+def class_of_zero(classes: Any) -> Any:
+    """What a learner predicts that knows nothing but perhaps the classes."""
+    if classes is None:
+        return None
+    known = known_classes(classes, None).tolist()
+    return known[1] if len(known) == 2 else known[0]
+
+
 def as_matrix(x: Any, features: Features | None) -> Any:
     """A single row as `partial_fit` and `predict` take it."""
     count = None if features is None else features.count
@@ -391,12 +422,10 @@ def as_matrix(x: Any, features: Features | None) -> Any:
         columns = None if features is None else features.named_columns()
         if columns is None or count is None:
             raise ValueError("x is a dict, but the learner knows no names of features.")
+        x = dict(entries(x, "x"))
         layout = new_layout(tuple(x), columns, count)
         known = [x[name] for name in (x if layout.which is None else layout.which)]
-        try:
-            numbers = np.frombuffer(layout.pack(*known))
-        except (struct.error, OverflowError):
-            raise ValueError(_not_a_number(x)) from None
+        numbers = np.frombuffer(layout.pack(*known))
         return sparse.csr_matrix((numbers, layout.columns, layout.starts), (1, count))
     if isinstance(x, tuple):
         indices, values = checked_pair(x, count)
@@ -434,7 +463,8 @@ class RowByRow:
         ----------
         x : dict, pair (indices, values), or array of shape (n_features,)
             The names in dicts get columns in the order in which they appear (`columns_`), and new
-            names new ones. With a kernel, or averaged weights, this is `partial_fit`.
+            names new ones; text is an entry 1 of the column "name=text". With a kernel, or
+            averaged weights, this is `partial_fit`.
         y : label
         w : float, default=1.0
             How often the row counts, see `docs/weights.md`; 0 is no row.
@@ -466,6 +496,7 @@ class RowByRow:
         if recipe_of(state) is not None:
             state, x = learnt_along(state, [x])
         elif isinstance(x, dict):
+            x = dict(entries(x, "x"))
             state, features = met(x, state)
         if state is not None and isinstance(state.model, LinearModel):
             totals = state.totals
@@ -504,16 +535,43 @@ class RowByRow:
             raise
         self._one_row = one
 
-    def predict_one(self, x: Any) -> Any:
-        """The class of a single row, as `learn_one` takes it; names without columns count as 0."""
+    def predict_one(self, x: Any, *, classes: Any = None, grow: bool = False) -> Any:
+        """The class of a single row, as `learn_one` takes it; names without columns count as 0.
+
+        Parameters
+        ----------
+        x : dict, pair (indices, values), or array of shape (n_features,)
+        classes : array of shape (n_classes,), default=None
+            As in `learn_one`, for rows that are predicted before any was learnt: these have the
+            class of a score of 0.
+        grow : bool, default=False
+            As in `learn_one`: before any row was learnt no class is known, and the answer is None.
+
+        Returns
+        -------
+        label
+
+        Examples
+        --------
+        >>> from maxmargin import Perceptron
+        >>> clf = Perceptron()
+        >>> stream = [({"height": 2.0}, "tall"), ({"height": -1.0}, "small")]
+        >>> for x, y in stream:
+        ...     print(clf.predict_one(x, grow=True))
+        ...     clf = clf.learn_one(x, y, grow=True)
+        None
+        tall
+        """
         with access_to(self).changing:
             one = self.__dict__.get("_one_row")
             if one is None or one.state is not self._state:
+                if self._known() is None and (grow or classes is not None):
+                    return class_of_zero(classes)
                 one = self._one_row_for(state := self._fitted(), one)
                 if one is None:
                     if recipe_of(state) is not None:
                         return self.predict([x]).tolist()[0]
-                    row = as_matrix(x, state.features)
+                    row = as_matrix(x, named_features(state))
                     check_values(row)
                     return self._classes_for(self._scores(state, row)).tolist()[0]
                 self._one_row = one
@@ -529,7 +587,7 @@ class RowByRow:
 
     @property
     def columns_(self) -> dict[Any, int]:
-        features = self._fitted().features
+        features = named_features(self._fitted())
         if features.columns is None:
             raise AttributeError("No row came as a dict.")
-        return features.named_columns()
+        return features.named_columns() or {}

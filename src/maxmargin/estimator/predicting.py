@@ -9,7 +9,6 @@ from scipy import sparse
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import assert_all_finite
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.certificates import Certificate
@@ -19,6 +18,7 @@ from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.platt import log_odds, log_shares
 from maxmargin.estimator.prepared import prepared
+from maxmargin.estimator.refusals import check_finite
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
 
@@ -177,7 +177,8 @@ def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
     if sparse.issparse(X):
         X, _ = sound(X)
-    if is_plain(X, features):
-        assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
-        return X
-    return validated(Header(clf, features), without_names(X, features), reset=False)
+    if not is_plain(X, features):
+        X = without_names(X, features)
+        X = validated(Header(clf, features), X, reset=False, ensure_all_finite=False)
+    check_finite(X, features)
+    return X

@@ -23,6 +23,7 @@ from maxmargin.estimator.growing import grown
 from maxmargin.estimator.inputs import as_targets, class_codes
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.prepared import restored, storable
+from maxmargin.estimator.refusals import likely_classes
 from maxmargin.estimator.state import State, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
 
@@ -233,7 +234,9 @@ def _beginning(
         before, classes = before._replace(model=model, ceiling=np.inf), before.classes
     if classes is not None and np.unique(classes).size < 2:
         raise ValueError(f"classes must name at least two labels, got {list(classes)}.")
-    classes = survey.classes if classes is None else np.unique(classes)
+    if classes is None:
+        classes = likely_classes(survey.classes, survey.rows)
+    classes = np.unique(classes)
     _check_classes(classes, source)
     return RunState(
         before,

@@ -47,7 +47,11 @@ def save(clf: BaseEstimator, path: Any) -> None:
     ['yes']
     """
     if not is_learner(clf):
-        raise TypeError(f"Only learners of maxmargin can be saved, not {type(clf)!r}.")
+        raise TypeError(
+            f"Only learners of maxmargin can be saved, not {type(clf)!r}. For a pipeline, or what "
+            "else there is of scikit-learn, use skops.io.dump, or joblib.dump for files that only "
+            "you can write, since loading those runs what is in them."
+        )
     write_file(path, "model", {"model": clf})
 
 

@@ -162,8 +162,8 @@ class IteratorSource(Source):
             if (together := as_row(item)) is None:
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
             row, label, weight = together
-            for name, value in self._entries(row, f"{self.name}, row {number}"):
-                place = self._place(name)
+            for name, value in entries(row, f"{self.name}, row {number}"):
+                place = self._place(str(name))
                 if place is not None and value:
                     columns.append(place)
                     values.append(value)
@@ -187,17 +187,6 @@ class IteratorSource(Source):
                 found = "there is none" if weight is None else f"found {weight!r}"
                 raise StreamError(f"{self.name}, row {row}: expected a weight, {found}.")
         return given
-
-    def _entries(self, row: Mapping[str, Any], where: str) -> Iterator[tuple[str, float]]:
-        for name, value in row.items():
-            if isinstance(value, str):
-                yield f"{name}={value}", 1.0
-            elif isinstance(value, Real | np.bool_) and math.isfinite(value):
-                yield str(name), float(value)
-            else:
-                raise StreamError(
-                    f"{where}, column {name!r}: expected a finite number or text, found {value!r}."
-                )
 
     def _place(self, name: str) -> int | None:
         if self._is_fixed:
@@ -242,6 +231,26 @@ class IteratorSource(Source):
         self.survey()
         named = {"columns": list(self._columns)} if self._columns else {}
         return {"format": "iterator", **named}
+
+
+def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
+    """The columns that a dict has entries of, by their names, and the entries."""
+    for name, value in row.items():
+        if isinstance(value, str):
+            yield f"{name}={value}", 1.0
+        elif isinstance(value, Real | np.bool_) and _is_finite(value):
+            yield name, float(value)
+        else:
+            raise StreamError(
+                f"{where}, column {name!r}: expected a finite number or text, found {value!r:.40}."
+            )
+
+
+def _is_finite(number: Real | np.bool_) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer without end
+        return False
 
 
 def _is_together(item: Any) -> bool:

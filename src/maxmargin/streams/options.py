@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 
@@ -43,3 +44,10 @@ class OptionError(ValueError):
     def spelled(self, spell: Callable[[Option], str]) -> str:
         """The message, with options as ``spell`` writes them."""
         return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """What may have been meant by a name, in any case; None if nothing is like it."""
+    cases = {each.lower(): each for each in known}
+    close = get_close_matches(name.lower(), cases, n=1, cutoff=0.5)
+    return cases[close[0]] if close else None

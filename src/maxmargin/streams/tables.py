@@ -19,7 +19,7 @@ from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import GLANCE
-from maxmargin.streams.options import Option
+from maxmargin.streams.options import Option, nearest
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -68,6 +68,8 @@ class TableSource(Source):
         Does CSV begin with the names of its columns? If not, they are "0", "1", ...
     delimiter : str, default=None
         Of CSV; by default as the first line says.
+    encoding, decimal : str, default="utf-8" and "."
+        Of CSV: the letters, such as "latin-1", and the sign before fractions.
     recipe : Recipe, default=None
         How the columns are prepared; then blocks hold what rows say themselves, see `Plan.encode`.
     on_error : {"raise", "skip"}
@@ -93,6 +95,8 @@ class TableSource(Source):
         seed: int = 0,
         header: bool = True,
         delimiter: str | None = None,
+        encoding: str = "utf-8",
+        decimal: str = ".",
         recipe: Any = None,
         on_error: str = "raise",
         block_size: int = BLOCK_SIZE,
@@ -105,7 +109,7 @@ class TableSource(Source):
             raise StreamError(f"hash_bits must be between 1 and 30, not {hash_bits}.")
         self._format = format
         self._skips = on_error == "skip"
-        self._header = header
+        self._header, self._encoding, self._decimal = header, encoding, decimal
         self._hashed = Hashed(hash_bits, seed) if categorical == "hash" else None
         self._reader: Any
         if format == "csv":
@@ -115,6 +119,8 @@ class TableSource(Source):
                 delimiter=delimiter,
                 skip=self._skips,
                 block_size=block_size,
+                encoding=encoding,
+                decimal=decimal,
             )
         elif format == "frame":
             self._reader = FrameReader(file, block_size=block_size)
@@ -191,7 +197,7 @@ class TableSource(Source):
             return place
         if not needed:
             return None
-        raise StreamError(f"{self.name}: no column {place!r}; there are {_listed(names)}.")
+        raise StreamError(f"{self.name}: no column {place!r}{_meant(place, names)}.")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
         """What a column is read as: what was said of it, if the file allows that."""
@@ -199,8 +205,9 @@ class TableSource(Source):
         there, wanted = found[name], given.get(name, found[name])
         if there is None or wanted is None:
             raise StreamError(
-                f"{self.name}: column {name!r} is neither of numbers nor of text; "
-                "say with columns=[...] which ones to read."
+                f"{self.name}: column {name!r} is neither of numbers nor of text; say by ",
+                Option("columns", ""),
+                " which ones to read.",
             )
         _check_choice(f"the kind of column {name!r}", wanted, KINDS)
         if self._format != "csv" and there == "text" and wanted != "text":
@@ -209,7 +216,7 @@ class TableSource(Source):
 
     def _check_column(self, name: str, found: Mapping[str, Any]) -> None:
         if name not in found:
-            raise StreamError(f"{self.name}: no column {name!r}; there are {_listed(list(found))}.")
+            raise StreamError(f"{self.name}: no column {name!r}{_meant(name, list(found))}.")
 
     def _follow(self, recipe: Any) -> None:
         """Read columns as a recipe says, which looks at the first rows unless it has seen some."""
@@ -295,7 +302,9 @@ class TableSource(Source):
             raise StreamError(
                 f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; say ",
                 Option("categorical", "hash"),
-                ", or leave it out with columns=[...].",
+                ", or leave it out by ",
+                Option("columns", ""),
+                ".",
             )
 
     def _encoder(self) -> Any:
@@ -374,6 +383,10 @@ class TableSource(Source):
             read["weight"] = self._weight
         if not self._header:
             read["header"] = False
+        if self._encoding != "utf-8":
+            read["encoding"] = self._encoding
+        if self._decimal != ".":
+            read["decimal"] = self._decimal
         if self.plan is not None:
             return read
         if self._hashed is not None:
@@ -391,6 +404,13 @@ DictSource = partial(TableSource, format="dicts", label=LABEL)
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise StreamError(f"{what} must be one of {_listed(choices)}, not {value!r}.")
+
+
+def _meant(place: str | int, names: list[str]) -> str:
+    """What there is, and what may have been meant."""
+    close = nearest(place, names) if isinstance(place, str) else None
+    hint = f" (did you mean {close!r}?)" if close else ""
+    return f"; there are {_listed(names)}{hint}"
 
 
 def _listed(names: Sequence[str]) -> str:

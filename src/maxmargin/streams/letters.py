@@ -1,0 +1,81 @@
+"""Text in other encodings than UTF-8, one piece at a time."""
+
+from __future__ import annotations
+
+import codecs
+
+from maxmargin.streams.options import Option
+from maxmargin.streams.source import StreamError
+
+MARK = codecs.BOM_UTF8  # at the beginning of some UTF-8 files
+# The longer ones first: that of UTF-32 begins like that of UTF-16.
+OTHER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+UTF8 = ("utf-8", "utf-8-sig")
+# What no codec makes of a byte that has a letter, and a byte that is nowhere in UTF-8.
+UNKNOWN, NOWHERE = "\N{REPLACEMENT CHARACTER}".encode(), b"\xff"
+
+
+class Letters:
+    """How bytes become letters, where newlines, quotes and digits are those of ASCII.
+
+    Parameters
+    ----------
+    encoding : str
+        UTF-8, or one that has a byte for each letter, by any name that Python knows it by.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        self._given = encoding
+        self._codec: str | None = None
+        try:
+            name = codecs.lookup(encoding).name
+            if name in UTF8:
+                return
+            is_known = _has_a_byte_for_each_letter(name)
+        except LookupError:
+            is_known = False
+        if not is_known:
+            raise StreamError(
+                f"encoding must be 'utf-8' or one with a byte for each letter, such as 'latin-1' "
+                f"or 'cp1252', not {encoding!r}."
+            )
+        self._codec = name
+
+    def mark_of(self, start: bytes, name: str) -> int:
+        """How many bytes of a mark the text begins with; raise for one of another encoding."""
+        for mark, encoding in OTHER_MARKS.items():
+            if start.startswith(mark):
+                raise StreamError(
+                    f"{name}: the text is {encoding}; convert it: "
+                    f"iconv -f {encoding} -t UTF-8 FILE > OTHER."
+                )
+        return len(MARK) if self._codec is None and start.startswith(MARK) else 0
+
+    def as_utf8(self, text: bytes) -> bytes:
+        """The text in UTF-8, which a byte that is no letter makes invalid."""
+        if self._codec is None or text.isascii():
+            return text
+        return text.decode(self._codec, "replace").encode().replace(UNKNOWN, NOWHERE)
+
+    def trouble(self) -> tuple[str | Option, ...]:
+        """What to say of a line that is not valid."""
+        if self._codec is None:
+            return ("the line is not UTF-8 (say ", Option("encoding", "latin-1"), " if it is that)")
+        return (f"the line is not {self._given}",)
+
+
+def _has_a_byte_for_each_letter(codec: str) -> bool:
+    ascii_letters, others = bytes(range(128)), range(128, 256)
+    if ascii_letters.decode(codec, "replace") != ascii_letters.decode("ascii"):
+        return False
+    letters = [bytes([byte]).decode(codec, "replace") for byte in others]
+    # Where letters have more bytes, two are one letter, or none is one alone.
+    pairs = (bytes(pair).decode(codec, "replace") for b in others for pair in ((b, b), (b, 65)))
+    return any(letter != UNKNOWN.decode() for letter in letters) and all(
+        len(pair) == 2 for pair in pairs
+    )

@@ -1,0 +1,155 @@
+"""What is said about input that is refused: by the names that the user knows."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from maxmargin import Perceptron, streams
+from maxmargin.estimator.refusals import FEW_FRACTIONS, likely_classes
+
+# ------------------------------------------------------------------------------- numbers as labels
+
+
+def many(count, rows=None):
+    y = np.arange(rows or count) % count
+    return np.random.default_rng(0).normal(size=(y.size, 2)), y
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize("name", [int, float, str])
+def test_labels_that_hardly_repeat_are_questioned(name):
+    X, y = many(150, rows=200)
+    y = y.astype(name)
+    with pytest.raises(
+        ValueError, match=r"150 different labels among 200 rows, \[.*140 more\]: is"
+    ):
+        Perceptron(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="is it a number, or the name of a row"):
+        Perceptron().fit_stream([(X, y)])
+
+
+def test_many_classes_that_repeat_are_none_of_our_business():
+    X, y = many(150, rows=310)
+    assert Perceptron(max_iter=1, random_state=0).fit(X, y).classes_.size == 150
+    assert Perceptron().fit_stream([(X, y)]).classes_.size == 150
+
+
+def test_labels_that_are_named_are_believed():
+    X, y = many(150, rows=200)
+    assert Perceptron().fit_stream([(X, y)], classes=np.arange(150)).classes_.size == 150
+    assert Perceptron().partial_fit(X, y, classes=np.arange(150)).classes_.size == 150
+
+
+def test_fractions_are_no_labels():
+    X, y = many(40)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        Perceptron(random_state=0).fit(X, y + 0.5)
+    fractions = np.arange(FEW_FRACTIONS + 1) + 0.5
+    with pytest.raises(ValueError, match="1,001 different labels among 10,000,000 rows"):
+        likely_classes(fractions, 10**7)
+    assert likely_classes(fractions[1:], 10**7).size == FEW_FRACTIONS
+    assert likely_classes(np.floor(fractions), 10**7).size == FEW_FRACTIONS + 1
+    with pytest.raises(ValueError, match="is it a number"):
+        Perceptron().partial_fit(np.ones((fractions.size, 1)), fractions, grow=True)
+
+
+# -------------------------------------------------------------------------------- names of columns
+@pytest.mark.parametrize(("value", "what"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_columns_are_named_where_names_are_known(value, what):
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    table = pandas.DataFrame(X, columns=["age", "income", "height"])
+    y = X[:, 0] > 0
+    bad = table.copy()
+    bad.iloc[3, 1] = value
+    named = rf"contains {what} \(row 3, column 'income'\)"
+    for X_bad, message in ((bad, named), (bad.to_numpy(), rf"{what} \(row 3, column 1\)")):
+        with pytest.raises(ValueError, match=message):
+            Perceptron(random_state=0).fit(X_bad, y)
+        with pytest.raises(ValueError, match=message):
+            Perceptron().partial_fit(X_bad, y, classes=[False, True])
+    fitted = Perceptron(random_state=0).fit(table, y)
+    with pytest.raises(ValueError, match=named):
+        fitted.predict(bad)
+    numbered = Perceptron(random_state=0).fit(X, y)
+    for make in (np.asarray, sparse.csr_matrix, np.asfortranarray):
+        with pytest.raises(ValueError, match=rf"{what} \(row 3, column 1\)"):
+            numbered.predict(make(bad.to_numpy()))
+
+
+# ---------------------------------------------------------------------------------- dicts with text
+ROWS = [
+    ({"city": "Rom", "size": 2.0, "open": True}, 1),
+    ({"city": "Ulm", "size": -1.0, "open": np.bool_(False)}, 0),
+    ({"city": "Rom", "size": np.float32(-2.0), "open": 1}, 0),
+    ({"size": 3, "colour": "red"}, 1),
+]
+
+
+@pytest.mark.parametrize(
+    "learner", [Perceptron(), Perceptron(kernel="rbf", gamma=0.5)], ids=["linear", "kernel"]
+)
+def test_learn_one_takes_what_fit_stream_takes(learner):
+    X = np.array(
+        # city=Rom, size, open, city=Ulm, colour=red
+        [[1, 2, 1, 0, 0], [0, -1, 0, 1, 0], [1, -2, 1, 0, 0], [0, 3, 0, 0, 1]],
+        float,
+    )
+    clf, plain = (type(learner)(**learner.get_params()) for _ in range(2))
+    for _ in range(3):
+        for (x, y), row in zip(ROWS, X, strict=True):
+            clf.learn_one(x, y, classes=[0, 1])
+            plain.learn_one(row, y, classes=[0, 1])
+    assert list(clf.columns_) == ["city=Rom", "size", "open", "city=Ulm", "colour=red"]
+    for row, (x, _) in zip(X, ROWS, strict=True):
+        assert clf.predict_one(x) == plain.predict_one(row)
+    np.testing.assert_allclose(clf.decision_function(X), plain.decision_function(X))
+
+
+@pytest.mark.parametrize("x", [{"size": None}, {"size": np.nan}, {"new": 1.0, "size": [2]}])
+def test_values_that_are_neither_are_refused_alike(x):
+    clf = Perceptron().fit_stream(ROWS)
+    message = r"column 'size': expected a finite number or text, found (None|nan|\[2\])"
+    for call in (
+        clf.predict_one,
+        lambda x: clf.learn_one(x, 1),
+        lambda x: Perceptron().fit_stream([*ROWS, (x, 1)]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(x)
+
+
+def test_names_of_a_stream_are_known_to_single_rows():
+    clf = Perceptron().fit_stream(ROWS, passes=5)
+    assert list(clf.columns_) == ["city=Rom", "size", "open", "city=Ulm", "colour=red"]
+    X = next(streams.open(ROWS).blocks()).X
+    assert [clf.predict_one(x) for x, _ in ROWS] == clf.predict(X).tolist()
+    assert clf.predict_one({"city": "Paris"}) == clf.predict_one({})
+    trials = clf.n_mistakes_
+    clf.learn_one({"city": "Bern", "size": -50.0}, 1)
+    assert clf.n_mistakes_ == trials + 1
+    assert list(clf.columns_)[-1] == "city=Bern"
+    assert clf.schema_["columns"] == list(clf.columns_)
+    assert clf.predict_one({"city": "Bern"}) == 1
+
+
+# ----------------------------------------------------------------------------- before the first row
+def test_rows_may_be_predicted_before_any_was_learnt():
+    x = {"size": 1.0}
+    assert Perceptron().predict_one(x, grow=True) is None
+    assert Perceptron().predict_one(x, classes=["no", "yes"]) == "yes"
+    assert Perceptron().predict_one(x, classes=[3, 2, 1]) == 1
+    with pytest.raises(NotFittedError):
+        Perceptron().predict_one(x)
+    with pytest.raises(ValueError, match="at least two labels"):
+        Perceptron().predict_one(x, classes=[1])
+    clf = Perceptron().learn_one(x, "yes", classes=["no", "yes"])
+    assert clf.predict_one(x, classes=["no", "yes"]) == "yes"
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_the_answer_is_the_class_of_a_score_of_zero(classes):
+    clf = Perceptron(fit_intercept=False).learn_one([1.0, 0.0], 1, classes=classes)
+    nothing = clf.predict_one([0.0, 0.0])
+    assert Perceptron().predict_one([0.0, 0.0], classes=classes) == nothing
