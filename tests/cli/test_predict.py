@@ -42,9 +42,11 @@ def test_one_object_per_line(command, folder, model, rows, scores):
 
 def test_text_of_several_classes():
     labels, outputs = ['"a"', "é"], [[1.0, -0.5, 1e-17], [2.0, 1 / 3, 5.0]]
-    plain = text_of(labels, outputs, as_json=False)
+    plain = text_of(labels, {"scores": outputs}, as_json=False)
     assert plain == '"a"\t1.0\t-0.5\t1e-17\né\t2.0\t0.3333333333333333\t5.0\n'
-    said = [json.loads(line) for line in text_of(labels, outputs, as_json=True).splitlines()]
+    said = [
+        json.loads(line) for line in text_of(labels, {"scores": outputs}, as_json=True).splitlines()
+    ]
     assert said == [
         {"label": label, "scores": numbers} for label, numbers in zip(labels, outputs, strict=True)
     ]
@@ -52,7 +54,7 @@ def test_text_of_several_classes():
 
 def test_a_row_is_a_line_whatever_its_label():
     labels = ["two\nlines", "a\ttab", "\x1b[2J", "back\\slash", "no\u00a0break", "\ud800", "\u2028"]
-    plain = text_of(labels, None, as_json=False)
+    plain = text_of(labels, {}, as_json=False)
     assert plain.splitlines() == [
         *(
             "two\\nlines",
@@ -64,7 +66,7 @@ def test_a_row_is_a_line_whatever_its_label():
             "\\u2028",
         )
     ]
-    text = text_of(labels, [[0.5]] * len(labels), as_json=True)
+    text = text_of(labels, {"scores": [[0.5]] * len(labels)}, as_json=True)
     assert [json.loads(line)["label"] for line in text.splitlines()] == labels
     text.encode()
 

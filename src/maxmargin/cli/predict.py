@@ -95,8 +95,8 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
 def check_probabilities(learner: BaseEstimator, wanted: bool) -> None:
     if wanted and not hasattr(learner, "predict_proba"):
         misuse(
-            f"--proba: this {type(learner).__name__} has no probabilities; fit it with "
-            "--set calibration=online."
+            f"--proba: this {type(learner).__name__} has no probabilities; it has if it is learnt "
+            "by maxmargin fit --set calibration=online."
         )
 
 
