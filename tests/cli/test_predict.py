@@ -136,3 +136,37 @@ def test_test_data_without_labels(command, folder):
         "fit", folder / "rows.npz", "-a", "perceptron", "--test", folder / "X.npy"
     )
     assert (code, errors) == (1, f"maxmargin: {folder / 'X.npy'} has no labels.\n")
+
+
+@pytest.mark.parametrize("form", ["svm", "csv"])
+def test_each_row_has_a_line(command, tmp_path, form):
+    pytest.importorskip("pyarrow")
+    if form == "svm":
+        good, bad = "1 1:1 2:0.5\n", "nothing\n"
+        rows = [("-1 1:-1 2:0.25\n" if k % 3 else good) for k in range(40)]
+        head = ""
+    else:
+        good, bad = "1.5,a,yes\n", "2,b,yes,and more\n"
+        rows = [("-1,b,no\n" if k % 3 else good) for k in range(40)]
+        head = "x,c,y\n"
+    sound, holes = tmp_path / f"sound.{form}", tmp_path / f"holes.{form}"
+    sound.write_text(head + "".join(rows))
+    model = tmp_path / "m.mm"
+    command("fit", sound, "-a", "perceptron", "-m", model)
+    whole = command("predict", model, sound)[1].splitlines()
+    lost = {0, 7, 8, 30, 43}
+    with_holes, expected = [], []
+    lines = iter(zip(rows, whole, strict=True))
+    for k in range(45):
+        row, label = (bad, "?") if k in lost else next(lines)
+        with_holes.append(row)
+        expected.append(label)
+    with_holes.append(bad)
+    holes.write_text(head + "".join(with_holes))
+    assert command("predict", model, holes, "--on-error", "?")[1].splitlines() == [*expected, "?"]
+    plain = command("predict", model, holes)[1].splitlines()
+    assert plain == ["" if label == "?" else label for label in [*expected, "?"]]
+    _, printed, complaint = command("predict", model, holes, "--json")
+    assert "6 rows could not be read" in complaint
+    said = [json.loads(line)["label"] for line in printed.splitlines()]
+    assert [label is None for label in said] == [label == "?" for label in [*expected, "?"]]

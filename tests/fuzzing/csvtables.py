@@ -134,7 +134,7 @@ def read_all(reader: CsvReader, kinds: dict[str, str]) -> tuple[list[list[Any]],
         piece = reader.read(raw, kinds)
         columns = [piece.table[name].to_pylist() for name in kinds]
         rows += map(list, zip(*columns, strict=True))
-        skipped += piece.skipped
+        skipped += len(piece.lost)
     return rows, skipped
 
 

@@ -332,7 +332,7 @@ def test_bad_rows_of_other_formats_are_named_or_skipped(tmp_path):
 def test_kinds_are_fixed_by_the_beginning_or_by_the_user(tmp_path):
     path = tmp_path / "file.csv"
     path.write_bytes(b"zip,y\n" + b"123,1\n" * 100 + b"12-3,0\n")
-    with pytest.raises(StreamError, match=r"line 102, column 'zip'.*kinds=\{'zip': 'text'\}"):
+    with pytest.raises(StreamError, match=r"line 102, column 'zip'.*kinds=\{'zip': 'category'\}"):
         list(CsvSource(path).blocks())
     for block_size in (1, 64, 10**6):
         source = CsvSource(path, kinds={"zip": "text"}, block_size=block_size)

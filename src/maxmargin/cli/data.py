@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -254,9 +255,11 @@ def open_alike(
     schema.pop("weight", None)
     if schema["format"] == "table" and not labelled:
         schema["needs_label"] = False
-    skipping: dict[str, Any] = {"on_error": "skip"} if skip_errors else {}
-    kind = format and format.value
-    return streams.open(data, format=kind, schema=schema, frozen=True, **skipping)
+    kind, skipping = format and format.value, dict[str, Any]()
+    is_array = isinstance(rows := streams.opened(data), Path) and streams.format_of(rows) == "numpy"
+    if skip_errors and not is_array:
+        skipping["on_error"] = "skip"
+    return streams.open(rows, format=kind, schema=schema, frozen=True, **skipping)
 
 
 def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from maxmargin.cli.output import json_text, printable
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+STOP = "stop"  # what --on-error says if the first row that cannot be read is an error
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file written by maxmargin.")]
 
 
@@ -28,21 +29,25 @@ def predict(
         bool,
         typer.Option("--proba", help="The probability of each class, in their order, behind that."),
     ] = False,
+    on_error: Annotated[
+        str,
+        typer.Option(metavar="TEXT", help="In place of rows that cannot be read; stop ends there."),
+    ] = "",
     format: reading.Format = None,
-    skip_errors: reading.SkipErrors = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
 ) -> None:
-    """Print the class of each row of DATA, one line each."""
+    """Print the class of each row of DATA, one line each; an empty one if it cannot be read."""
     with one_line_errors():
         from maxmargin.persistence import load
 
         learner = load(model)
         source = reading.open_alike(
-            data, learner, format=format, skip_errors=skip_errors, labelled=False
+            data, learner, format=format, skip_errors=on_error != STOP, labelled=False
         )
         learner = learner.without_recipe()
         check_probabilities(learner, proba)
-        to_terminal = sys.stdout.isatty()
+        instead = '{"label": null}\n' if as_json else f"{printable(on_error)}\n"
+        to_terminal, written, lost = sys.stdout.isatty(), 0, 0
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
             check_labels(block, learner, source)
             X = known_columns(block.X, learner, source.name)
@@ -52,10 +57,17 @@ def predict(
                 numbers["scores"] = learner.decision_function(X).reshape(len(labels), -1).tolist()
             if proba:
                 numbers["probabilities"] = learner.predict_proba(X).tolist()
-            sys.stdout.write(text_of(labels, numbers, as_json))
+            text = text_of(labels, numbers, as_json)
+            if len(block.lost):
+                text = with_gaps(text, [place - written for place in block.lost], instead)
+            written += len(labels) + len(block.lost)
+            lost += len(block.lost)
+            sys.stdout.write(text)
+        sys.stdout.write(instead * (source.skipped - lost))  # behind the last row
         sys.stdout.flush()
         if source.skipped:
-            complain(f"{source.skipped:,} rows could not be read and have no line.")
+            said = repr(instead.strip()) if instead.strip() else "empty"
+            complain(f"{source.skipped:,} rows could not be read: their lines are {said}.")
 
 
 def check_labels(block: Any, learner: BaseEstimator, source: Any) -> None:
@@ -90,6 +102,14 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
 
         check_values(X)
         raise ValueError(f"{name}: {error}") from error
+
+
+def with_gaps(text: str, places: list[int], instead: str) -> str:
+    """The lines, and others in these places."""
+    lines = text.splitlines(keepends=True)
+    for place in places:
+        lines.insert(place, instead)
+    return "".join(lines)
 
 
 def check_probabilities(learner: BaseEstimator, wanted: bool) -> None:

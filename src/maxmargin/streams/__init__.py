@@ -106,8 +106,8 @@ def open(
         - svmlight: ``zero_based`` (True, False or "auto"), ``n_features``;
         - arrays: ``weight`` (of each row);
         - tables: ``label`` and ``weight`` (name or position of the column with the labels, and with
-          the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "text" by
-          name), ``categorical`` ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``,
+          the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
+          by name), ``categorical`` ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``,
           ``needs_label``; CSV also ``header``, ``delimiter``, ``encoding`` and
           ``decimal``;
         - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).

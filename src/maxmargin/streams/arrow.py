@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from maxmargin.streams.source import StreamError
@@ -21,7 +21,7 @@ class Piece(NamedTuple):
     end : where the piece ends, in the reader's unit
     line : number of lines read so far, 0 where there are no lines
     done : bytes read so far, as they lie on the disk
-    skipped : number of rows left out because they could not be read
+    lost : rows left out because they could not be read, by their numbers among all of the piece
     place : says where row i of the table is, for messages
     """
 
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     end: int
     line: int
     done: int
-    skipped: int
+    lost: Sequence[int]
     place: Callable[[int], str]
 
 

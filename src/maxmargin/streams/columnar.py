@@ -56,7 +56,7 @@ class ColumnarReader:
                 table.validate(full=True)  # a damaged file may point anywhere
                 place = place_behind(row)
                 row += table.num_rows
-                yield Piece(table, row, 0, int(share * self.total), 0, place)
+                yield Piece(table, row, 0, int(share * self.total), (), place)
 
     def read(self, piece: Piece, kinds: Mapping[str, str]) -> Piece:
         return piece

@@ -266,40 +266,41 @@ class CsvReader:
 
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
         """The columns of ``kinds`` as a table."""
-        tables, skipped = self._tables(chunk.text, None, kinds, chunk.first_line)
+        tables, lost = self._tables(chunk.text, None, kinds, chunk.first_line)
 
         def place(number: int) -> str:
             _, before = next(islice(self._rows_of(chunk.text, chunk.first_line), number, None))
             return f"line {before + 1}"
 
         table = arrow().concat_tables(tables)
-        return Piece(table, chunk.end, chunk.last_line, chunk.done, skipped, place)
+        return Piece(table, chunk.end, chunk.last_line, chunk.done, lost, place)
 
     def _tables(
         self, text: bytes, ends: np.ndarray | None, kinds: Mapping[str, str], before: int
-    ) -> tuple[list[Any], int]:
-        """Tables of the rows that can be read, and how many cannot; these are closed in on.
+    ) -> tuple[list[Any], list[int]]:
+        """Tables of the rows that can be read, and which cannot; these are closed in on.
 
         ``ends`` are where the rows end, if that is known.
         """
         table, trouble = self._table(self._letters.as_utf8(text), kinds)
         if table is not None:
-            return [table], 0
+            return [table], []
         if ends is None:
             ends = self._ends(text)
         if ends.size > FEW_ROWS:
             half = ends.size // 2
             cut = int(ends[half - 1])
-            tables, skipped = self._tables(text[:cut], ends[:half], kinds, before)
+            tables, lost = self._tables(text[:cut], ends[:half], kinds, before)
+            rows = sum(table.num_rows for table in tables) + len(lost)
             line = before + text.count(NEWLINE, 0, cut)
             more, others = self._tables(text[cut:], ends[half:] - cut, kinds, line)
-            return tables + more, skipped + others
+            return tables + more, lost + [rows + row for row in others]
         last = before + text.count(NEWLINE)
-        text, skipped = self._sound_rows(text, kinds, before)
+        text, lost = self._sound_rows(text, kinds, before)
         table, trouble = self._table(text, kinds)
         if table is None:
             raise StreamError(f"{self.name}, lines {before + 1} to {last}: {trouble}")
-        return [table], skipped
+        return [table], lost
 
     def _table(self, text: bytes, kinds: Mapping[str, str]) -> tuple[Any, str]:
         """The columns of sound text, or None and what is wrong with it."""
@@ -341,19 +342,21 @@ class CsvReader:
             return None, "there are more or fewer rows than ends of rows"
         return table, ""
 
-    def _sound_rows(self, text: bytes, kinds: Mapping[str, str], before: int) -> tuple[bytes, int]:
-        """The rows that can be read, and how many cannot; raise for the first of these."""
-        sound, skipped = [], 0
+    def _sound_rows(
+        self, text: bytes, kinds: Mapping[str, str], before: int
+    ) -> tuple[bytes, list[int]]:
+        """The rows that can be read, and which cannot; raise for the first of these."""
+        sound, lost = list[bytes](), list[int]()
         for row, line in self._rows_of(text, before):
             trouble = self._trouble(row, kinds, line)
             # Nobody can say where the row behind an open quote begins.
             if trouble and (not self._skip or walk(row, self._delimiter).opened >= 0):
                 raise StreamError(f"{self.name}, ", *trouble, ".")
             if trouble:
-                skipped += 1
+                lost.append(len(sound) + len(lost))
             else:
                 sound.append(self._bare(row, kinds) + NEWLINE)
-        return b"".join(sound), skipped
+        return b"".join(sound), lost
 
     def _bare(self, row: bytes, kinds: Mapping[str, str]) -> bytes:
         """A sound row without blanks around truth values, and in place of what is missing.
@@ -381,8 +384,8 @@ class CsvReader:
                 found = f"{where}, column {name!r}: expected a {kind}, found {value[:40]!r}"
                 if kind == WEIGHT:
                     return (found,)
-                as_text = Option("kinds", {name: "text"})
-                return (f"{found} (", as_text, " takes the column as text)")
+                as_words = Option("kinds", {name: "category"})
+                return (f"{found} (", as_words, " takes the column as words)")
         return None
 
     def _broken(self, row: bytes, before: int) -> Parts | None:

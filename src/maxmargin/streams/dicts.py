@@ -74,7 +74,7 @@ class DictReader:
                 values = [row.get(name) for row, _, _ in triples]
             columns[name] = column_of(values, kind)
         end = begin + len(items)
-        return Piece(arrow().table(columns), end, 0, 0, 0, place_behind(begin))
+        return Piece(arrow().table(columns), end, 0, 0, (), place_behind(begin))
 
     def identity(self) -> str:
         return hashlib.sha256(repr(self._first[:ROWS_AT_ONCE]).encode()).hexdigest()

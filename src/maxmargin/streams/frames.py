@@ -62,7 +62,7 @@ class FrameReader:
         with as_stream_errors(self.name):
             table = self._frame[rows.start : rows.stop].select(*kinds).to_arrow()
         done = int((self.total or 0) * rows.stop / len(self._frame))
-        return Piece(table, rows.stop, 0, done, 0, place_behind(rows.start))
+        return Piece(table, rows.stop, 0, done, (), place_behind(rows.start))
 
     def whole(self) -> Any:
         """All of it as one table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, BinaryIO, NamedTuple
 
@@ -60,6 +60,8 @@ class Block(NamedTuple):
     done : bytes of the source that were read so far, as they lie on the disk
     weight : array of float64 of shape (n_rows,), or None if each row weighs 1
     recipe : what a recipe knows behind these rows, if one has prepared them
+    lost : rows left out since the last block because they could not be read, by their numbers among
+        all rows of this reading
     """
 
     X: Any
@@ -68,6 +70,7 @@ class Block(NamedTuple):
     done: int
     weight: np.ndarray | None = None
     recipe: Any = None
+    lost: Sequence[int] = ()
 
 
 class Survey(NamedTuple):

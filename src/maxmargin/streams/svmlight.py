@@ -152,13 +152,29 @@ class SvmlightSource(Source):
             self.survey()
         self._given = True
         row, self.skipped = start.row, 0
-        shift = 0 if self._zero_based else 1
+        shift, lost = 0 if self._zero_based else 1, list[int]()
         for lines, line in self._checked(self._chunks(start), shift, start.line):
-            counts = lines.counts[0]
+            counts, before = lines.counts[0], row - start.row + self.skipped
+            if counts.skipped:
+                lost += [before + k for k in self._lost_in(lines.chunk, shift)]
             row += int(counts.rows)
             self.skipped += int(counts.skipped)
             if counts.rows:
-                yield self._block(lines, Position(lines.chunk.end, row, line), shift)
+                block = self._block(lines, Position(lines.chunk.end, row, line), shift)
+                yield block._replace(lost=lost)
+                lost = []
+
+    def _lost_in(self, chunk: Chunk, shift: int) -> list[int]:
+        """The rows of a chunk that cannot be read, by their numbers; they are closed in on."""
+        counts = self._parse(chunk, shift).counts[0]
+        if not counts.rows or not counts.skipped:
+            return list(range(int(counts.skipped)))
+        middle = 1 + max(chunk.text.rfind(b"\n", 0, len(chunk.text) // 2), chunk.text.index(b"\n"))
+        first = chunk._replace(text=chunk.text[:middle])
+        before = self._parse(first, shift).counts[0]
+        rows = int(before.rows + before.skipped)
+        second = self._lost_in(chunk._replace(text=chunk.text[middle:]), shift)
+        return self._lost_in(first, shift) + [rows + k for k in second]
 
     def _checked(
         self, chunks: Generator[Chunk, None, None], shift: int, line: int

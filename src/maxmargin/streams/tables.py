@@ -55,8 +55,8 @@ class TableSource(Source):
     columns : list of str, default=None
         The features, in their order; by default all columns but label and weight.
     kinds : dict of str, default=None
-        "number", "boolean" or "text" for some columns; otherwise as the types of the file or the
-        first lines of CSV say.
+        "number", "boolean" or "category" (also called "text") for some columns; otherwise as the
+        types of the file or the first lines of CSV say.
     categorical : {"one-hot", "hash"}
         Where the values of text go: a column for each value of the vocabulary, or the column that a
         hash of name and value gives.
@@ -203,6 +203,7 @@ class TableSource(Source):
         """What a column is read as: what was said of it, if the file allows that."""
         self._check_column(name, found)
         there, wanted = found[name], given.get(name, found[name])
+        wanted = "text" if wanted == "category" else wanted
         if there is None or wanted is None:
             raise StreamError(
                 f"{self.name}: column {name!r} is neither of numbers nor of text; say by ",
@@ -318,21 +319,27 @@ class TableSource(Source):
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         row, self.skipped = start.row, 0
 
-        def work(raw: Any) -> tuple[Piece, Any, np.ndarray | None, np.ndarray | None]:
+        def work(raw: Any) -> tuple[Any, ...]:
             piece = self._reader.read(raw, wanted)
             return piece, *self._rows(piece, encoder)
 
         pieces = self._reader.pieces(start, wanted)
         # Iterators such as cursors of data bases work in no other thread than this.
         done = map(work, pieces) if self._format == "dicts" else ahead(pieces, work)
-        for piece, X, y, weight in done:
+        seen, lost = 0, list[int]()
+        for piece, bad, X, y, weight in done:
             row += X.shape[0]
-            self.skipped += piece.skipped + piece.table.num_rows - X.shape[0]
+            if bad is not None or len(piece.lost):
+                lost += [seen + k for k in _lost_in(piece, bad)]
+            seen += len(piece.lost) + piece.table.num_rows
+            self.skipped = seen - (row - start.row)
             if X.shape[0]:
-                yield Block(X, y, Position(piece.end, row, piece.line), piece.done, weight)
+                end = Position(piece.end, row, piece.line)
+                yield Block(X, y, end, piece.done, weight, lost=lost)
+                lost = []
 
-    def _rows(self, piece: Piece, encoder: Any) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """Rows, labels and weights, without those that something is wrong with."""
+    def _rows(self, piece: Piece, encoder: Any) -> tuple[Any, ...]:
+        """Which rows something is wrong with, and the others, with labels and weights."""
         X, bad, lacking = encoder.encode(piece.table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
@@ -351,8 +358,9 @@ class TableSource(Source):
             if unsound.any():
                 bad = unsound if bad is None else bad | unsound
         if bad is None:
-            return X, y, weight
-        return X[~bad], y if y is None else y[~bad], weight if weight is None else weight[~bad]
+            return bad, X, y, weight
+        kept = ~bad
+        return bad, X[kept], y if y is None else y[kept], weight if weight is None else weight[kept]
 
     def _weights_and_unsound(self, piece: Piece, name: str) -> tuple[np.ndarray, np.ndarray]:
         weight = numbers_of(piece.table[name])
@@ -399,6 +407,12 @@ ParquetSource = partial(TableSource, format="parquet")
 ArrowSource = partial(TableSource, format="arrow")
 FrameSource = partial(TableSource, format="frame")
 DictSource = partial(TableSource, format="dicts", label=LABEL)
+
+
+def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:
+    """The rows of a piece that are left out, those that its reader could not read among them."""
+    places = np.setdiff1d(np.arange(piece.table.num_rows + len(piece.lost)), piece.lost)
+    return sorted([*piece.lost, *(() if bad is None else places[bad].tolist())])
 
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
