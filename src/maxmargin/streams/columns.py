@@ -168,11 +168,14 @@ class Category(Column):
     Attributes
     ----------
     name : str
+    room : int
+        So many values get columns.
     hashed : bool
         Is it a hash of the column's name and the value?
     """
 
     name: str
+    room: int
     hashed: bool = False
 
     kind: ClassVar[str] = "category"

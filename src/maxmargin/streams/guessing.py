@@ -37,6 +37,8 @@ TIMES = ("", " %H:%M", " %H:%M:%S")
 WORDS_OF_SENTENCES, DISTINCT_SENTENCES = 3.0, 0.2
 # A column with so many different values, of so many, tells rows apart.
 DISTINCT_NAMES, ENOUGH_NAMES = 0.9, 50
+# From so many rows on it is known how many values a category has, about.
+ENOUGH_ROWS, MORE_VALUES = 100, 10
 ID = re.compile(
     r"(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|(?<=[a-z])(Id|ID)$|^id", re.IGNORECASE
 )
@@ -211,7 +213,14 @@ class Sample:
             return Text(name, choices.bits, choices.seed)
         if kind == "date":
             return self._date(format)
-        return Category(name, hashed=choices.hashes or kind == "hashed")
+        return Category(name, self._room(), hashed=choices.hashes or kind == "hashed")
+
+    def _room(self) -> int:
+        """For as many values again as there are, and some more; for all if little was seen."""
+        codes, count = self.codes()
+        if codes.size < ENOUGH_ROWS:
+            return self.choices.most
+        return min(self.choices.most, 2 * count + MORE_VALUES)
 
     def _date(self, format: str) -> Date:
         if self.is_text:

@@ -150,8 +150,6 @@ class Plan:
         All columns, with those that are left out.
     scale : bool
     missing : {"mean", "error", "skip"}
-    most : int
-        Values of a category with columns of their own.
     bits, seed : int
         Of hashes.
     interactions : list of pairs of str
@@ -163,14 +161,13 @@ class Plan:
         *,
         scale: bool,
         missing: str,
-        most: int,
         bits: int,
         seed: int,
         interactions: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.found = list(found)
         self.columns: list[Column] = [one.column for one in found if one.column is not None]
-        self.scale, self.missing, self.most = scale, missing, most
+        self.scale, self.missing = scale, missing
         self.bits, self.seed = bits, seed
         self._numbers = [each for each in self.columns if each.has_number]
         categories = [each for each in self.columns if isinstance(each, Category)]
@@ -203,9 +200,9 @@ class Plan:
                 if size:
                     self._starts[each.name, part] = at
                     at += size
-        for each in self._coded:
-            self._starts[each.name, ""] = at
-            at += VALUES_FROM + self.most
+        for category in self._coded:
+            self._starts[category.name, ""] = at
+            at += VALUES_FROM + category.room
         self._hashed_from = at
         has_words = any(isinstance(each, Text) for each in self.columns)
         self.is_hashed = bool(self._hashes or self.interactions or has_words)
@@ -224,6 +221,10 @@ class Plan:
         missing = np.zeros(len(self.columns), np.int64)
         known: tuple[dict[str, int], ...] = tuple({} for _ in self._coded)
         return Running(0.0, counts, means, squares, missing, known, (0,) * len(known))
+
+    def rooms(self) -> list[int]:
+        """How many values of each category get columns."""
+        return [each.room for each in self._coded]
 
     def asks(self) -> dict[str, str]:
         """As what a CSV file has to hand over each column."""
@@ -379,7 +380,7 @@ class Plan:
                 while len(known) > size:
                     known.popitem()  # of rows that were not learnt from in the end
                 for text in texts:
-                    if len(known) >= self.most:
+                    if len(known) >= each.room:
                         break
                     known.setdefault(text, len(known))
                 size = len(known)
@@ -415,18 +416,18 @@ class Plan:
             for part, size in each.parts.items():
                 first = 0 if part == "hour" else 1
                 names += [f"{each.name} {part} {k}" for k in range(first, first + size)]
-        for each, texts in zip(self._coded, running.vocabularies(), strict=True):
-            names += [f"{each.name} is missing", f"{each.name} is another"]
-            names += [f"{each.name}={text}" for text in texts]
-            names += [f"{each.name}#{k}" for k in range(len(texts), self.most)]
+        for category, texts in zip(self._coded, running.vocabularies(), strict=True):
+            names += [f"{category.name} is missing", f"{category.name} is another"]
+            names += [f"{category.name}={text}" for text in texts]
+            names += [f"{category.name}#{k}" for k in range(len(texts), category.room)]
         if self.is_hashed:
             names += [f"hash {k}" for k in range(2**self.bits)]
         return names
 
     def features_in_use(self, running: Running) -> int:
         """How many features there are without those that wait for values of categories."""
-        waiting = sum(VALUES_FROM + self.most - size for size in running.sizes)
-        return self.width - waiting
+        rooms = sum(VALUES_FROM + room for room in self.rooms())
+        return self.width - rooms + sum(running.sizes)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
         """Each column: what it was taken for, and what came of it."""
@@ -449,6 +450,9 @@ class EntriesPlan:
     """How the entries of sparse rows without names are scaled: by the deviations of columns."""
 
     is_dense = False
+
+    def rooms(self) -> list[int]:
+        return []
 
     def begin(self) -> Running:
         nothing = np.zeros(0)

@@ -66,7 +66,8 @@ class Recipe(TransformerMixin, BaseEstimator):
     categories : {"one-hot", "hash"}, default="one-hot"
         Columns for the values of categories: one each, or the one that a hash gives.
     max_categories : int, default=1000
-        So many values of a category get columns of their own.
+        So many values of a category get columns of their own; fewer where the first rows have few:
+        twice as many as there are, and ten.
     hash_bits, seed : int, default=18 and 0
         What is hashed has ``2**hash_bits`` columns.
     interactions : list of pairs of str, default=()
@@ -228,7 +229,6 @@ class Recipe(TransformerMixin, BaseEstimator):
             columns,
             scale=self.scale,
             missing=self.missing,
-            most=self.max_categories,
             bits=self.hash_bits,
             seed=self.seed,
             interactions=[tuple(pair) for pair in self.interactions],  # type: ignore[misc]
@@ -361,8 +361,8 @@ class Recipe(TransformerMixin, BaseEstimator):
         if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays[0] < 0.0).any():
             raise ValueError("the recipe is damaged: a count is no number")
         is_fine = len(known) == len(empty.known) and all(
-            type(one) is list and len(one) == len(set(one)) <= recipe.max_categories
-            for one in known
+            type(one) is list and len(one) == len(set(one)) <= room
+            for one, room in zip(known, plan.rooms(), strict=False)
         )
         if not is_fine or not all(type(text) is str for one in known for text in one):
             raise ValueError("the recipe is damaged: its categories do not fit")
@@ -387,7 +387,7 @@ def _column_from(tree: Mapping[str, Any]) -> Any:
         wanted = make.__annotations__[name]
         if type(value).__name__ != wanted:
             raise ValueError(f"the recipe is damaged: {name} is {value!r}")
-    if make is Text and not 1 <= fields["bits"] <= 30:
+    if not 0 <= fields.get("room", 0) <= LARGEST_CAP or not 1 <= fields.get("bits", 1) <= 30:
         raise ValueError("the recipe is damaged: there are too many columns")
     return make(**fields)
 
