@@ -29,6 +29,7 @@ from benchmarks import (
     schedule,
     soft_margin,
     sparse_pass,
+    tables,
     usps,
     votes,
 )
@@ -47,6 +48,7 @@ BENCHMARKS = {
         one_row,
         events,
         files,
+        tables,
         memory,
         schedule,
         soft_margin,

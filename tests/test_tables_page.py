@@ -17,7 +17,7 @@ def examples(page):
 
 def has_electricity():
     folder = Path(os.environ.get("MAXMARGIN_DATA", "/nowhere"))
-    return (folder / "electricity" / "elecNormNew.arff").exists()
+    return (folder / "electricity" / "elecNormNew.arff.gz").exists()
 
 
 def test_tables(tmp_path, monkeypatch):
