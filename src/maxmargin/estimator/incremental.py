@@ -74,7 +74,7 @@ class Incremental:
         -------
         self
         """
-        state, X = learnt_along(self._known(), X)
+        state, X = learnt_along(self._known(), X, sample_weight)
         self._state, _ = self._learnt(state, X, y, classes, grow=grow, sample_weight=sample_weight)
         self._known()
         return self

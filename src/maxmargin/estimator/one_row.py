@@ -494,7 +494,7 @@ class RowByRow:
         prepared = self.__dict__.pop("_one_row", None)
         features = None if state is None else state.features
         if recipe_of(state) is not None:
-            state, x = learnt_along(state, [x])
+            state, x = learnt_along(state, [x], w)
         elif isinstance(x, dict):
             x = dict(entries(x, "x"))
             state, features = met(x, state)

@@ -22,13 +22,16 @@ def prepared(state: State, X: Any) -> Any:
     return X if recipe is None else recipe.transform(X)
 
 
-def learnt_along(state: State | None, X: Any) -> tuple[State | None, Any]:
-    """The state whose recipe has learnt from these rows, and the rows prepared."""
+def learnt_along(
+    state: State | None, X: Any, sample_weight: Any = None
+) -> tuple[State | None, Any]:
+    """The state whose recipe has learnt from rows of some weight, and the rows prepared."""
     if state is None or state.schema is None or (recipe := recipe_of(state)) is None:
         return state, X
     if not hasattr(recipe, "learnt"):
         return state, recipe.transform(X)
-    recipe, X = recipe.learnt(X)
+    ignored = None if sample_weight is None else np.asarray(sample_weight) == 0.0
+    recipe, X = recipe.learnt(X, ignored)
     return state._replace(schema={**state.schema, RECIPE: recipe}), X
 
 

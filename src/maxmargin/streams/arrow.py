@@ -10,6 +10,7 @@ from maxmargin.streams.source import StreamError
 
 KINDS = ("number", "boolean", "text")
 WEIGHT = "weight"  # of the column with the weights of the rows, which are numbers
+WRITTEN = "written"  # of numbers in text, with more than digits, or in columns of numbers
 
 
 class Piece(NamedTuple):

@@ -8,28 +8,42 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils import murmurhash3_32
 
-from maxmargin.streams.arrow import arrow
+from maxmargin.streams.arrow import WRITTEN, arrow
 from maxmargin.streams.csvtext import FALSE, MISSING, TRUE
 from maxmargin.streams.encoding import as_text, coded, numbers_of
+from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
 # Squares of larger numbers, and their sums, might be infinite.
 LARGEST_NUMBER = 1e100
-# Around and between the digits of amounts: blanks, signs of currencies and of percent, apostrophes.
-DECORATION = (
-    r"[\s\x{00a0}\x{202f}$€£¥₹%']|\b(USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)\b"
+# Around the digits of amounts: blanks, signs of currencies and of percent.
+BLANK = r"[\s\x{00a0}\x{202f}]"
+UNIT = r"([$€£¥₹%]|USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)"
+BARE = (
+    (rf"^([+-]?\(?)({BLANK}*{UNIT})+{BLANK}*", r"\1"),
+    (rf"({BLANK}*{UNIT})+{BLANK}*(\)?)$", r"\3"),
+    (rf"^\({BLANK}*(.*?){BLANK}*\)$", r"-\1"),
+    (rf"^([+-]){BLANK}+", r"\1"),
 )
 # With separators of thousands only where thousands begin.
-DIGITS = r"^[+-]?((\d+|\d{1,3}(,\d{3})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+SEPARATOR = r"[,'\s\x{00a0}\x{202f}]"
+DIGITS = rf"^[+-]?((\d+|\d{{1,3}}({SEPARATOR}\d{{3}})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+NOT_A_NUMBER = r"(?i)^[+-]?nan$"
+YES, NO = (*TRUE, "1"), (*FALSE, "0")
 WORD = re.compile(r"(?u)\b\w\w+\b")
-MICROSECONDS_A_DAY = 86_400_000_000
+SECONDS_A_DAY = 86_400
+PARTS_OF_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# A day that its month does not have is read as one of these, of the next month.
+DAYS_TOO_LATE = 3
 DATE_PARTS = {"month": 12, "weekday": 7, "hour": 24}
 TIME = re.compile(r"%[HIMSpTR]")
 # With a time behind the date, or none; fractions of seconds and zones are left out.
@@ -88,7 +102,7 @@ class Column(abc.ABC):
         return {}
 
     def asks(self) -> str:
-        """As what CSV has to hand it over."""
+        """As what CSV and dicts have to hand it over."""
         return "text"
 
     @abc.abstractmethod
@@ -118,14 +132,14 @@ class Number(Column):
     is_scaled: ClassVar[bool] = True
 
     def asks(self) -> str:
-        return "text" if self.written or self.decimal != "." else "number"
+        return WRITTEN if self.written or self.decimal != "." else "number"
 
     def read(self, column: Any) -> Values:
         bad = None
         if is_text(column):
             numbers, bad = written_numbers(column, self.decimal)
         else:
-            numbers = numbers_of(column)
+            numbers = numbers_of(_of_numbers(column))
         if numbers.size and -LARGEST_NUMBER <= numbers.min() <= numbers.max() <= LARGEST_NUMBER:
             return Values(np.zeros(numbers.size, bool), numbers, bad=bad)
         missing = np.isnan(numbers)
@@ -146,16 +160,14 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
     has_number: ClassVar[bool] = True
 
-    def asks(self) -> str:
-        return "boolean"
-
     def read(self, column: Any) -> Values:
         if not is_text(column):
-            numbers = numbers_of(column)
-            return Values(np.isnan(numbers), numbers)
+            numbers = numbers_of(_of_numbers(column))
+            missing = np.isnan(numbers)
+            return Values(missing, numbers, bad=~((numbers == 0.0) | (numbers == 1.0) | missing))
         codes, texts = coded(column)
         stripped = [text.strip() for text in texts]
-        known = [1.0 if each in TRUE else 0.0 if each in FALSE else np.nan for each in stripped]
+        known = [1.0 if each in YES else 0.0 if each in NO else np.nan for each in stripped]
         numbers = np.array([*known, np.nan])[codes]
         missing = np.array([*(each in MISSING for each in stripped), True])[codes]
         return Values(missing, numbers, bad=np.isnan(numbers) & ~missing)
@@ -233,7 +245,8 @@ class Date(Column):
     ----------
     name : str
     format : str
-        Of text, as `time.strptime` has it. With the usual one there may be a time behind the day.
+        Of text, as `time.strptime` has it; the usual one, which may have a time behind the day, is
+        understood as well.
     has_time : bool
         Is the hour of interest?
     """
@@ -261,14 +274,14 @@ class Date(Column):
         else:
             times, missing, bad = dates_of(column, self.format)
         known = ~(missing if bad is None else missing | bad)
-        microseconds = np.where(known, times, 0)
-        days, within = np.divmod(microseconds, MICROSECONDS_A_DAY)
+        seconds = np.where(known, times, 0)
+        days, within = np.divmod(seconds, SECONDS_A_DAY)
         dates = days.astype("datetime64[D]")
         months = dates.astype("datetime64[M]").astype(np.int64) % 12
         parts = [months, (days + 3) % 7]  # 1970 began on a Thursday
         if self.has_time:
-            parts.append(within * 24 // MICROSECONDS_A_DAY)
-        ages = np.where(known, microseconds / MICROSECONDS_A_DAY, np.nan)
+            parts.append(within * 24 // SECONDS_A_DAY)
+        ages = np.where(known, seconds / SECONDS_A_DAY, np.nan)
         places = [np.where(known, part, NOWHERE) for part in parts]
         return Values(missing, ages, places, bad=bad)
 
@@ -276,6 +289,42 @@ class Date(Column):
 def hashed_place(text: str, bits: int, seed: int) -> int:
     """The column of ``text`` among ``2**bits``; see `encoding.Hashed`."""
     return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
+
+
+@contextmanager
+def naming(name: str, column: Any) -> Iterator[None]:
+    """What pyarrow says of the values of a column, with its name."""
+    try:
+        yield
+    except MemoryError:
+        raise  # some of pyarrow's are ArrowExceptions as well
+    except arrow().ArrowNotImplementedError:
+        raise StreamError(
+            f"column {name!r}: values of the type {column.type} cannot be read so."
+        ) from None
+    except arrow().ArrowException as problem:
+        raise StreamError(f"column {name!r}: {problem}.") from None
+
+
+def values_of(each: Column, table: Any) -> Values:
+    """What a column of a table says."""
+    column = table[each.name]
+    with naming(each.name, column):
+        return each.read(decoded(column))
+
+
+def decoded(column: Any) -> Any:
+    """The values themselves, where there are numbers of them (but of text, which is read so)."""
+    is_coded = arrow("pyarrow.types").is_dictionary(column.type) and not is_text(column)
+    return column.cast(column.type.value_type) if is_coded else column
+
+
+def _of_numbers(column: Any) -> Any:
+    types = arrow("pyarrow.types")
+    known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    if not any(is_such(column.type) for is_such in known):
+        raise arrow().ArrowInvalid(f"values of the type {column.type} are no numbers")
+    return column
 
 
 def is_text(column: Any) -> bool:
@@ -305,40 +354,79 @@ def written_numbers(column: Any, decimal: str) -> tuple[np.ndarray, np.ndarray]:
     """Text as numbers, NaN where there are none, and which of them are something else."""
     pa, pc = arrow(), arrow("pyarrow.compute")
     texts = pc.utf8_trim_whitespace(as_text(column).combine_chunks())
-    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(MISSING, texts.type)))
-    missing = missing.fill_null(True).to_numpy(zero_copy_only=False)
-    bare = pc.replace_substring_regex(texts, DECORATION, "")
-    bare = pc.replace_substring_regex(bare, r"^\((.*)\)$", r"-\1")
+    missing = _is_missing(texts)
+    missing |= pc.match_substring_regex(texts, NOT_A_NUMBER).fill_null(False).to_numpy(False)
+    bare = texts
+    for pattern, by in BARE:
+        bare = pc.replace_substring_regex(bare, pattern, by)
     if decimal == ",":
         bare = pc.replace_substring(pc.replace_substring(bare, ".", "'"), ",", ".")
         bare = pc.replace_substring(bare, "'", ",")
     fine = pc.match_substring_regex(bare, DIGITS).fill_null(False)
-    digits = pc.if_else(fine, pc.replace_substring(bare, ",", ""), pa.scalar(None, bare.type))
+    digits = pc.replace_substring_regex(bare, SEPARATOR, "")
+    digits = pc.if_else(fine, digits, pa.scalar(None, bare.type))
     numbers = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return np.where(missing, np.nan, numbers), ~fine.to_numpy(zero_copy_only=False) & ~missing
 
 
 def dates_of(column: Any, format: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Microseconds since 1970, which of them are missing, and which are no dates."""
+    """Whole seconds since 1970, which of them are missing, and which are no dates.
+
+    Zones and fractions of seconds are left out: what counts is what a clock has shown there.
+    """
     pa, pc, types = arrow(), arrow("pyarrow.compute"), arrow("pyarrow.types")
-    if not is_text(column):
-        if types.is_timestamp(column.type) and column.type.tz is not None:
-            column = column.cast(pa.timestamp(column.type.unit))
-        times = _chunk(column.cast(pa.timestamp("us"), safe=False))
+    kind = column.type
+    if types.is_integer(kind) or types.is_floating(kind):  # such as 20201231
+        column = column.cast(pa.string())
+    elif not is_text(column):
+        if not (types.is_date(kind) or types.is_timestamp(kind) or types.is_null(kind)):
+            raise pa.ArrowInvalid(f"values of the type {kind} are no dates")
+        if not types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("s"), safe=False)
+        elif kind.tz is not None:
+            column = pc.local_timestamp(column)
+        times = _chunk(column)
         missing = times.is_null().to_numpy(zero_copy_only=False)
-        return _whole(times), missing, None
+        return _whole(times) // PARTS_OF_SECONDS[times.type.unit], missing, None
     texts = pc.utf8_trim_whitespace(_chunk(as_text(column)))
-    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(MISSING, texts.type)))
-    missing = missing.fill_null(True).to_numpy(zero_copy_only=False)
-    is_usual = format == ISO_FORMAT
-    if is_usual:
-        texts, format = _with_times(texts), "%Y-%m-%d %H:%M:%S"
+    missing = _is_missing(texts)
+    if format == ISO_FORMAT:
+        times, fine = _usual_dates(texts)
+        return times, missing, ~fine & ~missing
+    found = pc.strptime(texts, format=format, unit="s", error_is_null=True)
+    times, fine = _whole(found), found.is_valid().to_numpy(zero_copy_only=False)
+    is_early = pc.less_equal(pc.day(found), DAYS_TOO_LATE).fill_null(False)
+    for k in np.flatnonzero(is_early.to_numpy(zero_copy_only=False)).tolist():
+        fine[k] = _is_date(texts[k].as_py(), format)
+    bad = ~fine & ~missing
+    if bad.any():
+        usual, are_usual = _usual_dates(texts)
+        times, bad = np.where(bad & are_usual, usual, times), bad & ~are_usual
+    return times, missing, bad
+
+
+def _usual_dates(texts: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds since 1970 of dates in the usual format, and which ones are in it."""
+    pc, format = arrow("pyarrow.compute"), "%Y-%m-%d %H:%M:%S"
+    texts = _with_times(texts)
     times = pc.strptime(texts, format=format, unit="s", error_is_null=True)
-    fine = times.is_valid()
-    if is_usual:  # the 30th of February would be the 1st of March
-        fine = pc.and_kleene(fine, pc.equal(pc.strftime(times, format=format), texts))
-    bad = ~fine.fill_null(False).to_numpy(zero_copy_only=False) & ~missing
-    return _whole(times.cast(pa.timestamp("us"))), missing, bad
+    # The 30th of February would be the 1st of March.
+    fine = pc.equal(pc.strftime(times, format=format), texts).fill_null(False)
+    return _whole(times), fine.to_numpy(zero_copy_only=False)
+
+
+def _is_date(text: str, format: str) -> bool:
+    try:
+        time.strptime(text, format)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_missing(texts: Any) -> np.ndarray:
+    pa, pc = arrow(), arrow("pyarrow.compute")
+    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(MISSING, texts.type)))
+    return np.array(missing.fill_null(True).to_numpy(zero_copy_only=False))
 
 
 def _with_times(texts: Any) -> Any:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from decimal import Decimal
 from itertools import chain, islice
 from typing import Any
 
-from maxmargin.streams.arrow import WEIGHT, Piece, arrow, place_behind
+import numpy as np
+
+from maxmargin.streams.arrow import WEIGHT, WRITTEN, Piece, arrow, place_behind
 from maxmargin.streams.guessing import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
 from maxmargin.streams.source import Position, StreamError
 
 # Columns that no dict has: those of what stands beside it.
 LABEL, WEIGHT_COLUMN = "\0label", "\0weight"
+# Rows that are held to be looked at: whole pieces.
+LOOKED_AT = -(-GLANCE // ROWS_AT_ONCE) * ROWS_AT_ONCE
 
 
 class DictReader:
@@ -30,7 +35,7 @@ class DictReader:
         self._rows, self.name = rows, f"<{type(rows).__name__}>"
         iterator = iter(rows)
         self.repeatable = iterator is not rows
-        self._first = list(islice(iterator, GLANCE))
+        self._first = list(islice(iterator, LOOKED_AT))
         self._rest = None if self.repeatable else iterator
         items = [self._item(item, k) for k, item in enumerate(self._first, 1)]
         self._has_label = any(label is not None for _, label, _ in items)
@@ -72,7 +77,7 @@ class DictReader:
                 values = [weight for _, _, weight in triples]
             else:
                 values = [row.get(name) for row, _, _ in triples]
-            columns[name] = column_of(values, kind)
+            columns[name] = column_of(name, values, kind)
         end = begin + len(items)
         return Piece(arrow().table(columns), end, 0, 0, (), place_behind(begin))
 
@@ -80,16 +85,42 @@ class DictReader:
         return hashlib.sha256(repr(self._first[:ROWS_AT_ONCE]).encode()).hexdigest()
 
 
-def column_of(values: list[Any], kind: str) -> Any:
+def column_of(name: str, values: list[Any], kind: str) -> Any:
     """An array of what values say; each by itself, whatever stands beside it."""
     pa = arrow()
-    if kind in ("number", "boolean", WEIGHT):
+    is_number = kind in ("number", WRITTEN, WEIGHT)
+    if is_number:
         try:
             return pa.array(values, pa.float64(), from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError):
             pass
-    return pa.array([None if _is_nothing(each) else str(each) for each in values], pa.string())
+    texts = [None if _is_nothing(each) else _written(each, is_number) for each in values]
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError as problem:
+        raise StreamError(f"column {name!r}: there is text that is none ({problem}).") from None
 
 
 def _is_nothing(value: Any) -> bool:
-    return value is None or value != value
+    if value is None:
+        return True
+    differs = value != value
+    # What pandas has for nothing is itself all that is known of it.
+    return differs is value or (isinstance(differs, bool | np.bool_) and bool(differs))
+
+
+def _written(value: Any, is_number: bool) -> str:
+    """As a table with columns of types has it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return str(int(value)) if is_number else str(value).lower()
+    if is_number and isinstance(value, float | np.floating | Decimal):
+        number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+        if not number.is_finite():
+            return str(number)
+        sign, digits, exponent = number.as_tuple()  # whatever stands before decimals
+        return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
+    if isinstance(value, float | np.floating):
+        return str(arrow().scalar(value).cast("string").as_py())
+    return str(value)

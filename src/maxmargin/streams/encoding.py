@@ -142,8 +142,8 @@ def numbers_of(column: Any) -> np.ndarray:
         return np.full(len(column), np.nan)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    elif pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
+    elif pa.types.is_decimal(column.type):  # rounded once, as text is
+        column = column.cast(pa.string()).cast(pa.float64())
     return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
 
 

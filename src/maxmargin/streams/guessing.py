@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columns import (
     ISO_FORMAT,
-    MICROSECONDS_A_DAY,
+    SECONDS_A_DAY,
     TIME,
     Boolean,
     Category,
@@ -20,10 +20,12 @@ from maxmargin.streams.columns import (
     Number,
     Text,
     dates_of,
+    decoded,
     is_text,
+    naming,
     written_numbers,
 )
-from maxmargin.streams.csvtext import ENOUGH_NUMBERS, FALSE, MISSING, NUMBER, TRUE
+from maxmargin.streams.csvtext import BLANKS, ENOUGH_NUMBERS, FALSE, MISSING, NUMBER, TRUE
 from maxmargin.streams.encoding import coded
 from maxmargin.streams.source import StreamError
 
@@ -85,9 +87,10 @@ def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -
         )
     if base == "drop":
         return Found(name, None, False, "")
-    values = Sample(name, column, choices)
-    one = values.guess() if said is None else values.taken_for(base, format)
-    note = one.note or (warning(values, labels) if one.column is not None else "")
+    with naming(name, column):
+        values = Sample(name, column, choices)
+        one = values.guess() if said is None else values.taken_for(base, format)
+        note = one.note or (warning(values, labels) if one.column is not None else "")
     return one._replace(note=note)
 
 
@@ -111,11 +114,15 @@ class Sample:
     """The first values of a column."""
 
     def __init__(self, name: str, column: Any, choices: Choices) -> None:
-        self.name, self.column, self.choices = name, column, choices
-        self.is_text = is_text(column)
+        self.name, self.column, self.choices = name, decoded(column), choices
+        self.is_coded = self.column is not column
+        self.is_text, self.is_plain = is_text(column), True
         if self.is_text:
             codes, texts = coded(column)
             self.texts = [text.strip() for text in texts]
+            # CSV reads numbers of themselves if there is nothing but blanks around them.
+            bare = (text.strip(BLANKS) for text in texts if text.strip() not in MISSING)
+            self.is_plain = all(NUMBER.fullmatch(text) is not None for text in bare)
             there = np.array([*(text not in MISSING for text in self.texts), False])
             self._codes = np.where(there[codes], codes, -1)
         self.present = [text for text in self.texts if text not in MISSING] if self.is_text else []
@@ -125,7 +132,9 @@ class Sample:
         if not self.is_text:
             pc = arrow("pyarrow.compute")
             encoded = pc.dictionary_encode(self.column.combine_chunks())
+            missing = pc.is_null(self.column, nan_is_null=True).to_numpy()
             self._codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            self._codes = np.where(missing, -1, self._codes)
         codes = self._codes.astype(np.int64)
         return codes, np.unique(codes[codes >= 0]).size
 
@@ -137,6 +146,8 @@ class Sample:
 
     def guess(self) -> Found:
         types, kind = arrow("pyarrow.types"), self.column.type
+        if self.is_coded:
+            return self.taken_for("category")
         if not self.is_text:
             if types.is_boolean(kind):
                 return self.taken_for("boolean")
@@ -205,8 +216,7 @@ class Sample:
     def _column(self, kind: str, format: str) -> Column | None:
         name, choices = self.name, self.choices
         if kind == "number":
-            plain = all(NUMBER.fullmatch(text) is not None for text in self.present)
-            return Number(name, choices.decimal, written=not plain and self._are_numbers())
+            return Number(name, choices.decimal, written=not self.is_plain)
         if kind == "boolean":
             return Boolean(name)
         if kind == "text":
@@ -231,4 +241,4 @@ class Sample:
             return Date(self.name, format, TIME.search(format) is not None)
         times, missing, bad = dates_of(self.column, format)
         known = times[~(missing if bad is None else missing | bad)]
-        return Date(self.name, format, bool((known % MICROSECONDS_A_DAY != 0).any()))
+        return Date(self.name, format, bool((known % SECONDS_A_DAY != 0).any()))

@@ -21,6 +21,7 @@ from maxmargin.streams.columns import (
     Text,
     Values,
     hashed_place,
+    values_of,
 )
 from maxmargin.streams.guessing import Found
 from maxmargin.streams.source import StreamError
@@ -141,6 +142,22 @@ def _in_order(codes: np.ndarray, missing: int) -> tuple[np.ndarray, list[int]]:
     return numbers[codes], kept.tolist()
 
 
+def _told_apart(names: list[str]) -> list[str]:
+    """Names of which some may be equal, with numbers behind these."""
+    known = set(names)
+    if len(known) == len(names):
+        return names
+    met, told = set[str](), []
+    for name in names:
+        one, k = name, 1
+        while one in met or (k > 1 and one in known):
+            k += 1
+            one = f"{name} ({k})"
+        met.add(one)
+        told.append(one)
+    return told
+
+
 class Plan:
     """How each column is read, and where its features are.
 
@@ -227,13 +244,13 @@ class Plan:
         return [each.room for each in self._coded]
 
     def asks(self) -> dict[str, str]:
-        """As what a CSV file has to hand over each column."""
+        """As what CSV and dicts have to hand over each column."""
         return {each.name: each.asks() for each in self.columns}
 
     # -------------------------------------------------------------------- what rows say themselves
     def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         """The rows of a table, which of them cannot be read, and which are to be left out."""
-        read = {each.name: each.read(table[each.name]) for each in self.columns}
+        read = {each.name: values_of(each, table) for each in self.columns}
         rows = table.num_rows
         dense = np.zeros((rows, self._n_dense))
         for k, each in enumerate(self._numbers):
@@ -328,8 +345,8 @@ class Plan:
     def trouble(self, table: Any, row: int) -> tuple[str, str]:
         """The first column whose value in ``row`` cannot be used, and why."""
         for each in self.columns:
-            one = table[each.name].slice(row, 1)
-            values, value = each.read(one), one[0].as_py()
+            one = table.select([each.name]).slice(row, 1)
+            values, value = values_of(each, one), one[each.name][0].as_py()
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
@@ -356,7 +373,8 @@ class Plan:
         if learn:
             counts, means, squares = counts.copy(), means.copy(), squares.copy()
         if self._flagged:
-            is_flagged = np.isin([each.name for each in self.columns], self._flagged)
+            flagged = set(self._flagged)
+            is_flagged = np.array([each.name in flagged for each in self.columns])
             dense[:, len(self._numbers) :] = parts.missing[:, is_flagged]
         standardise(dense, counts, means, squares, self._scaled, learn)
         codes, sizes = self._values(parts, running, learn)
@@ -422,7 +440,7 @@ class Plan:
             names += [f"{category.name}#{k}" for k in range(len(texts), category.room)]
         if self.is_hashed:
             names += [f"hash {k}" for k in range(2**self.bits)]
-        return names
+        return _told_apart(names)
 
     def features_in_use(self, running: Running) -> int:
         """How many features there are without those that wait for values of categories."""
@@ -458,6 +476,15 @@ class EntriesPlan:
         nothing = np.zeros(0)
         return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
 
+    def unusable(self, X: sparse.csr_matrix) -> np.ndarray | None:
+        """Rows with a number that is missing or too large to be scaled; None if there are none."""
+        fine = np.abs(X.data) <= LARGEST_NUMBER
+        if fine.all():
+            return None
+        bad = np.zeros(X.shape[0], bool)
+        bad[np.searchsorted(X.indptr, np.flatnonzero(~fine), side="right") - 1] = True
+        return bad
+
     def prepare(
         self,
         X: sparse.csr_matrix,
@@ -470,8 +497,6 @@ class EntriesPlan:
         before = running.counts, running.means, running.squares
         counts, means, squares = (np.pad(each, (0, more)) for each in before)
         values = X.data.astype(np.float64)
-        if not (np.abs(values) <= LARGEST_NUMBER).all():
-            raise StreamError("there is a number that is missing, infinite or too large to scale.")
         counting = np.ones(X.shape[0], bool) if ignored is None else ~ignored
         columns, starts, learnt = X.indices, X.indptr, counting & learn
         rows = scale_entries(values, columns, starts, learnt, running.rows, counts, means, squares)

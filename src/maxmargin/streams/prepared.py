@@ -54,16 +54,28 @@ class PreparedSource(Source):
             return recipe.plan_
         if (plan := getattr(self._rows, "plan", None)) is not None:
             return plan
-        first = next(iter(self._rows.blocks()), None) if self.repeatable else None
+        first = self._first_rows() if self.repeatable else None
         if first is None:
             raise StreamError(f"{self.name}: a recipe for matrices needs rows to look at.")
-        if sparse.issparse(first.X):
+        if sparse.issparse(first):
             return EntriesPlan()
-        table = as_rows(first.X[:GLANCE])
+        table = as_rows(first)
         kinds = dict.fromkeys(table.column_names, "number") | dict(recipe.kinds or {})
         known = Recipe(**{**recipe.get_params(deep=False), "kinds": kinds})
         self._recipe = known
         return known.plan_for(table, None)
+
+    def _first_rows(self) -> Any:
+        """As many as are looked at, however they are cut into blocks; a block if it is sparse."""
+        found, rows = list[Any](), 0
+        for block in self._rows.blocks():
+            if sparse.issparse(block.X):
+                return block.X
+            found.append(block.X[: GLANCE - rows])
+            rows += len(found[-1])
+            if rows >= GLANCE:
+                break
+        return np.concatenate(found) if found else None
 
     def survey(self) -> Survey:
         found = self._rows.survey()
@@ -82,21 +94,28 @@ class PreparedSource(Source):
         learn = not self._is_over
         running = self._begin if start == START and learn else self._reached
         running = running.alone() if learn and hasattr(running, "alone") else running
+        lacking = 0
         for block in self._rows.blocks(start):
+            before = block.X.shape[0]
+            block, rows = self._said(block)
+            lacking += before - rows.shape[0]
             ignored = None
             if learn and block.weight is not None and not block.weight.all():
                 ignored = block.weight == 0.0
-            block, rows = self._said(block)
             X, running = self._plan.prepare(rows, running, learn, ignored)
-            yield block._replace(X=X, recipe=running)
-            self.skipped = self._rows.skipped
-        self.skipped = self._rows.skipped
+            if X.shape[0]:
+                yield block._replace(X=X, recipe=running)
+            self.skipped = self._rows.skipped + lacking
+        self.skipped = self._rows.skipped + lacking
 
     def _said(self, block: Block) -> tuple[Block, Any]:
         """What the rows say themselves; of a matrix of numbers, perhaps without some of them."""
-        if not isinstance(self._plan, Plan) or not isinstance(block.X, np.ndarray):
+        if isinstance(self._plan, EntriesPlan):
+            parts, bad, lacking = block.X, self._plan.unusable(block.X), None
+        elif isinstance(self._plan, Plan) and isinstance(block.X, np.ndarray):
+            parts, bad, lacking = self._plan.of_matrix(block.X)
+        else:
             return block, block.X
-        parts, bad, lacking = self._plan.of_matrix(block.X)
         if bad is not None:
             row = block.end.row - block.X.shape[0] + int(np.argmax(bad))
             raise StreamError(f"{self.name}, row {row + 1}: a number is missing or too large.")

@@ -147,21 +147,28 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Recipe:
         """Learn from more rows; what columns are for is decided by the first ones."""
-        rows = self._rows(X, y, learn=True)
-        _, self.running_ = self.plan_.prepare(rows, self.running_, learn=True)
+        plan, rows = self._rows(X, y, skips=True)
+        running = self.running_ if hasattr(self, "plan_") else plan.begin()
+        _, running = plan.prepare(rows, running, learn=True)
+        self.__dict__.update(plan_=plan, running_=running)  # both or none
         return self
 
     def transform(self, X: Any) -> Any:
         """The features of rows, as an array, or as a CSR matrix if there are more than numbers."""
         check_is_fitted(self, "plan_")
-        rows = self._rows(X, None, learn=False)
-        return self.plan_.prepare(rows, self.running_, learn=False)[0]
+        plan, rows = self._rows(X, None)
+        return plan.prepare(rows, self.running_, learn=False)[0]
 
-    def learnt(self, X: Any) -> tuple[Recipe, Any]:
-        """The recipe behind more rows, and these prepared as they came; this one stays as it is."""
+    def learnt(self, X: Any, ignored: np.ndarray | None = None) -> tuple[Recipe, Any]:
+        """The recipe behind more rows, and these prepared as they came; this one stays as it is.
+
+        Nothing is learnt from rows that are ``ignored``.
+        """
         check_is_fitted(self, "plan_")
-        rows, running = self._rows(X, None, learn=True), self.running_.alone()
-        features, running = self.plan_.prepare(rows, running, learn=True)
+        plan, rows = self._rows(X, None)
+        if ignored is not None:
+            ignored = np.broadcast_to(ignored, rows.shape[:1]) if np.any(ignored) else None
+        features, running = plan.prepare(rows, self.running_.alone(), learn=True, ignored=ignored)
         one = Recipe(**self.get_params(deep=False))
         one.plan_, one.running_ = self.plan_, running
         return one, features
@@ -176,19 +183,21 @@ class Recipe(TransformerMixin, BaseEstimator):
         names = self.get_feature_names_out()
         return {names[k]: value for k, value in zip(row.indices, row.data.tolist(), strict=True)}
 
-    def _rows(self, X: Any, y: Any, learn: bool) -> Any:
-        """What rows say themselves; the first ones are looked at."""
-        table = as_rows(X, self.plan_ if hasattr(self, "plan_") else None)
-        if not hasattr(self, "plan_"):
+    def _rows(self, X: Any, y: Any, *, skips: bool = False) -> tuple[Any, Any]:
+        """The plan, for which the first rows are looked at, and what rows say themselves."""
+        plan = self.plan_ if hasattr(self, "plan_") else None
+        table = as_rows(X, plan)
+        if plan is None:
             labels = None if y is None else np.asarray(y)[:GLANCE]
             first = table[:GLANCE] if sparse.issparse(table) else table.slice(0, GLANCE)
-            self.plan_ = self.plan_for(first, labels)
-            self.running_ = self.plan_.begin()
-        plan = self.plan_
+            plan = self.plan_for(first, labels)
+            table = as_rows(X, plan)  # dicts are read as the plan asks
         if isinstance(plan, EntriesPlan) is not sparse.issparse(table):
             raise ValueError("X must be sparse if it was sparse before, and a table otherwise.")
         if isinstance(plan, EntriesPlan):
-            return table
+            if (bad := plan.unusable(table)) is not None:
+                raise ValueError(f"Row {int(np.argmax(bad))}: a number is missing or too large.")
+            return plan, table
         if lost := [each.name for each in plan.columns if each.name not in table.column_names]:
             raise ValueError(f"X has no column {lost[0]!r}.")
         parts, bad, lacking = plan.encode(table)
@@ -197,13 +206,13 @@ class Recipe(TransformerMixin, BaseEstimator):
             column, trouble = plan.trouble(table, row)
             raise ValueError(f"Row {row}, column {column!r}: {trouble}.")
         if lacking is not None:
-            if not learn:
+            if not skips:
                 raise ValueError(
                     f"Row {int(np.argmax(lacking))} lacks a number, and missing='skip' leaves such "
                     "rows out in streams only."
                 )
             parts = parts[~lacking]
-        return parts
+        return plan, parts
 
     def plan_for(self, first: Any, labels: np.ndarray | None) -> Any:
         """How the columns of a table are to be read, by its first rows."""
@@ -399,6 +408,8 @@ def as_rows(X: Any, plan: Any = None) -> Any:
         return X.tocsr()
     pa = arrow()
     if isinstance(X, pa.Table):
+        if len(set(X.column_names)) < X.num_columns:
+            raise ValueError("X has two columns of the same name.")
         return X
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return FrameReader(X, block_size=1).whole()
@@ -419,5 +430,8 @@ def table_of_dicts(rows: Sequence[Mapping[str, Any]], plan: Any = None) -> Any:
     else:
         asked = dict.fromkeys((str(name) for row in rows for name in row), "text")
     return arrow().table(
-        {name: column_of([row.get(name) for row in rows], kind) for name, kind in asked.items()}
+        {
+            name: column_of(name, [row.get(name) for row in rows], kind)
+            for name, kind in asked.items()
+        }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,8 +13,8 @@ import numpy as np
 
 from maxmargin.streams import weights
 from maxmargin.streams.ahead import ahead
-from maxmargin.streams.arrow import KINDS, WEIGHT, Piece, arrow
-from maxmargin.streams.columnar import ColumnarReader
+from maxmargin.streams.arrow import KINDS, WEIGHT, WRITTEN, Piece, arrow
+from maxmargin.streams.columnar import ColumnarReader, as_stream_errors
 from maxmargin.streams.csvtext import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
@@ -221,6 +222,10 @@ class TableSource(Source):
 
     def _follow(self, recipe: Any) -> None:
         """Read columns as a recipe says, which looks at the first rows unless it has seen some."""
+        if self._format == "csv" and self._decimal == "," and recipe.decimal != ",":
+            raise StreamError(
+                f"{self.name}: ", Option("decimal", ","), " must be a parameter of the recipe, too."
+            )
         if hasattr(recipe, "plan_"):
             self.plan = recipe.plan_
         else:
@@ -231,8 +236,10 @@ class TableSource(Source):
                 labels, missing = labels_of(first[self._label], kind)
                 distinct = sorted_labels(np.unique(labels[~missing]))
                 self._glance = Survey(distinct, 0, None)
-            self.plan = recipe.plan_for(first.select(list(self._kinds)), labels)
-        self._kinds = self.plan.asks()
+            with self._named():
+                self.plan = recipe.plan_for(first.select(list(self._kinds)), labels)
+        is_csv, asked = self._format == "csv", self.plan.asks()
+        self._kinds = {n: "text" if is_csv and k == WRITTEN else k for n, k in asked.items()}
 
     def _first_rows(self, count: int) -> Any:
         """As one table."""
@@ -241,11 +248,13 @@ class TableSource(Source):
         for raw in self._reader.pieces(START, wanted):
             tables.append(self._reader.read(raw, wanted).table)
             rows += tables[-1].num_rows
-            if rows >= count or not self.repeatable:
+            # Of a pipe no more is held; of dicts, as many as are looked at.
+            if rows >= count or not (self.repeatable or self._format == "dicts"):
                 break
         if not rows:
             raise StreamError(f"{self.name}: there are no rows.")
-        return arrow().concat_tables(tables).slice(0, count)
+        with as_stream_errors(self.name):  # a frame may have other types in other rows
+            return arrow().concat_tables(tables, promote_options="permissive").slice(0, count)
 
     def glance(self) -> Survey:
         if self._glance is None or self._survey is not None:
@@ -340,7 +349,8 @@ class TableSource(Source):
 
     def _rows(self, piece: Piece, encoder: Any) -> tuple[Any, ...]:
         """Which rows something is wrong with, and the others, with labels and weights."""
-        X, bad, lacking = encoder.encode(piece.table)
+        with self._named():
+            X, bad, lacking = encoder.encode(piece.table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
             column, trouble = encoder.trouble(piece.table, row)
@@ -361,6 +371,14 @@ class TableSource(Source):
             return bad, X, y, weight
         kept = ~bad
         return bad, X[kept], y if y is None else y[kept], weight if weight is None else weight[kept]
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What is said of columns, with the name of the table."""
+        try:
+            yield
+        except StreamError as error:
+            raise StreamError(f"{self.name}: ", *error.args) from None
 
     def _weights_and_unsound(self, piece: Piece, name: str) -> tuple[np.ndarray, np.ndarray]:
         weight = numbers_of(piece.table[name])
