@@ -64,18 +64,26 @@ class Values(NamedTuple):
         number stands for what is missing.
     words : triple of arrays or None
         Values, hashed columns and starts of a CSR matrix.
-    missing : array of bool
+    missing : array of bool, or None
+        None if it has not been looked for, see `looked_at`.
     bad : array of bool or None
         Rows with a value that is not of the kind.
     """
 
-    missing: np.ndarray
+    missing: np.ndarray | None
     numbers: np.ndarray | None = None
     places: Sequence[np.ndarray] = ()
     codes: np.ndarray | None = None
     texts: Sequence[str] = ()
     words: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     bad: np.ndarray | None = None
+
+    def looked_at(self) -> Values:
+        """The same, where it is known which numbers are missing or too large."""
+        if self.missing is not None or self.numbers is None:
+            return self
+        large = np.abs(self.numbers) > LARGEST_NUMBER
+        return self._replace(missing=np.isnan(self.numbers), bad=large if large.any() else None)
 
 
 class Column(abc.ABC):
@@ -135,20 +143,11 @@ class Number(Column):
         return WRITTEN if self.written or self.decimal != "." else "number"
 
     def read(self, column: Any) -> Values:
-        bad = None
-        if is_text(column):
-            numbers, bad = written_numbers(column, self.decimal)
-        else:
-            numbers = numbers_of(_of_numbers(column))
-        if numbers.size and -LARGEST_NUMBER <= numbers.min() <= numbers.max() <= LARGEST_NUMBER:
-            return Values(np.zeros(numbers.size, bool), numbers, bad=bad)
-        missing = np.isnan(numbers)
-        if bad is not None:
-            missing &= ~bad
-        large = np.abs(numbers) > LARGEST_NUMBER
-        if large.any():
-            bad = large if bad is None else bad | large
-        return Values(missing, numbers, bad=bad)
+        if not is_text(column):
+            return Values(None, numbers_of(_of_numbers(column)))
+        numbers, bad = written_numbers(column, self.decimal)
+        missing, large = np.isnan(numbers) & ~bad, np.abs(numbers) > LARGEST_NUMBER
+        return Values(missing, numbers, bad=bad | large)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from sklearn.utils import murmurhash3_32
 from maxmargin.streams.arrow import arrow
 
 NOWHERE = -1
+ROWS_IN_CACHE = 1024
 
 
 class OneHot:
@@ -94,10 +95,11 @@ class Encoder:
 
         None of them is to be left out without a word.
         """
-        values = np.ones((table.num_rows, len(self._kinds)))
-        for place, (name, kind) in enumerate(self._kinds.items()):
-            if kind != "text":
-                values[:, place] = numbers_of(table[name])
+        values = np.empty((table.num_rows, len(self._kinds)))
+        numbers = [
+            1.0 if kind == "text" else numbers_of(table[name]) for name, kind in self._kinds.items()
+        ]
+        side_by_side(numbers, values)
         # A sum is finite only if all its terms are; the other way round it may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             may_be_bad = not np.isfinite(values.sum())
@@ -133,6 +135,14 @@ class Encoder:
                 if not np.isfinite(value):
                     return name, f"the number is {'missing' if np.isnan(value) else 'infinite'}"
         raise AssertionError("the row has no trouble")
+
+
+def side_by_side(columns: Sequence[np.ndarray | float], out: np.ndarray) -> None:
+    """Write columns into the first ones of a matrix; a few rows at a time stay in the cache."""
+    for begin in range(0, out.shape[0], ROWS_IN_CACHE):
+        rows = slice(begin, begin + ROWS_IN_CACHE)
+        for place, column in enumerate(columns):
+            out[rows, place] = column[rows] if isinstance(column, np.ndarray) else column
 
 
 def numbers_of(column: Any) -> np.ndarray:

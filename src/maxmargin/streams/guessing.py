@@ -39,6 +39,8 @@ TIMES = ("", " %H:%M", " %H:%M:%S")
 WORDS_OF_SENTENCES, DISTINCT_SENTENCES = 3.0, 0.2
 # A column with so many different values, of so many, tells rows apart.
 DISTINCT_NAMES, ENOUGH_NAMES = 0.9, 50
+# With more different values, a column is not asked whether it is the label.
+MOST_CLASSES = 1000
 # From so many rows on it is known how many values a category has, about.
 ENOUGH_ROWS, MORE_VALUES = 100, 10
 ID = re.compile(
@@ -101,7 +103,7 @@ def warning(values: Sample, labels: np.ndarray | None) -> str:
         return "nothing but missing values so far"
     if count == 1:
         return "always the same so far"
-    if labels is not None and labels.size == codes.size:
+    if labels is not None and labels.size == codes.size and count <= MOST_CLASSES:
         _, classes = np.unique(labels, return_inverse=True)
         known = codes >= 0
         pairs = np.unique(codes[known] * (classes.max(initial=0) + 1) + classes[known]).size
@@ -136,7 +138,8 @@ class Sample:
             self._codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
             self._codes = np.where(missing, -1, self._codes)
         codes = self._codes.astype(np.int64)
-        return codes, np.unique(codes[codes >= 0]).size
+        counts = np.bincount(codes[codes >= 0], minlength=1)
+        return codes, int(np.count_nonzero(counts))
 
     def gaps(self) -> bool:
         if not self.is_text:
@@ -181,10 +184,11 @@ class Sample:
         numbers = taken.column.read(self.column).numbers
         assert numbers is not None
         known = numbers[np.isfinite(numbers)]
-        if known.size < ENOUGH_NAMES or np.unique(known).size < known.size:
+        is_whole = bool((known == np.round(known)).all())
+        if known.size < ENOUGH_NAMES or not is_whole or np.unique(known).size < known.size:
             return taken
         counts = bool((np.diff(known) == 1.0).all())
-        if counts or (ID.search(self.name) and bool((known == np.round(known)).all())):
+        if counts or ID.search(self.name):
             return Found(self.name, None, False, "an identifier: each row has its own number")
         return taken
 

@@ -23,9 +23,16 @@ from maxmargin.streams.columns import (
     hashed_place,
     values_of,
 )
+from maxmargin.streams.encoding import side_by_side
 from maxmargin.streams.guessing import Found
 from maxmargin.streams.source import StreamError
-from maxmargin.streams.text.features import NOWHERE, assemble, scale_entries, standardise
+from maxmargin.streams.text.features import (
+    NOWHERE,
+    are_moderate,
+    assemble,
+    scale_entries,
+    standardise,
+)
 
 # Columns of a category before those of its values.
 MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
@@ -253,12 +260,16 @@ class Plan:
         read = {each.name: values_of(each, table) for each in self.columns}
         rows = table.num_rows
         dense = np.zeros((rows, self._n_dense))
-        for k, each in enumerate(self._numbers):
-            dense[:, k] = read[each.name].numbers
-        missing = np.empty((rows, len(self.columns)), bool)
+        side_by_side([read[each.name].numbers for each in self._numbers], dense)  # type: ignore[misc]
+        missing = np.zeros((rows, len(self.columns)), bool, order="F")
         bad = lacking = None
+        is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
         for k, each in enumerate(self.columns):
             values = read[each.name]
+            if values.missing is None and is_plain:
+                continue
+            values = values.looked_at()
+            assert values.missing is not None
             missing[:, k] = values.missing
             if values.bad is not None and values.bad.any():
                 bad = values.bad if bad is None else bad | values.bad
@@ -346,13 +357,14 @@ class Plan:
         """The first column whose value in ``row`` cannot be used, and why."""
         for each in self.columns:
             one = table.select([each.name]).slice(row, 1)
-            values, value = values_of(each, one), one[each.name][0].as_py()
+            values, value = values_of(each, one).looked_at(), one[each.name][0].as_py()
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
                     return each.name, "the number is too large"
                 return each.name, f"expected a {each.kind}, found {str(value)[:40]!r}"
-            if self.missing != "mean" and each.has_number and values.missing[0]:
+            is_missing = values.missing is not None and values.missing[0]
+            if self.missing != "mean" and each.has_number and is_missing:
                 return each.name, f"the {each.kind} is missing"
         raise AssertionError("the row has no trouble")
 
@@ -380,7 +392,7 @@ class Plan:
         codes, sizes = self._values(parts, running, learn)
         after = running
         if learn:
-            missing = running.missing + parts.missing.sum(axis=0)
+            missing = running.missing + np.count_nonzero(parts.missing, axis=0)
             after = Running(
                 running.rows + new, counts, means, squares, missing, running.known, sizes
             )

@@ -46,6 +46,15 @@ def standardise(numbers, counts, means, squares, scaled, learn):  # type: ignore
 
 
 @Compiled
+def are_moderate(numbers, largest):  # type: ignore[no-untyped-def]
+    """Is each of them a number, and none larger?"""
+    exceptions = 0
+    for x in numbers:
+        exceptions += not abs(x) <= largest
+    return exceptions == 0
+
+
+@Compiled
 def scale_entries(  # type: ignore[no-untyped-def]
     values, columns, starts, learnt, rows, counts, means, squares
 ):
