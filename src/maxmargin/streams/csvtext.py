@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -210,12 +210,17 @@ class CsvReader:
     def kinds(self) -> dict[str, str | None]:
         """The columns, and what kind they are in the first rows."""
         head = self._head()[self._header.size - self._mark :]
-        rows = (
-            self._split(row)
-            for row, line in self._rows_of(head, 0)
-            if not self._broken(row, line) and self._fields(row) == len(self._places)
-        )
-        columns = zip(*rows, strict=True)
+        table, _ = self._table(self._letters.as_utf8(head), dict.fromkeys(self._places, "text"))
+        columns: Iterable[Sequence[str]]
+        if table is not None:
+            columns = (column.to_pylist() for column in table.columns)
+        else:  # there are rows that cannot be read
+            rows = (
+                self._split(row)
+                for row, line in self._rows_of(head, 0)
+                if not self._broken(row, line) and self._fields(row) == len(self._places)
+            )
+            columns = zip(*rows, strict=True)
         kinds = (kind_of_values(values, self._decimal) for values in columns)
         found = dict(zip(self._places, kinds, strict=False))
         return {name: found.get(name, "number") for name in self._places}

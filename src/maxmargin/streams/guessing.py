@@ -39,6 +39,8 @@ TIMES = ("", " %H:%M", " %H:%M:%S")
 WORDS_OF_SENTENCES, DISTINCT_SENTENCES = 3.0, 0.2
 # A column with so many different values, of so many, tells rows apart.
 DISTINCT_NAMES, ENOUGH_NAMES = 0.9, 50
+# No date has fewer digits; so many values are looked at before all formats are tried.
+DIGITS_OF_DATES, FEW_VALUES = 4, 20
 # With more different values, a column is not asked whether it is the label.
 MOST_CLASSES = 1000
 # From so many rows on it is known how many values a category has, about.
@@ -206,6 +208,9 @@ class Sample:
 
     def _date_format(self) -> str | None:
         """The first format that fits nearly all values."""
+        first = self.present[:FEW_VALUES]
+        if sum(sum(map(str.isdigit, text)) >= DIGITS_OF_DATES for text in first) < len(first) / 2:
+            return None  # of words that is known quickly
         texts = arrow().chunked_array([self.present])
         for day in DAYS:
             for time in TIMES if day != ISO_FORMAT else ("",):
