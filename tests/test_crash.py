@@ -21,7 +21,7 @@ pytestmark = [
 
 # How often each run is killed: some times, or as often as you wait for, and then more runs.
 KILLS = int(os.environ.get("MAXMARGIN_KILLS", "4"))
-RUNS = ["command", "RandomBudgetPerceptron"]
+RUNS = ["command", "recipe", "RandomBudgetPerceptron"]
 if "MAXMARGIN_KILLS" in os.environ:
     RUNS += ["AMIRA", "Forgetron"]
 # Of the kills, this part hits processes that have not begun to learn.
@@ -55,9 +55,31 @@ def data(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Raw columns of all kinds, with gaps, and categories that go on coming: several blocks."""
+    chance = random.Random(1)
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    words = ["good", "bad", "late", "grüße", "never again", "so so"]
+    with path.open("w") as file:
+        file.write("age,city,since,note,label\n")
+        for k in range(90_000):
+            age = "" if chance.random() < 0.1 else f"{chance.gauss(40.0, 12.0):.3f}"
+            city = f"city{chance.randrange(1 + k // 20)}" if chance.random() < 0.5 else "Rome"
+            day = f"20{chance.randrange(10, 25)}-{chance.randrange(1, 13):02}-07"
+            note = " ".join(chance.choices(words, k=12))
+            file.write(f"{age},{city},{day},{note},{chance.choice(('no', 'yes'))}\n")
+    return path
+
+
 def arguments_of(run, data, folder):
     """The command, or a script that works in smaller blocks."""
     checkpoint, model = folder / "checkpoint", folder / "model.mm"
+    if run == "recipe":
+        return [
+            *[sys.executable, "-m", "maxmargin", "fit", data, "--algorithm", "amira"],
+            *["--every", "1", "--passes", "2", "--checkpoint", checkpoint, "-m", model],
+        ]
     if run == "command":
         return [
             *[sys.executable, "-m", "maxmargin", "fit", data, "--algorithm", "amira"],
@@ -130,7 +152,8 @@ def killed_and_restarted(run, data, folder, seconds):
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_killed_at_any_moment(run, data, tmp_path):
+def test_killed_at_any_moment(run, data, table, tmp_path):
+    data = table if run == "recipe" else data
     expected, seconds = never_killed(run, data, data.parent / run)
     for attempt in range(8):
         model, killed = killed_and_restarted(run, data, tmp_path / f"often {attempt}", seconds)

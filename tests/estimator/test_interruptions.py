@@ -208,3 +208,47 @@ def test_calls_that_run_to_their_end_are_not_disturbed(Estimator):
         clf.partial_fit(X, y, classes=["no", "yes"])
     assert lines.lines > 20
     assert known_to(clf) == known_to(made(Estimator).partial_fit(X, y, classes=["no", "yes"]))
+
+
+TABLE = [
+    {"n": None if k % 5 == 1 else 1.5 * k, "c": f"v{k % (k // 6 + 2)}", "t": "so good" * (k % 3)}
+    for k in range(24)
+]
+KINDS_OF_COLUMNS = {"n": "number", "c": "category", "t": "text"}
+CALLS_WITH_A_RECIPE = {
+    "partial_fit": lambda clf: clf.partial_fit(TABLE[15:], y[15:]),
+    "learn_one": lambda clf: clf.learn_one(TABLE[20], y[20]),
+    "fit_stream": lambda clf: clf.fit_stream(list(zip(TABLE[15:], y[15:], strict=True))),
+}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("call", CALLS_WITH_A_RECIPE)
+def test_a_recipe_learns_with_its_learner_or_not_at_all(call, error):
+    pytest.importorskip("pyarrow")
+    from maxmargin.streams import Recipe
+
+    run = CALLS_WITH_A_RECIPE[call]
+    recipe = Recipe(KINDS_OF_COLUMNS, hash_bits=6, max_categories=8)
+    first = list(zip(TABLE[:15], y[:15], strict=True))
+    start = Perceptron(warm_start=True).fit_stream(first, recipe=recipe)
+
+    def known(clf):
+        return known_to((clf.coef_, clf.intercept_, clf.n_updates_)), repr(clf.recipe_.tree())
+
+    before, control = known(start), copy.deepcopy(start)
+    run(control)
+    after = known(control)
+    assert before[1] != after[1]
+    with Tracer() as dry:
+        run(copy.deepcopy(start))
+    seen = []
+    for point in points(dry.lines, 40):
+        clf = copy.deepcopy(start)
+        with contextlib.suppress(error), Tracer(point, error("stopped")):
+            run(clf)
+        seen.append(known(clf))
+        assert seen[-1] in (before, after), point
+        if seen[-1] == before:
+            assert known(run(clf)) == after, point
+    assert before in seen

@@ -209,8 +209,8 @@ class Text(Column):
     def read(self, column: Any) -> Values:
         pa, pc = arrow(), arrow("pyarrow.compute")
         texts = as_text(column).combine_chunks()
-        missing = texts.is_null().to_numpy(zero_copy_only=False)
-        texts = texts.fill_null("").cast(pa.large_string())
+        missing = _is_missing(pc.utf8_trim_whitespace(texts))
+        texts = pc.if_else(pa.array(missing), "", texts).cast(pa.large_string())
         strange = ~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
         if strange.any():
             rows = texts.to_pylist()

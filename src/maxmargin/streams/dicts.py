@@ -105,8 +105,9 @@ def _is_nothing(value: Any) -> bool:
     if value is None:
         return True
     differs = value != value
-    # What pandas has for nothing is itself all that is known of it.
-    return differs is value or (isinstance(differs, bool | np.bool_) and bool(differs))
+    if isinstance(differs, bool | np.bool_):
+        return bool(differs)
+    return differs is value  # as pandas has it: whatever is done with nothing gives nothing
 
 
 def _written(value: Any, is_number: bool) -> str:

@@ -242,11 +242,8 @@ class Sample:
         return min(self.choices.most, 2 * count + MORE_VALUES)
 
     def _date(self, format: str) -> Date:
-        if self.is_text:
-            format = format or self._date_format() or ISO_FORMAT
-        else:
-            format = format or ISO_FORMAT
-        if self.is_text and format != ISO_FORMAT:
+        format = format or (self.is_text and self._date_format()) or ISO_FORMAT
+        if format != ISO_FORMAT:
             return Date(self.name, format, TIME.search(format) is not None)
         times, missing, bad = dates_of(self.column, format)
         known = times[~(missing if bad is None else missing | bad)]

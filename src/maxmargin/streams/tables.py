@@ -132,6 +132,10 @@ class TableSource(Source):
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
+        if format == "dicts":  # whose labels stand beside them, wherever they stood before
+            label, needs_label, kinds = LABEL, False, None
+        elif LABEL in (label, *(kinds or ())):
+            label, kinds = None if label == LABEL else label, None
         self._choose_columns(label, weight, needs_label, columns, kinds or {}, recipe is None)
         self._survey: Survey | None = None
         self._glance: Survey | None = None
