@@ -504,3 +504,19 @@ def test_it_is_a_transformer_like_others():
     assert recipe.feature_names_in_.tolist() == list(table.columns)
     with pytest.raises(ValueError, match="no column 'city'"):
         recipe.transform(table.drop(columns="city"))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("user_id", "drop"),
+        ("userId", "drop"),
+        ("ID", "drop"),
+        ("paid", "number"),
+        ("idle", "number"),
+    ],
+)
+def test_identifiers_by_their_names(name, kind):
+    values = np.random.default_rng(0).permutation(1000)[:200]
+    (found,) = Recipe().fit(pd.DataFrame({name: values, "x": values % 7})).columns_[:1]
+    assert found["kind"] == kind

@@ -45,9 +45,8 @@ DIGITS_OF_DATES, FEW_VALUES = 4, 20
 MOST_CLASSES = 1000
 # From so many rows on it is known how many values a category has, about.
 ENOUGH_ROWS, MORE_VALUES = 100, 10
-ID = re.compile(
-    r"(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|(?<=[a-z])(Id|ID)$|^id", re.IGNORECASE
-)
+# Names of such columns: id, user_id, "order no", userId; not "paid".
+ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<=[a-z])(Id|ID)$")
 
 
 class Found(NamedTuple):
