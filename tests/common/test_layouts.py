@@ -1,9 +1,13 @@
 """The same values give the same model, wherever and however they are stored."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from common.estimators import (
     BOUNDED,
+    SHELLS,
+    STORING,
     assert_same_model,
     every_estimator,
     every_storing_estimator,
@@ -43,7 +47,7 @@ def every_second(X):
 
 
 @every_storing_estimator
-@pytest.mark.parametrize("view", [np.asfortranarray, every_second])
+@pytest.mark.parametrize("view", everything_or([every_second], [np.asfortranarray, every_second]))
 def test_memory_layouts(Estimator, view):
     other = view(X)
     assert_same_model(fitted(Estimator, other), fitted(Estimator, X))
@@ -65,8 +69,13 @@ def test_float32(Estimator):
     assert_same_model(fitted(Estimator, X.astype(np.float32)), fitted(Estimator, X))
 
 
-@every_estimator
-@pytest.mark.parametrize("data", [(X, y), overlapping(n=40, d=11)], ids=["three", "two"])
+TWO, THREE = overlapping(n=40, d=11), (X, y)
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "data"),
+    [*product(SHELLS, [TWO]), *product(everything_or(STORING, SHELLS), [THREE])],
+)
 def test_sparse_equals_dense(Estimator, data):
     rows, labels = data
     rows = np.where(np.abs(rows) < 0.2, 0.0, rows)
