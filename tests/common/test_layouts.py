@@ -92,8 +92,13 @@ def test_sparse_equals_dense(Estimator, data):
 
 # How rows are stored is not the learner's business: one stands for all.
 @pytest.mark.parametrize("Estimator", everything_or([ROMMA], [Perceptron, ROMMA]))
-@pytest.mark.parametrize("values", [np.float32, np.float64])
-@pytest.mark.parametrize("indices", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("values", "indices"),
+    everything_or(
+        [(np.float32, np.int32), (np.float64, np.int64)],
+        list(product((np.float32, np.float64), (np.int32, np.int64))),
+    ),
+)
 def test_types_of_sparse_arrays(Estimator, values, indices):
     stored = sparse.csr_array(X.astype(values))
     stored.indices, stored.indptr = stored.indices.astype(indices), stored.indptr.astype(indices)
