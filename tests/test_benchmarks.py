@@ -33,7 +33,7 @@ FLOORS = {
     "events": 3 if importlib.util.find_spec("river") else 2,
 }
 # `make test` runs those that take few seconds, which pass through all of the harness.
-CHOSEN = everything_or(["dense-pass", "sparse-pass", "peers", "one-row", "events"], list(FLOORS))
+CHOSEN = everything_or(["dense-pass", "peers", "events"], list(FLOORS))
 # On as few rows as possible, once, and without the processes that only repeat others.
 TINY = """
 import sys

@@ -3,6 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,14 @@ INTERCEPTS = [None, 0.1, 1.0, 10.0]
 every_learner = pytest.mark.parametrize("learner", learners(), ids=label)
 
 
+def forms_and(scalings, some=(1.0,)):
+    """Dense rows with every intercept; sparse ones, by the same loop, with some unless all is."""
+    few = [*product([np.asarray], scalings), *product([sparse.csr_matrix], some)]
+    return pytest.mark.parametrize(
+        ("form", "scaling"), everything_or(few, list(product(FORMS, scalings)))
+    )
+
+
 def best_margin(X, y, intercept):
     """The exact optimum: infinite if any margin can be had, 0 if none."""
     if intercept and abs(np.sum(y)) == len(y):
@@ -57,8 +66,7 @@ def stream_and_optima(seed, intercept):
 
 # ------------------------------------------------------------------------------------- soundness
 @every_learner
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("scaling", INTERCEPTS)
+@forms_and(INTERCEPTS)
 def test_sound_at_every_moment_of_a_stream(learner, scaling, form):
     """For the rows seen so far, row by row in the first pass, then after 100 further passes."""
     for seed in range(2):
@@ -149,8 +157,7 @@ def test_sound_after_a_million_updates():
 
 
 @every_learner
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("scaling", [None, 0.1, 1.0, "max"])
+@forms_and([None, 0.1, 1.0, "max"])
 def test_fit_is_sound_and_its_margin_is_the_true_one(learner, scaling, form):
     X, y, optima = stream_and_optima(0, scaling is not None)
     clf = with_intercept(learner, scaling).set_params(max_iter=200, random_state=0).fit(form(X), y)
@@ -165,9 +172,16 @@ def test_fit_is_sound_and_its_margin_is_the_true_one(learner, scaling, form):
         assert clf.intercept_[0] == 0.0
 
 
-@every_learner
+# Sparse rows of several classes would be compiled anew for each learner.
+SPARSE = everything_or([ROMMA(delta=0.1)], learners())
+
+
+@pytest.mark.parametrize(
+    ("learner", "form"),
+    [*product(learners(), [np.asarray]), *product(SPARSE, [sparse.csr_matrix])],
+    ids=lambda given: given.__name__ if callable(given) else label(given),
+)
 @pytest.mark.parametrize("scaling", [None, 1.0])
-@pytest.mark.parametrize("form", FORMS)
 def test_each_class_has_a_sound_certificate(learner, scaling, form):
     X, y = three_classes(n=30, d=3)
     signs = [np.where(y == c, 1, -1) for c in range(3)]

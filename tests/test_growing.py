@@ -218,7 +218,7 @@ def test_fitted_models_take_new_columns():
     """A soft margin gives each row of `fit` a weight, and rows of a stream none."""
     X, y = stream()
     clf, plain = (mm.Perceptron(soft_margin=0.5, max_iter=3, random_state=0) for _ in "12")
-    clf.fit(X[:40, :5], y[:40]).partial_fit(X[:40], y[:40], grow=True)
+    clf.fit(FORMS["dense"](X[:40, :5]), y[:40]).partial_fit(X[:40], y[:40], grow=True)
     plain.fit(X[:40], y[:40]).partial_fit(X[:40], y[:40])
     assert_same(clf, plain)
 
@@ -292,7 +292,8 @@ def test_tables_grow_by_columns_behind_the_old_ones():
     X, y = stream()
     clf = mm.Perceptron()
     for (end, width, _), start in zip(STAGES, [0, *ENDS], strict=False):
-        clf.partial_fit(table(X[start:end, :width], "abcdefghi"[:width]), y[start:end], grow=True)
+        chunk = table(FORMS["dense"](X[start:end, :width]), "abcdefghi"[:width])
+        clf.partial_fit(chunk, y[start:end], grow=True)
     assert clf.feature_names_in_.tolist() == list("abcdefghi")
     np.testing.assert_array_equal(clf.coef_, all_knowing(mm.Perceptron(), "dense").coef_)
     before = state(clf)
@@ -321,8 +322,8 @@ def test_classes_that_are_learnt_together_cannot_grow(how, more):
 def test_fit_starts_anew(learner):
     X, y = stream()
     clf = feed(learner, "dense", ENDS).set_params(max_iter=2, random_state=0)
-    clf.fit(X[6:24, :3], y[6:24])
-    expected = clone(clf).fit(X[6:24, :3], y[6:24])
+    X, y = FORMS["dense"](X[6:24, :3]), y[6:24]
+    expected = clone(clf.fit(X, y)).fit(X, y)
     assert_same(clf, expected)
     with pytest.raises(ValueError, match="new classes"):
-        clf.partial_fit(X[:, :3], y, grow=True)
+        clf.partial_fit(X[:1], ["other"], grow=True)

@@ -248,7 +248,7 @@ def assert_follows(clf, traces, labels, t):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80 if EVERYTHING else 30, deadline=None)
 @given(data=st.data())
 def test_follows_the_reference_row_by_row(name, data):
     rows, labels = data.draw(streams)
@@ -297,7 +297,7 @@ IN_BLOCKS = everything_or(
 
 
 @pytest.mark.parametrize(("learner", "classes"), IN_BLOCKS, ids=label)
-@pytest.mark.parametrize("block", [1, 3, 7])
+@pytest.mark.parametrize("block", everything_or([1, 7], [1, 3, 7]))
 def test_blocks_are_row_by_row(monkeypatch, learner, block, classes):
     rows, labels = (X, y) if classes == 2 else THREE
     plain = clone(learner).set_params(

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from extent import everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -82,11 +83,23 @@ GRIDS = {
 }
 
 
-@pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
-    ("grid", "layout"),
-    [*((grid, np.asarray) for grid in GRIDS), ("one kind", sparse.csr_matrix)],
-    ids=[*GRIDS, "one kind, sparse"],
+    ("grid", "classes", "layout"),
+    [
+        ("one kind", 2, np.asarray),
+        ("one kind", 2, sparse.csr_matrix),
+        ("many kinds", 2, np.asarray),
+        ("many kinds", 3, np.asarray),
+        ("the default", 2, np.asarray),
+        *everything_or(
+            [],
+            [
+                ("one kind", 3, np.asarray),
+                ("one kind", 3, sparse.csr_matrix),
+                ("the default", 3, np.asarray),
+            ],
+        ),
+    ],
 )
 def test_it_is_the_naive_vote_of_learners_that_learn_alone(grid, classes, layout):
     X, codes = problem(classes)

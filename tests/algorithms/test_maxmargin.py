@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from extent import EVERYTHING
+from extent import EVERYTHING, everything_or
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -157,8 +157,10 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("penalty", [0.0, 0.5])
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    ("classes", "intercept"),
+    everything_or([(2, False), (3, True)], [(2, False), (2, True), (3, False), (3, True)]),
+)
 def test_every_way_gives_the_same(monkeypatch, way, penalty, classes, intercept):
     X, y = problem(seed=classes)
     if penalty == 0.0:
@@ -209,11 +211,11 @@ def test_layouts(dtype, kind):
 
 def test_many_sparse_features():
     random = np.random.default_rng(0)
-    X = sparse.random(300, 200_000, 1e-4, "csr", random_state=0)
+    X = sparse.random(300, 50_000, 4e-4, "csr", random_state=0)
     y = random.integers(0, 2, 300)
     clf = MaxMargin().fit(X, y)
     assert clf.converged_
-    assert clf.coef_.shape == (1, 200_000)
+    assert clf.coef_.shape == (1, 50_000)
     assert clf.score(X, y) > 0.95
 
 
@@ -380,6 +382,8 @@ def test_files(tmp_path):
 
 
 @pytest.mark.unseeded
-@parametrize_with_checks([MaxMargin(), MaxMargin(class_weight="balanced")])
+@parametrize_with_checks(
+    [MaxMargin(), *everything_or([], [MaxMargin(class_weight="balanced")])],
+)
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference_pnorm as reference
+from extent import everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import overlapping, separable, separable_sets, sparse_separable
@@ -244,7 +245,7 @@ def test_two_rows_whose_powers_are_no_numbers(p, size):
 
 
 @pytest.mark.parametrize("p", [3.0, 20.0, 50.0])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("form", everything_or([np.asarray], [np.asarray, sparse.csr_matrix]))
 def test_the_unit_of_the_rows_does_not_matter(p, form):
     X, y = separable(n=60, d=5, seed=4)
     learners = PUMMA(p=p, delta=0.1, random_state=0), ALMA(p=p, fit_intercept=False, random_state=0)

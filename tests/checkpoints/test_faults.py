@@ -302,12 +302,12 @@ data, checkpoint, model = sys.argv[1:]
 source = streams.open(data, block_size=1)
 print("ready", flush=True)
 sys.stdin.readline()
-maxmargin.save(AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=4), model)
+maxmargin.save(AMIRA().fit_stream(source, checkpoint=checkpoint, every=1, passes=2), model)
 """
 
 
 def test_two_processes_with_one_checkpoint(data, tmp_path):
-    expected = saved_bytes(AMIRA().fit_stream(data, passes=4), tmp_path)
+    expected = saved_bytes(AMIRA().fit_stream(data, passes=2), tmp_path)
     models = [tmp_path / f"model{number}.mm" for number in range(2)]
     runs = [
         subprocess.Popen(
@@ -327,5 +327,5 @@ def test_two_processes_with_one_checkpoint(data, tmp_path):
         run.communicate()
         assert run.returncode == 0
         assert model.read_bytes() == expected
-    assert CheckpointFile(tmp_path / "c").read(Checkpoint.of).reached.passes == 4
+    assert CheckpointFile(tmp_path / "c").read(Checkpoint.of).reached.passes == 2
     assert {path.name for path in Path(tmp_path).glob("*c.*")} == {"c.previous"}

@@ -67,7 +67,8 @@ def test_stopped_at_any_block(learner, error, data, tmp_path):
     looks = 2 if getattr(learner, "tol", None) else 1
     blocks = PASSES * looks * len(list(opened(data).blocks()))
     assert blocks >= 8
-    for after in range(blocks):
+    # Of each learner at the first blocks, at the last, and at some between.
+    for after in everything_or([0, 1, *range(3, blocks - 1, 3), blocks - 1], list(range(blocks))):
         checkpoint = tmp_path / f"checkpoint {after}"
         stopped(learner, opened(data), after, checkpoint, error)
         clf = resumed(learner, opened(data), checkpoint)

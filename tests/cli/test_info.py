@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from extent import EVERYTHING
 from fuzzing.modelfiles import EVIL, _places, put_together, taken_apart
 
 from maxmargin import AMIRA, Perceptron, save
@@ -129,7 +130,7 @@ def test_changed_headers_never_show_a_traceback(command, model, tmp_path):
             holder[key] = [*EVIL, "\x1b[2J", 1e999, float("nan")][random.integers(len(EVIL) + 3)]
         header["content"], header["arrays"] = {}, []
 
-    for _ in range(150):
+    for _ in range(150 if EVERYTHING else 50):
         path = retold(model, tmp_path / "m.mm", change)
         for flags in ((), ("--json",)):
             code, printed, errors = command("info", path, *flags)

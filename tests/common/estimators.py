@@ -85,11 +85,14 @@ def assert_same_model(first, second, rtol: float = 0.0) -> None:
 
 
 def is_about_storage(check) -> bool:
-    """Does a check of scikit-learn try other ways to store rows?"""
+    """Does a check of scikit-learn try other ways to store rows, several labels or weights?"""
     name = check.func.__name__
     if name in ("check_f_contiguous_array_estimator", "check_estimators_dtypes"):
         return True
-    return name.startswith("check_estimator_sparse_") or "X_dtype" in check.keywords
+    if name == "check_classifiers_multilabel_representation_invariance":
+        return True
+    ways = ("check_estimator_sparse_", "check_sample_weights_")
+    return name.startswith(ways) or "X_dtype" in check.keywords
 
 
 def can_hold(estimator, check) -> bool:

@@ -1,9 +1,13 @@
 """The same values give the same model, wherever and however they are stored."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from common.estimators import (
     BOUNDED,
+    SHELLS,
+    STORING,
     assert_same_model,
     every_estimator,
     every_storing_estimator,
@@ -43,7 +47,7 @@ def every_second(X):
 
 
 @every_storing_estimator
-@pytest.mark.parametrize("view", [np.asfortranarray, every_second])
+@pytest.mark.parametrize("view", everything_or([every_second], [np.asfortranarray, every_second]))
 def test_memory_layouts(Estimator, view):
     other = view(X)
     assert_same_model(fitted(Estimator, other), fitted(Estimator, X))
@@ -65,8 +69,13 @@ def test_float32(Estimator):
     assert_same_model(fitted(Estimator, X.astype(np.float32)), fitted(Estimator, X))
 
 
-@every_estimator
-@pytest.mark.parametrize("data", [(X, y), overlapping(n=40, d=11)], ids=["three", "two"])
+TWO, THREE = overlapping(n=40, d=11), (X, y)
+
+
+@pytest.mark.parametrize(
+    ("Estimator", "data"),
+    [*product(SHELLS, [TWO]), *product(everything_or(STORING, SHELLS), [THREE])],
+)
 def test_sparse_equals_dense(Estimator, data):
     rows, labels = data
     rows = np.where(np.abs(rows) < 0.2, 0.0, rows)
@@ -83,8 +92,13 @@ def test_sparse_equals_dense(Estimator, data):
 
 # How rows are stored is not the learner's business: one stands for all.
 @pytest.mark.parametrize("Estimator", everything_or([ROMMA], [Perceptron, ROMMA]))
-@pytest.mark.parametrize("values", [np.float32, np.float64])
-@pytest.mark.parametrize("indices", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("values", "indices"),
+    everything_or(
+        [(np.float32, np.int32), (np.float64, np.int64)],
+        list(product((np.float32, np.float64), (np.int32, np.int64))),
+    ),
+)
 def test_types_of_sparse_arrays(Estimator, values, indices):
     stored = sparse.csr_array(X.astype(values))
     stored.indices, stored.indptr = stored.indices.astype(indices), stored.indptr.astype(indices)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from extent import EVERYTHING
+from extent import EVERYTHING, everything_or
 
 import maxmargin
 from maxmargin.core import cache
@@ -380,7 +380,7 @@ def test_a_damaged_cache_heals(tmp_path):
     """As after a full disk: compiled files that end too soon. `test_store` has more damages."""
     run(LOOK, tmp_path)
     (compiled,) = tmp_path.rglob(f"*{cache.SUFFIX}")
-    for script in (LOOK, ENTER):
+    for script in everything_or([LOOK], [LOOK, ENTER]):
         compiled.write_bytes(compiled.read_bytes()[:-1000])
         assert run(script, tmp_path) == SEEN | {"hits": 0, "misses": 1}
     assert run(LOOK, tmp_path) == SEEN | {"hits": 1, "misses": 0}

@@ -1,7 +1,7 @@
 """Whatever stops a call, at whatever line, leaves the learner as it was or as it would have become.
 
 A tracer raises at lines of this package, one in each run. In `make test` these are a few lines of
-each call, in `make test-all` all.
+each call, others for each error, in `make test-all` all.
 """
 
 import contextlib
@@ -23,7 +23,8 @@ from maxmargin import AMIRA, NOCA, PUMMA, Perceptron
 from maxmargin.models.linear import MOST_COPIED_WEIGHTS
 
 PACKAGE = str(Path(maxmargin.__file__).parent)
-POINTS = 14  # in each call
+ERRORS = [KeyboardInterrupt, MemoryError]
+POINTS = 7  # in each call, for each error
 
 random = np.random.default_rng(3)
 X = random.normal(size=(24, 3))
@@ -122,10 +123,11 @@ CASES = [
 ]
 
 
-def points(lines, most=POINTS):
+def points(lines, error, most=POINTS):
     if EVERYTHING or lines <= most:
         return range(1, lines + 1)
-    return np.unique(np.random.default_rng(lines).integers(1, lines + 1, most)).tolist()
+    random = np.random.default_rng([lines, ERRORS.index(error)])
+    return np.unique(random.integers(1, lines + 1, most)).tolist()
 
 
 def knowledge(clf):
@@ -136,7 +138,7 @@ def knowledge(clf):
     return known_to(clf.__learnt__())
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize(
     ("Estimator", "call"), CASES, ids=[f"{kind.__name__}-{call}" for kind, call in CASES]
 )
@@ -151,7 +153,7 @@ def test_a_call_is_whole_or_not_at_all(Estimator, call, error):
         again = knowledge(run(copy.deepcopy(control)))
         with Tracer() as dry:
             run(copy.deepcopy(start))
-        for point in points(dry.lines):
+        for point in points(dry.lines, error):
             clf = copy.deepcopy(start)
             stopped = False
             try:
@@ -171,7 +173,7 @@ def test_a_call_is_whole_or_not_at_all(Estimator, call, error):
                 assert np.isfinite(clf.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("learner", [Perceptron(), PUMMA()], ids=["alone", "in pairs"])
 def test_wide_models_learn_in_place_from_all_rows_or_none(learner, error):
     width = MOST_COPIED_WEIGHTS // 5
@@ -191,7 +193,7 @@ def test_wide_models_learn_in_place_from_all_rows_or_none(learner, error):
     with Tracer() as dry:
         copy.deepcopy(start).partial_fit(rows[few], labels[few])
     seen = []
-    for point in points(dry.lines, 30):
+    for point in points(dry.lines, error, 30):
         clf = copy.deepcopy(start)
         with contextlib.suppress(error), Tracer(point, error("stopped")):
             clf.partial_fit(rows[few], labels[few])

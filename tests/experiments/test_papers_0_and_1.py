@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from extent import everything_or
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA, ROMMA, Perceptron
@@ -46,7 +47,8 @@ def test_learners_that_swing_make_many_runs():
 
 @pytest.mark.skipif("MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder")
 @pytest.mark.parametrize(
-    ("name", "printed"), [("1-best AMIRA(0.85)", 2585), ("k-best AMIRA(0.85)", None)]
+    ("name", "printed"),
+    [("1-best AMIRA(0.85)", 2585), *everything_or([], [("k-best AMIRA(0.85)", None)])],
 )
 def test_the_printed_updates_are_those_of_1_best(name, printed):
     """On USPS, in one order of the rows; k-best makes about 2110."""

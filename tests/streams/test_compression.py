@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from extent import everything_or
 from streams.rows import assert_same, everything, read
 
 from maxmargin import streams
@@ -213,7 +214,7 @@ print(rows, repr(float(total)))
 """
 
 
-@pytest.mark.parametrize("kind", [None, "gz"])
+@pytest.mark.parametrize("kind", everything_or(["gz"], [None, "gz"]))
 def test_standard_input_of_another_process(kind):
     text = b"".join(b"1 %d:%d\n" % (row % 7 + 1, row) for row in range(20_000))
     content = COMPRESS[kind](text) if kind else text
