@@ -38,6 +38,9 @@ class Counted(Source):
     def schema(self) -> dict[str, Any]:
         return self._source.schema()
 
+    def begin(self) -> None:
+        self._source.begin()
+
     def reach(self, block: Block) -> None:
         self._source.reach(block)
 

@@ -106,8 +106,10 @@ def fit(
         except KeyboardInterrupt:
             if checkpoint is not None:
                 fail(f"interrupted; the same command goes on from {checkpoint}", code=INTERRUPTED)
-            if model is None or not hasattr(learner, "classes_"):
+            if model is None:
                 raise
+            if not hasattr(learner, "classes_"):
+                fail("interrupted before anything was learnt", code=INTERRUPTED)
             save(learner, model)
             fail(f"interrupted; {model} knows what was learnt so far", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)

@@ -227,6 +227,7 @@ def _beginning(
     before: State | None, source: streams.Source, survey: streams.Survey, classes: Any, file: Any
 ) -> RunState:
     """A run from the first row on."""
+    source.begin()
     if survey.classes is None:
         raise ValueError(f"{source.name} has no labels.")
     if before is not None:

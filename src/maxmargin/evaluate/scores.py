@@ -33,6 +33,7 @@ class Scores:
         self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
         self._truth: list[np.ndarray] = []
         self._log_loss, self._with_chances = 0.0, 0
+        self._strange: Any = None  # a label that the model does not know
 
     def add(
         self,
@@ -45,6 +46,8 @@ class Scores:
         size = self.classes.size
         places = np.minimum(np.searchsorted(self.classes, y), size - 1)
         truth = np.where(self.classes[places] == y, places, size)
+        if self._strange is None and (truth == size).any():
+            self._strange = y[truth == size][:1].tolist()[0]
         self.count(truth, np.searchsorted(self.classes, predicted), outputs, chances)
 
     def count(
@@ -91,7 +94,7 @@ class Scores:
             "rows": rows,
             "mistakes": mistakes,
             "accuracy": 1 - mistakes / rows if rows else np.nan,
-            "largest_class": float(there.max() / rows) if rows else np.nan,
+            "largest_class": float(there[:-1].max() / rows) if rows else np.nan,
             "balanced_accuracy": float(recall[occurring].mean()) if occurring.any() else None,
             "auc": self._area(),
             "log_loss": self._log_loss / self._with_chances if self._with_chances else None,
@@ -106,6 +109,7 @@ class Scores:
                 for k, label in enumerate(labels)
             ],
             "unknown_labels": int(there[-1]),
+            "unknown_label": self._strange,
             "confusion": self.counts[:-1].tolist(),
         }
 

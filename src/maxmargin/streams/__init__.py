@@ -174,6 +174,10 @@ def open(
     is_recipe = _is_recipe(recipe)
     if is_recipe and module == "tables":
         given["recipe"] = recipe
+    if y is not None and module == "tables":
+        raise OptionError(
+            "Labels of a table are one of its columns: say ", Option("label", ""), "."
+        )
     takes = inspect.signature(make).parameters
     if strange := [name for name in given if name not in takes]:
         raise OptionError(Option(strange[0]), f" is not an option of {kind} sources.")
@@ -220,6 +224,8 @@ def opened(path: Any) -> Path | Peeked:
 def format_of(source: Path | Peeked) -> str:
     """As the first bytes of a file say, or its name, or its first line."""
     if isinstance(source, Peeked):
+        if source.first_line.lower().startswith(b"@relation"):
+            raise StreamError(f"{source.name} is ARFF, which is not read; behind @data it is CSV.")
         is_text = opener_of(source.first_line) is None
         return "csv" if is_text and looks_like_csv(source.first_line) else "svmlight"
     with builtins.open(source, "rb") as file:
@@ -232,6 +238,8 @@ def format_of(source: Path | Peeked) -> str:
             return SUFFIXES[suffix]
         file.seek(0)
         try:
-            return format_of(Peeked(Bytes(file, str(source))))
+            first = Peeked(Bytes(file, str(source)))
         except StreamError:
             return "svmlight"  # whose reader knows what to say about it
+        first.name = str(source)
+        return format_of(first)

@@ -204,7 +204,10 @@ class CsvReader:
         names = [name.strip() for name in names]
         name, times = Counter(names).most_common(1)[0]
         if times > 1:
-            raise StreamError(f"{self.name}: there are {times} columns {name!r}.")
+            raise StreamError(
+                f"{self.name}: there are {times} columns {name!r}; does the first line have no "
+                "names?"
+            )
         return Header(names, self._mark + len(raw), raw.count(NEWLINE))
 
     def kinds(self) -> dict[str, str | None]:

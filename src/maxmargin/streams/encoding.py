@@ -175,7 +175,7 @@ def labels_of(column: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
     """A column as labels, and which of them are missing."""
     if kind == "text":
         codes, texts = coded(column)
-        labels = np.array([*texts, ""], dtype=np.str_)[codes]
+        labels = np.array([*(text.strip() for text in texts), ""], dtype=np.str_)[codes]
         return labels, labels == ""
     pa = arrow()
     if not pa.types.is_boolean(column.type) and not pa.types.is_integer(column.type):

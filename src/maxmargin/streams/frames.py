@@ -67,7 +67,7 @@ class FrameReader:
     def whole(self) -> Any:
         """All of it as one table."""
         with as_stream_errors(self.name):
-            return self._frame.to_arrow()
+            return self._frame.to_arrow().select(self._frame.columns)  # without an index
 
     def identity(self) -> str:
         """A hash of the columns and of the first and the last rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,9 @@ ENOUGH_ROWS, MORE_VALUES = 100, 10
 ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<=[a-z])(Id|ID)$")
 
 
+ALWAYS_THE_SAME = "always the same so far"
+
+
 class Found(NamedTuple):
     """What a column was taken for.
 
@@ -84,6 +88,8 @@ def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -
     """What a column is for, by its first values and by what was said of it."""
     said = choices.kinds.get(name)
     base, _, format = ("" if said is None else said).partition(":")
+    if format:
+        check_format(name, format)
     if said is not None and (base not in KINDS or (format and base != "date")):
         raise StreamError(
             f"the kind of column {name!r} must be one of {', '.join(KINDS)}, not {said!r}."
@@ -97,13 +103,21 @@ def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -
     return one._replace(note=note)
 
 
+def check_format(name: str, format: str) -> None:
+    """Raise unless dates can be written and read so."""
+    try:
+        datetime.strptime(datetime(2001, 2, 3).strftime(format), format)
+    except ValueError:
+        raise StreamError(f"column {name!r}: {format!r} is no format of dates.") from None
+
+
 def warning(values: Sample, labels: np.ndarray | None) -> str:
     """What is suspicious about a column that is used."""
     codes, count = values.codes()
     if count == 0:
         return "nothing but missing values so far"
     if count == 1:
-        return "always the same so far"
+        return ALWAYS_THE_SAME
     if labels is not None and labels.size == codes.size and count <= MOST_CLASSES:
         _, classes = np.unique(labels, return_inverse=True)
         known = codes >= 0
@@ -167,16 +181,20 @@ class Sample:
         if all(text in TRUE or text in FALSE for text in self.present):
             return self.taken_for("boolean")
         plain = np.mean([NUMBER.fullmatch(text) is not None for text in self.present])
-        if plain >= ENOUGH_NUMBERS or self._are_numbers():
+        if plain >= ENOUGH_NUMBERS or self._decimal() is not None:
             return self._dropped_if_counting("number")
         if self._date_format() is not None:
             return self.taken_for("date")
         return self._names_or_sentences()
 
-    def _are_numbers(self) -> bool:
+    def _decimal(self) -> str | None:
+        """By which sign before decimals nearly all values are numbers: the usual one, or the other."""
         texts = arrow().chunked_array([self.present])
-        _, bad = written_numbers(texts, self.choices.decimal)
-        return bool(1.0 - bad.mean() >= ENOUGH_NUMBERS)
+        for decimal in sorted(".,", key=lambda sign: sign != self.choices.decimal):
+            _, bad = written_numbers(texts, decimal)
+            if 1.0 - bad.mean() >= ENOUGH_NUMBERS:
+                return decimal
+        return None
 
     def _dropped_if_counting(self, kind: str) -> Found:
         """A number for each row that only says which row it is."""
@@ -224,7 +242,9 @@ class Sample:
     def _column(self, kind: str, format: str) -> Column | None:
         name, choices = self.name, self.choices
         if kind == "number":
-            return Number(name, choices.decimal, written=not self.is_plain)
+            if self.is_plain or not self.present:
+                return Number(name, choices.decimal)
+            return Number(name, self._decimal() or choices.decimal, written=True)
         if kind == "boolean":
             return Boolean(name)
         if kind == "text":

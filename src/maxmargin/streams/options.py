@@ -46,6 +46,13 @@ class OptionError(ValueError):
         return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
 
 
+def no_column(name: str, known: Sequence[str]) -> str:
+    """That there is none, and what may have been meant."""
+    meant = nearest(name, known)
+    there = f"did you mean {meant!r}?" if meant else f"there are {', '.join(map(repr, known))}."
+    return f"there is no column {name!r} to learn from; {there}"
+
+
 def nearest(name: str, known: Sequence[str]) -> str | None:
     """What may have been meant by a name, in any case; None if nothing is like it."""
     cases = {each.lower(): each for each in known}

@@ -24,7 +24,8 @@ from maxmargin.streams.columns import (
     values_of,
 )
 from maxmargin.streams.encoding import side_by_side
-from maxmargin.streams.guessing import Found
+from maxmargin.streams.guessing import ALWAYS_THE_SAME, Found
+from maxmargin.streams.options import no_column
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import (
     NOWHERE,
@@ -208,7 +209,7 @@ class Plan:
         known = {each.name: each for each in self.columns}
         for name in pair:
             if name not in known:
-                raise StreamError(f"interactions: there is no column {name!r} that is read.")
+                raise StreamError(f"interactions: {no_column(name, list(known))}")
             if isinstance(known[name], Text):
                 raise StreamError(f"interactions: column {name!r} is of text, which has none.")
         return pair
@@ -472,8 +473,20 @@ class Plan:
                 line |= {"values": int(running.rows) - missing, "missing": missing}
                 if one.name in sizes:
                     line["distinct"] = sizes[one.name]
+                line["note"] = self._note(one, running, sizes.get(one.name))
             lines.append(line)
         return lines
+
+    def _note(self, one: Found, running: Running, size: int | None) -> str:
+        """What is to be said of a column by now, which may be more or less than at first."""
+        if isinstance(one.column, Category) and size == one.column.room:
+            return f"room for {size:,} values: all others share a column"
+        if one.note == ALWAYS_THE_SAME and one.column is not None:
+            varies = size is not None and size > 1
+            if one.column.has_number:
+                varies = running.squares[self._numbers.index(one.column)] > 0.0
+            return "" if varies else one.note
+        return one.note
 
 
 class EntriesPlan:

@@ -45,7 +45,7 @@ class PreparedSource(Source):
         self._plan = self._plan_for(recipe)
         self._begin = recipe.running_ if hasattr(recipe, "running_") else self._plan.begin()
         self._reached = self._begin
-        self._is_over = frozen
+        self._is_frozen = self._is_over = frozen
 
     def _plan_for(self, recipe: Any) -> Any:
         if not isinstance(recipe, Recipe):
@@ -123,6 +123,9 @@ class PreparedSource(Source):
             y, weight = (None if one is None else one[~lacking] for one in (block.y, block.weight))
             block, parts = block._replace(y=y, weight=weight), parts[~lacking]
         return block, parts
+
+    def begin(self) -> None:
+        self._reached, self._is_over = self._begin, self._is_frozen
 
     def reach(self, block: Block) -> None:
         if not self._is_over:

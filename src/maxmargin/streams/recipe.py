@@ -17,6 +17,7 @@ from maxmargin.streams.columns import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import GLANCE, Choices, Found, found
+from maxmargin.streams.options import no_column
 from maxmargin.streams.plan import EntriesPlan, Plan, Running
 from maxmargin.streams.source import StreamError
 
@@ -221,7 +222,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             return EntriesPlan()
         kinds = {**(self.kinds or {}), **dict.fromkeys(self.drop, "drop")}
         if strange := [name for name in kinds if name not in first.column_names]:
-            raise StreamError(f"there is no column {strange[0]!r}.")
+            raise StreamError(no_column(strange[0], first.column_names))
         choices = Choices(
             kinds,
             self.decimal,
