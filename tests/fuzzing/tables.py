@@ -370,6 +370,8 @@ def written(chance: Chance, table: Table, format: str, folder: Path) -> tuple[An
     )
     if format in ("csv", "csv.gz"):
         path = folder / f"table.{format}"
+        # Of a header such as "x,y;label" nobody could tell.
+        options["delimiter"] = ";" if table.decimal == "," else ","
         return csv_file(chance, table, path), options | {"decimal": table.decimal}
     if format == "parquet":
         rows = chance.choice((1, 3, 100))

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler, normalize
 
@@ -485,7 +486,7 @@ def test_river_like_calls():
         ({"drop": ["nothing"]}, "no column 'nothing'"),
         ({"interactions": ["age*city"]}, "pairs"),
         ({"interactions": [("age", "note")]}, "of text"),
-        ({"interactions": [("age", "id")]}, "no column 'id' that is read"),
+        ({"interactions": [("age", "id")]}, "no column 'id' to learn from"),
         ({"decimal": ";"}, "decimal"),
     ],
 )
@@ -520,3 +521,178 @@ def test_identifiers_by_their_names(name, kind):
     values = np.random.default_rng(0).permutation(1000)[:200]
     (found,) = Recipe().fit(pd.DataFrame({name: values, "x": values % 7})).columns_[:1]
     assert found["kind"] == kind
+
+
+# ------------------------------------------------------------- what was taken for something else
+ROME = datetime.timezone(datetime.timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pa.array([5, None], pa.timestamp("us")), "number"),
+        (pa.array([5, None], pa.duration("s")), "number"),
+        (pa.array([{"a": 1}, None]), "category"),
+        (pa.array([20200101, None]), "date"),
+        (pa.array([7, 1]), "boolean"),
+        (pa.array([np.inf, 1.0]), "boolean"),
+        (pa.array(["31.02.2021", "01.02.2021"]), "date:%d.%m.%Y"),
+        (pa.array(["12 34", "1 234"]), "number"),
+        (pa.array(["5 $ 6", "1"]), "number"),
+    ],
+)
+def test_values_of_another_kind_are_refused_by_the_name_of_their_column(column, kind):
+    recipe = Recipe({"x": kind})
+    with pytest.raises(ValueError, match="column 'x': "):
+        recipe.partial_fit(pa.table({"x": column}))
+    assert not hasattr(recipe, "plan_")
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "texts", "objects"),
+    [
+        ("number", pa.array([1, None, 3]).dictionary_encode(), ["1", "", "3"], [1, pd.NA, 3.0]),
+        ("category", pa.array([True, None, False]), ["true", "NA", "false"], [True, pd.NA, False]),
+        ("category", pa.array([1.0, None, 2.5]), ["1", "", "2.5"], [1.0, None, 2.5]),
+        ("boolean", pa.array([1, None, 0]), ["1", "", "0"], [1, None, False]),
+        (
+            "date:%d.%m.%Y %H",
+            pa.array([datetime.datetime(2020, 5, 1, 22, tzinfo=ROME), None, None]).cast(
+                pa.timestamp("us", "+01:00")
+            ),
+            ["01.05.2020 22", "", ""],
+            [datetime.datetime(2020, 5, 1, 22, tzinfo=ROME), None, None],
+        ),
+    ],
+)
+def test_a_recipe_for_types_reads_texts_and_objects_alike(kind, typed, texts, objects):
+    recipe = Recipe({"x": kind}, scale=False).fit(pa.table({"x": typed}))
+    expected = sparse.csr_matrix(recipe.transform(pa.table({"x": typed})))
+    for rows in (pd.DataFrame({"x": texts}), [{"x": each} for each in objects]):
+        same(sparse.csr_matrix(recipe.transform(rows)), expected)
+
+
+def test_gaps_are_looked_for_in_as_many_rows_however_they_come():
+    X = np.arange(8000.0).reshape(4000, 2)
+    X[3000, 1] = np.nan
+    y = np.arange(4000) % 2
+    rows = [({"a": a, "b": b}, label) for (a, b), label in zip(X.tolist(), y, strict=True)]
+    recipe = Recipe({"a": "number", "b": "number"})
+    sources = [
+        *(streams.open(X, y, recipe=Recipe(), block_size=size) for size in (100, 2**22)),
+        *(streams.open(each, recipe=recipe) for each in (rows, iter(rows))),
+    ]
+    first, *others = map(prepared, sources)
+    assert first.shape == (4000, 3)
+    for other in others:
+        same(other, first)
+
+
+def test_dicts_go_on_where_a_table_ended():
+    table = raw_table(60)
+    clf = Perceptron(warm_start=True).fit_stream(streams.open(table, label="y", recipe=Recipe()))
+    rows = [({k: v for k, v in row.items() if k != "y"}, row["y"]) for row in dicts(table)]
+    expected = Perceptron(warm_start=True)
+    expected.fit_stream(streams.open(table, label="y", recipe=Recipe()))
+    expected.fit_stream(table)
+    np.testing.assert_array_equal(clf.fit_stream(rows).coef_, expected.coef_)
+
+
+def test_rows_that_lack_numbers_are_left_out_of_matrices_and_refused_with_labels():
+    X = np.array([[1.0, 2.0], [np.nan, 1.0], [3.0, 5.0]])
+    source = streams.open(X, [0, 1, 1], recipe=Recipe(missing="skip"), block_size=16)
+    clf = Perceptron().fit_stream(source)
+    assert source.skipped == 1
+    with pytest.raises(ValueError, match="Row 1 lacks a number"):
+        clf.partial_fit(X, [0, 1, 1])
+
+
+def test_weights_of_0_in_partial_fit_say_nothing():
+    table = raw_table(60).drop(columns="y")
+    y = np.arange(60) % 2
+    first = streams.open(table.assign(y=y), recipe=Recipe())
+    weighted, alone = (Perceptron().fit_stream(first) for _ in range(2))
+    weighted.partial_fit(table, y, sample_weight=np.arange(60) % 3)
+    alone.partial_fit(table[np.arange(60) % 3 > 0], y[np.arange(60) % 3 > 0])
+    assert repr(weighted.recipe_.tree()) == repr(alone.recipe_.tree())
+
+
+def test_a_decimal_comma_is_said_to_the_recipe():
+    with pytest.raises(StreamError, match=r'decimal="," must be a parameter of the recipe'):
+        streams.open(io.BytesIO(b"x;y\n1,234;0\n"), format="csv", decimal=",", recipe=Recipe())
+    recipe = Recipe({"x": "number"}, scale=False, decimal=",").fit([{"x": 1.234}, {"x": "1,234"}])
+    assert recipe.transform([{"x": 1.234}, {"x": "1,234"}]).tolist() == [[1.234], [1.234]]
+
+
+def test_features_of_the_same_name_are_told_apart():
+    rows = [{"x": 1.0, "x is missing": 7.0}, {"x": None, "x is missing": 8.0}]
+    recipe = Recipe(scale=False).fit(rows)
+    assert recipe.transform_one(rows[1]) == {
+        "x": 1.0,
+        "x is missing": 8.0,
+        "x is missing (2)": 1.0,
+    }
+
+
+# ------------------------------------------------------------------------------ what users met first
+def test_the_index_of_a_frame_is_no_column():
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame({"x": rng.normal(size=400), "c": rng.choice(["u", "v"], 400)})
+    y = np.repeat(["no", "yes"], 200)
+    scores = cross_val_score(
+        make_pipeline(Recipe(), Perceptron(random_state=0)),
+        noise,
+        y,
+        cv=KFold(4, shuffle=True, random_state=0),
+        error_score="raise",
+    )
+    assert scores.max() < 0.7
+    shuffled = noise.iloc[rng.permutation(400)]
+    assert Recipe().fit(shuffled).feature_names_in_.tolist() == ["x", "c"]
+
+
+def test_a_source_can_be_learnt_from_again():
+    source = streams.open(raw_table(300), label="y", recipe=Recipe())
+    first, second = Perceptron().fit_stream(source), Perceptron().fit_stream(source)
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert repr(first.recipe_.tree()) == repr(second.recipe_.tree())
+
+
+def test_decimal_commas_are_seen():
+    texts = [f"{k}.{k % 1000:03d},{k % 100:02d} €" for k in range(1, 200)]
+    table = pd.DataFrame({"Betrag": texts, "Anteil": [f"{k % 90},{k % 10} %" for k in range(199)]})
+    recipe = Recipe(scale=False).fit(table)
+    assert [one["kind"] for one in recipe.columns_] == ["number", "number"]
+    X = recipe.transform(table)
+    assert X[1].tolist() == [2002.02, 1.1]
+
+
+def test_notes_are_true_at_the_end():
+    table = pd.DataFrame({"late": [0.0] * 200, "full": ["a"] * 200, "same": [1.0] * 200})
+    recipe = Recipe({"full": "category"}, max_categories=3).fit(table)
+    assert {one["note"] for one in recipe.columns_} == {"always the same so far"}
+    recipe.partial_fit(pd.DataFrame({"late": [1.0] * 4, "full": list("bcde"), "same": [1.0] * 4}))
+    notes = [one["note"] for one in recipe.columns_]
+    assert notes == ["", "room for 3 values: all others share a column", "always the same so far"]
+
+
+def test_a_format_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="'%Q' is no format of dates"):
+        Recipe({"since": "date:%Q"}).fit(raw_table(60))
+
+
+def test_what_may_have_been_meant():
+    with pytest.raises(ValueError, match="no column 'agee' to learn from; did you mean 'age'"):
+        Recipe(drop=["agee"]).fit(raw_table(60))
+
+
+def test_labels_have_no_blanks_around_them():
+    text = b"x,y\n1, yes\n2, no\n3,yes\n"
+    (block,) = streams.open(io.BytesIO(text), format="csv", label="y", recipe=Recipe()).blocks()
+    assert block.y.tolist() == ["yes", "no", "yes"]
+
+
+def test_arff_is_named(tmp_path):
+    (tmp_path / "t.arff").write_text("@relation x\n@data\n1,2\n")
+    with pytest.raises(StreamError, match="ARFF"):
+        streams.open(tmp_path / "t.arff")

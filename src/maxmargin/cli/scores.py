@@ -14,6 +14,10 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
     right, largest = report["accuracy"], report["largest_class"]
     beside = f"{percent(right)} of {report['rows']:,} rows right; the largest class has "
     lines: dict[str, str | None] = {"test": beside + percent(largest)}
+    if report["unknown_labels"]:
+        example = report["unknown_label"]
+        rows = f"{report['unknown_labels']:,} rows have labels that were not learnt"
+        lines["unknown"] = rows if example is None else f"{rows}, such as {example!r}"
     balanced = f"{percent(report['balanced_accuracy'])} right, the mean over classes"
     if report["auc"] is not None:
         balanced += f"; AUC {report['auc']:.4f}"
@@ -28,8 +32,6 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
             )
     if (label := only_answer(report)) is not None:
         lines["beware"] = f"the model says {label} of every row; --class-weight balanced may help"
-    if report["unknown_labels"]:
-        lines["unknown"] = f"{report['unknown_labels']:,} rows have labels that were not learnt"
     return lines
 
 

@@ -188,7 +188,7 @@ class Sample:
         return self._names_or_sentences()
 
     def _decimal(self) -> str | None:
-        """By which sign before decimals nearly all values are numbers: the usual one, or the other."""
+        """The sign before decimals by which nearly all values are numbers."""
         texts = arrow().chunked_array([self.present])
         for decimal in sorted(".,", key=lambda sign: sign != self.choices.decimal):
             _, bad = written_numbers(texts, decimal)

@@ -130,7 +130,7 @@ class Source(abc.ABC):
         """The blocks from ``start`` on, read ahead while the last one is worked on."""
 
     def begin(self) -> None:  # noqa: B027
-        """Note that somebody learns from the first row on: what was learnt on the way is forgotten."""
+        """Note that somebody learns from the first row on: a recipe forgets what it had learnt."""
 
     def reach(self, block: Block) -> None:  # noqa: B027
         """Note that this block has been learnt from: `schema` tells what is known behind it."""
