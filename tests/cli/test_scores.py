@@ -60,7 +60,7 @@ def test_labels_that_nobody_learnt():
     scores.add(np.array([0, 1, 7]), np.array([0, 1, 1]), np.array([-1.0, 1.0, 2.0]))
     report = scores.report()
     assert (report["mistakes"], report["unknown_labels"], report["auc"]) == (1, 1, 1.0)
-    assert score_lines(report)["unknown"] == "1 rows have labels that were not learnt"
+    assert score_lines(report)["unknown"] == "1 rows have labels that were not learnt, such as 7"
 
 
 def test_log_loss_of_rows_with_labels_that_are_known():
