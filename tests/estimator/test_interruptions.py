@@ -245,7 +245,7 @@ def test_a_recipe_learns_with_its_learner_or_not_at_all(call, error):
     with Tracer() as dry:
         run(copy.deepcopy(start))
     seen = []
-    for point in points(dry.lines, 40):
+    for point in points(dry.lines, error, 40):
         clf = copy.deepcopy(start)
         with contextlib.suppress(error), Tracer(point, error("stopped")):
             run(clf)

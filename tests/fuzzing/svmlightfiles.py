@@ -210,11 +210,11 @@ def check(text, zero_based, block_size):
     """Read a text both ways; number of rows, and of lines that cannot be read."""
     options = {"zero_based": zero_based, "block_size": block_size}
     expected, bad = slow_read(text, zero_based)
-    source = streams.open(io.BytesIO(text), on_error="skip", **options)
+    source = streams.open(io.BytesIO(text), format="svmlight", on_error="skip", **options)
     assert (read(source), source.skipped) == (expected, len(bad)), (text, options)
     message, found = "", None
     try:
-        found = read(streams.open(io.BytesIO(text), **options))
+        found = read(streams.open(io.BytesIO(text), format="svmlight", **options))
     except streams.StreamError as error:
         message = str(error)
     if bad:

@@ -15,7 +15,7 @@ from maxmargin.persistence.container import (
     read_header,
     write_container,
 )
-from maxmargin.persistence.learners import checked_summary, is_learner, summary_of
+from maxmargin.persistence.learners import checked_summary, is_learner, not_ours, summary_of
 from maxmargin.persistence.trees import TreeReader, TreeWriter
 
 KINDS = ("model", "checkpoint")
@@ -47,11 +47,7 @@ def save(clf: BaseEstimator, path: Any) -> None:
     ['yes']
     """
     if not is_learner(clf):
-        raise TypeError(
-            f"Only learners of maxmargin can be saved, not {type(clf)!r}. For a pipeline, or what "
-            "else there is of scikit-learn, use skops.io.dump, or joblib.dump for files that only "
-            "you can write, since loading those runs what is in them."
-        )
+        raise TypeError(not_ours(clf))
     write_file(path, "model", {"model": clf})
 
 

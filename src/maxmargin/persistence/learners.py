@@ -28,6 +28,15 @@ def public_learners() -> dict[str, Any]:
     return {name: getattr(maxmargin, name) for name in maxmargin.ALGORITHMS}
 
 
+def not_ours(value: Any) -> str:
+    """What is said of something that our files cannot hold."""
+    return (
+        f"Only learners of maxmargin can be saved, not {type(value)!r}. For a pipeline, or what "
+        "else there is of scikit-learn, use skops.io.dump, or joblib.dump for files that only you "
+        "can write, since loading those runs what is in them."
+    )
+
+
 def is_learner(value: Any) -> bool:
     return isinstance(value, BaseEstimator)
 
@@ -59,7 +68,7 @@ def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
     """The JSON for a learner; something that cannot be stored raises TypeError and is named."""
     name = type(clf).__name__
     if public_learners().get(name) is not type(clf):
-        raise TypeError(f"Only learners of maxmargin can be saved, not {type(clf)!r}.")
+        raise TypeError(not_ours(clf))
     parameters, attributes = {}, {}
     for parameter, value in written_parameters(clf).items():
         with tree.naming(f"The parameter '{parameter}' of {name}"):

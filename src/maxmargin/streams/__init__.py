@@ -140,14 +140,14 @@ def open(
     if isinstance(source, str | os.PathLike):
         source = opened(source)
     if isinstance(source, Path):
-        kind = format or format_of(source)
+        kind = format or _guess(source, family, options)
     elif hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
             raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
         kind = format or ("csv" if family == "table" else "")
         if not kind:
             source = source if isinstance(source, Peeked) else Peeked(source)
-            kind = format_of(source)
+            kind = _guess(source, family, options)
         if kind not in FROM_FRONT_TO_BACK:
             raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
     elif isinstance(source, np.ndarray) or sparse.issparse(source):
@@ -213,6 +213,14 @@ def __getattr__(name: str) -> Any:
     if name != "Recipe":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.recipe").Recipe
+
+
+def _guess(source: Path | Peeked, family: str | None, options: dict[str, Any]) -> str:
+    """The format of a file, unless its first line alone contradicts what is said of the rows."""
+    kind = format_of(source)
+    is_sure = isinstance(source, Path) and plain_suffix(source).lower() in SUFFIXES
+    is_svmlight = family == "svmlight" or bool(options.keys() & {"zero_based", "n_features"})
+    return "svmlight" if kind == "csv" and is_svmlight and not is_sure else kind
 
 
 def opened(path: Any) -> Path | Peeked:
