@@ -143,9 +143,9 @@ class Streamable:
                 reached = _beginning(before, source, survey, classes, file)
             except KeyboardInterrupt:
                 if reached.state is not None:
-                    self._state: Any = reached.state
+                    self._state: Any = run.known()
                 raise
-        self._state = reached.state
+        self._state = run.known()
         return self
 
     def _holding(self, state: State | None) -> Any:
@@ -271,10 +271,11 @@ class Run:
         self.guessed = guessed
         self._written_at = time.monotonic()
         self._written_row = reached.position.row
+        # The number of trials before the last block, and that block.
+        self._before: tuple[int, streams.Block | None] = (0, None)
 
     def go(self, progress: bool) -> None:
         """Learn until nothing is left to do; Ctrl-C leaves a checkpoint."""
-        reached = self.reached
         if self._is_over():
             return
         total = None if self.source.total is None else self.source.total / MEGABYTE
@@ -291,9 +292,15 @@ class Run:
                         self._end_pass(settled)
             finally:
                 self._leave_no_room()
-                if reached.state is not None:
-                    reached.state = reached.state._replace(schema=self.source.schema())
+                if self.reached.state is not None:
+                    self.reached.state = self.known()
                 self._write()
+
+    def known(self) -> State:
+        """What was learnt, and how rows were read and prepared for that."""
+        assert self.reached.state is not None
+        self._reach()
+        return self.reached.state._replace(schema=self.source.schema())
 
     def _is_over(self) -> bool:
         return self.reached.passes >= self.task.passes or self.reached.settled
@@ -309,9 +316,10 @@ class Run:
         first_row = reached.position.row
         for block in self.source.blocks(reached.position):
             with interrupts.held_back():
+                self._before = self._trials(), block
                 self._learn(block)
                 reached.position = block.end
-                self.source.reach(block)
+                self._reach()
                 if self._is_due():
                     self._write()
             assert reached.state is not None
@@ -320,6 +328,15 @@ class Run:
             note = f"{block.end.row:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
             advance((block.done - done) / MEGABYTE, note=note)
             done = block.done
+
+    def _trials(self) -> int:
+        return 0 if self.reached.state is None else self.reached.state.model.trials()
+
+    def _reach(self) -> None:
+        """Tell the source how far rows were learnt from, whatever stopped the run there."""
+        trials, block = self._before
+        if block is not None and self._trials() != trials:
+            self.source.reach(block)
 
     def _learn(self, block: streams.Block) -> None:
         assert block.y is not None
