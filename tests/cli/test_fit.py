@@ -216,3 +216,38 @@ def test_links_stay_links(command, folder, tmp_path):
     code, _, errors = command("fit", folder / "bad.svm", "-a", "perceptron", "--model", links[0])
     assert code == 1
     assert links[0].is_symlink()
+
+
+@pytest.mark.parametrize("data", [("rows.svm",), ("X.npy", "--label", "y.npy")])
+def test_rows_without_names_can_be_scaled(report, folder, tmp_path, monkeypatch, data):
+    monkeypatch.chdir(folder)
+    model = tmp_path / "m.mm"
+    said = report("fit", *data, "-a", "perceptron", "--scale", "--model", model)
+    assert not said["columns"] or {each["kind"] for each in said["columns"]} == {"number"}
+    bare = report("fit", *data, "-a", "perceptron")
+    assert (said["features"], bare["columns"]) == (bare["features"], None)
+    assert said["mistakes"] != bare["mistakes"]
+    assert load(model).recipe_.get_feature_names_out().tolist() == ["x0", "x1", "x2"]
+    tested = report("evaluate", model, "rows.npz" if "X.npy" in data else data[0])
+    assert tested["accuracy"] > tested["largest_class"]
+
+
+def test_csv_is_recognised_on_standard_input(report, folder, from_stdin):
+    pytest.importorskip("pyarrow")
+    from_stdin(folder / "table.csv")
+    said = report("fit", "-", "-a", "perceptron", "--label", "answer")
+    assert (said["rows"], said["classes"]) == (300, ["no", "yes"])
+
+
+def test_ctrl_c_without_a_checkpoint_keeps_what_was_learnt(command, folder, tmp_path, monkeypatch):
+    learn = Perceptron.fit_stream
+
+    def interrupted(self, *arguments, **options):
+        learn(self, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Perceptron, "fit_stream", interrupted)
+    model = tmp_path / "m.mm"
+    code, _, complaint = command("fit", folder / "rows.svm", "-a", "perceptron", "-m", model)
+    assert (code, "knows what was learnt so far" in complaint) == (130, True)
+    assert load(model).n_mistakes_ > 0

@@ -102,8 +102,6 @@ def in_words(error: Exception) -> str:
 def _spelled(option: Option) -> str:
     """An option as on the command line."""
     name, value = option
-    if isinstance(value, dict):
-        value = ",".join(f"{each}={what}" for each, what in value.items())
     said = "" if value is ... else str(value)
     if isinstance(value, Mapping):
         said = ",".join(f"{key}={each}" for key, each in value.items())

@@ -118,8 +118,8 @@ def fit(
             report["model"] = str(model)
         if test is not None:
             skips = reading.skip_errors
-            others = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
-            report["test"] = score(learner, others)
+            source = data.open_alike(test, learner, format=None, skip_errors=skips, labelled=True)
+            report["test"] = score(learner, source)
         (print_json if as_json else show)(report)
 
 

@@ -192,7 +192,7 @@ class Plan:
     ) -> None:
         self.found = list(found)
         self.columns: list[Column] = [one.column for one in found if one.column is not None]
-        self.scale, self.missing = scale, missing
+        self.missing = missing
         self.bits, self.seed = bits, seed
         self._numbers = [each for each in self.columns if each.has_number]
         categories = [each for each in self.columns if isinstance(each, Category)]
@@ -492,9 +492,18 @@ class Plan:
 class EntriesPlan:
     """How the entries of sparse rows without names are scaled: by the deviations of columns."""
 
-    is_dense = False
-
     def rooms(self) -> list[int]:
+        return []
+
+    def features_in_use(self, running: Running) -> int:
+        return running.counts.size
+
+    def feature_names(self, running: Running) -> list[str]:
+        """As those of arrays."""
+        return [f"x{k}" for k in range(running.counts.size)]
+
+    def described(self, running: Running) -> list[dict[str, Any]]:
+        """Nothing: no column has a name, and all are of numbers."""
         return []
 
     def begin(self) -> Running:

@@ -275,8 +275,6 @@ class Recipe(TransformerMixin, BaseEstimator):
     @property
     def n_features_in_use_(self) -> int:
         check_is_fitted(self, "plan_")
-        if isinstance(self.plan_, EntriesPlan):
-            return self.running_.counts.size
         return self.plan_.features_in_use(self.running_)
 
     @property
