@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # How many processes run tests at a time.
 WORKERS ?= 2
 
-.PHONY: demo test test-all check format bench clean
+.PHONY: demo test test-all check format bench docs clean
 
 demo: $(READY)
 	$(BIN)/maxmargin demo
@@ -33,12 +33,21 @@ format: $(READY)
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m benchmarks
 
+# The site, in docs/_build/html; a warning is an error. With MAXMARGIN_DATA set, real data too.
+docs: $(VENV)/.ready-docs
+	$(BIN)/python -m sphinx -W --keep-going -j auto -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/_static/pictures docs/api docs/gallery build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+$(VENV)/.ready-docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@
 
 $(VENV)/.ready-bench: $(READY)

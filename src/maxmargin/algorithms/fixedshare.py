@@ -78,9 +78,9 @@ class FixedShare(OnlineClassifier):
 
     References
     ----------
-    M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 32, 1998. For votes:
-    N. Littlestone and M. Warmuth, "The weighted majority algorithm", Information and Computation
-    108, 1994.
+    M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 32, 1998; for votes
+    Littlestone and Warmuth, "The weighted majority algorithm", Information and Computation 108,
+    1994.
 
     Examples
     --------

@@ -31,7 +31,7 @@ from maxmargin.persistence import walk
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
-    """The classifier with the largest 2-norm soft margin, exactly, with a certificate.
+    """The classifier with the largest 2-norm soft margin, exactly, with a certificate::
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
 
@@ -43,7 +43,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     ----------
     soft_margin : float, default=1.0
         The lambda of the 2-norm soft margin (``1 / (2 C)`` for the C of the squared hinge loss in
-        `sklearn.svm.LinearSVC`). 0 is the hard margin, for rows that can be separated.
+        :class:`~sklearn.svm.LinearSVC`). 0 is the hard margin, for rows that can be separated.
     tol : float, default=1e-3
         The margin is to be certified as at least ``1 - tol`` of the best possible one; where that
         cannot be had, `converged_` is False, and a warning says what is. Bounds are rounded up by

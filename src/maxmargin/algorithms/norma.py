@@ -149,8 +149,8 @@ class NORMA(OnlineClassifier):
         Parameters
         ----------
         radius, norm, margin : float
-            X >= |x_t|_p (with an intercept, its coordinate counts), B >= |u_t|_q, and the margin mu
-            of the comparison vectors u_t.
+            ``X >= |x_t|_p`` (with an intercept, its coordinate counts), ``B >= |u_t|_q``, and the
+            margin mu of the comparison vectors u_t.
         trials : int
             The number T of trials.
         drift, squared_drift : float

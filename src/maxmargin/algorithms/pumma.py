@@ -144,8 +144,8 @@ class PUMMA(OnlineClassifier):
     at least `margin_fraction` of the best margin with intercept. (Without one, rows take the place
     of pairs, and `ROMMA.max_updates` holds, for any p.) ``1 / |w|`` bounds that margin, so the
     smallest output is itself the certified ratio. A point with both labels has the bound 0 (unless
-    there is a `soft_margin`). On other data that are not separable |w| grows until margins of 1 are
-    less than the rounding of ``w.x``; there `fit` ends, and a stream starts anew.
+    there is a `soft_margin`). On other data that are not separable ``|w|`` grows until margins of 1
+    are less than the rounding of ``w.x``; there `fit` ends, and a stream starts anew.
 
     On rows that cannot be separated there is no margin to find, and the weights say little: use
     `soft_margin` (Adult: 80.7 % right as it comes, 84.5 with ``soft_margin=1.0``; digits: 90.9 and

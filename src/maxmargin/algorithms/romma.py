@@ -71,7 +71,7 @@ class ROMMA(OnlineClassifier):
     -----
     Guarantee on separable data: at most `max_updates` updates, and on return at least ``1 - delta``
     of the best margin. ``1 / |w|`` bounds the best margin at all times, so the smallest output is
-    itself the certified ratio (in the space with the intercept's coordinate). On other data |w|
+    itself the certified ratio (in the space with the intercept's coordinate). On other data ``|w|``
     grows until margins of 1 are less than the rounding of ``w.x``, from which `fit` concludes that
     no margin is left to find; a stream starts anew there.
 

@@ -127,8 +127,8 @@ class TrackingALMA(OnlineClassifier):
         Parameters
         ----------
         radius, norm, margin : float
-            X >= |x_t|_p (with an intercept, its coordinate counts), B >= |u_t|_q, and the margin mu
-            of the comparison vectors u_t.
+            ``X >= |x_t|_p`` (with an intercept, its coordinate counts), ``B >= |u_t|_q``, and the
+            margin mu of the comparison vectors u_t.
         drift : float
             D: sum of ``|u_t - u_{t+1}|_q``.
         losses : float

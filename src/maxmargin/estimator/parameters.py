@@ -140,7 +140,7 @@ fit_intercept : bool, default={fit_intercept}
         the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
         takes each row for a new one.
     kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default={kernel}
-        As in `sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
+        As in :class:`~sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
         "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
         with all training rows. A callable gets two arrays of rows.
     gamma : {{"scale", "auto"}} or float, default={gamma}

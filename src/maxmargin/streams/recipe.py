@@ -86,8 +86,8 @@ class Recipe(TransformerMixin, BaseEstimator):
     n_features_in_use_ : int
         Features that rows can have by now: of categories, only those of values that have come.
 
-    Guarantee
-    ---------
+    Notes
+    -----
     What is not learnt from (`transform`) is prepared by the same numbers as the row that was learnt
     last.
 

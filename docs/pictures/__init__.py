@@ -1,0 +1,65 @@
+"""The pictures of the site, drawn by the library itself while the site is built.
+
+A picture is a function that returns a figure. `draw` writes each one twice, as ``NAME-light.svg``
+and ``NAME-dark.svg``; a page shows the one that suits its theme. ``python docs/pictures`` draws the
+README's, which are kept beside it, anew.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from maxmargin.pages.svg import STYLE, VARIABLES
+from pictures import certificates, choosing
+
+Picture = Callable[[], Figure]
+
+PICTURES: tuple[Picture, ...] = (
+    certificates.closing_in,
+    certificates.in_the_plane,
+    choosing.which_learner,
+)
+# These are kept with the sources: a README cannot draw.
+OF_THE_README: tuple[Picture, ...] = (certificates.closing_in,)
+
+
+def draw(folder: Path, chosen: Iterable[Picture] = PICTURES) -> None:
+    """Write ``chosen`` into ``folder``, for light and for dark pages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in chosen:
+        with mpl.rc_context({**STYLE, "font.size": 11}):
+            svg = _as_svg(picture())
+        for theme, colors in _themes().items():
+            name = picture.__name__.replace("_", "-")
+            (folder / f"{name}-{theme}.svg").write_text(_painted(svg, colors), "utf-8")
+
+
+def _as_svg(figure: Figure) -> str:
+    file = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(file, format="svg", transparent=True, metadata=nothing)
+    # Whoever looks has a font of his own for text without serifs.
+    return re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", file.getvalue())
+
+
+def _painted(svg: str, colors: dict[str, str]) -> str:
+    for stand_in, variable in VARIABLES.items():
+        svg = svg.replace(stand_in, colors[variable])
+    return svg
+
+
+def _themes() -> dict[str, dict[str, str]]:
+    """The colours of the command's own pages, so that pictures look alike everywhere."""
+    style = (files("maxmargin.pages") / "page.html.jinja").read_text("utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    return {
+        theme: {f"var(--{name})": color for name, color in re.findall(r"--(\w+): (#\w+)", block)}
+        for theme, block in (("light", light), ("dark", dark))
+    }
