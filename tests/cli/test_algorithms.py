@@ -1,4 +1,4 @@
-"""The table of learners is complete, and the README shows it as it is."""
+"""The table of learners is complete, and the documentation shows it as it is."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import maxmargin
 from maxmargin.cli.algorithms import COLUMNS, as_markdown, rows, show
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "choose.md"
 
 
 def test_every_learner_is_in_the_table():
@@ -17,8 +17,8 @@ def test_every_learner_is_in_the_table():
     assert all(row[1] and row[-1] for row in rows())
 
 
-def test_readme_shows_the_table():
-    shown = re.search(r"--markdown -->\n(.*?)\n<!-- end -->", README.read_text(), re.DOTALL)
+def test_documentation_shows_the_table():
+    shown = re.search(r"--markdown -->\n(.*?)\n<!-- end -->", PAGE.read_text("utf-8"), re.DOTALL)
     assert shown is not None
     assert shown[1] == as_markdown()
 

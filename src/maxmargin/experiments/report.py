@@ -1,4 +1,4 @@
-"""What a run leaves behind beside its cells: CSV, JSON, the page, and a table for a README."""
+"""What a run leaves behind beside its cells: CSV, JSON, the page, and a table for documents."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
 
 
 def as_markdown(outcomes: Sequence[Outcome], scale: Scale) -> str:
-    """A table of all experiments, for a README."""
+    """A table of all experiments, for documents."""
     total = score(line for one in outcomes for line in one.lines)
     command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
     rows = "\n".join(_row(one) for one in outcomes)
