@@ -60,7 +60,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
-html_sidebars = {"index": [], "start": [], "changelog": []}
+html_sidebars = {"index": [], "start": [], "choose": [], "theorems": [], "gallery/index": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
