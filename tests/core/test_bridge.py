@@ -115,6 +115,12 @@ def test_a_rule_from_elsewhere_runs_uncached():
     assert space.scalars.table.updates[0] == trace.updated.sum()
 
 
+def test_tuples_are_cached_unless_something_from_elsewhere_is_in_them():
+    arrays = (np.zeros(1), np.zeros(1, np.int32))
+    assert learn._dispatcher((arrays, 1.0)) is learn.cached
+    assert learn._dispatcher((arrays, (1.0, OwnRule(0.5)))) is not learn.cached
+
+
 def test_no_field_has_the_name_of_a_bridged_method():
     """In compiled code the method would hide the field."""
     modules = [

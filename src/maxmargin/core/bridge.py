@@ -81,7 +81,12 @@ class Compiled:
         return self._dispatcher(args)(*args)
 
     def _dispatcher(self, args: tuple[Any, ...]) -> Any:
-        return self.cached if all(map(_is_ours, map(type, args))) else self._afresh
+        return self.cached if _are_ours(args) else self._afresh
+
+
+def _are_ours(args: tuple[Any, ...]) -> bool:
+    """Is code for them made of this package's classes only? Plain tuples are what is in them."""
+    return all(_are_ours(arg) if type(arg) is tuple else _is_ours(type(arg)) for arg in args)
 
 
 @cache_of_calls

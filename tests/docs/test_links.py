@@ -1,0 +1,44 @@
+"""Links lead somewhere, and files that pages name are there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("markdown_it")
+from docs.markup import DOCS, ROOT, anchors, links, tokens, words_of_code
+
+PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
+each_page_of_docs = pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@each_page
+def test_links_have_targets(page):
+    for link in links(page):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        # The site has the pages of this folder only.
+        assert page not in DOCS or target in DOCS, f"{link} leaves the documentation"
+        assert not anchor or anchor in anchors(target), f"{link}: no such heading"
+
+
+@each_page_of_docs
+def test_files_that_are_named_exist(page):
+    named = [
+        word for word in words_of_code(page) if re.fullmatch(r"[\w/]+/[\w.]+\.(py|md|jinja)", word)
+    ]
+    for name in named:
+        assert any((ROOT / home / name).exists() for home in (".", "src", "src/maxmargin")), name
+
+
+@each_page_of_docs
+def test_a_page_begins_with_its_title_and_a_sentence(page):
+    if page.stem == "index":
+        pytest.skip("the first page has a layout of its own")
+    kinds = [token.type for token in tokens(page)]
+    assert kinds[:4] == ["heading_open", "inline", "heading_close", "paragraph_open"]
