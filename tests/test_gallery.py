@@ -44,7 +44,7 @@ def test_example(name):
     assert pyplot.get_fignums()
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         assert all(ax.has_data() for ax in figure.axes)
     CLAIMS[name](facts)
 

@@ -44,7 +44,7 @@ print(f"The margin is at least {100 * ratio:.2f} % of the best possible one.")
 # negative, some row is on the wrong side, and there is none. Below, the two curves: the truth is
 # always between them.
 
-fig, axes = plt.subplot_mosaic("abcd;eeee", figsize=(10, 6), layout="constrained")
+fig, axes = plt.subplot_mosaic("abcd;eeee", figsize=(8.5, 5.5), layout="constrained")
 moments = [0, 3, 12, len(updates) - 1]
 for name, moment in zip("abcd", moments, strict=True):
     ax, (w, b), margin = axes[name], boundaries[moment], margins[moment]
@@ -59,7 +59,7 @@ for name, moment in zip("abcd", moments, strict=True):
         ax.plot(*X[y == label].T, "o", color=color, markersize=4)
     ax.set(xlim=(-0.5, 10.5), ylim=(-0.5, 10.5), aspect="equal", xticks=[], yticks=[])
     reached = f"margin {margin:.2f}" if margin > 0.0 else "not separated"
-    ax.set_title(f"{updates[moment]} updates: {reached}", fontsize="medium")
+    ax.set_title(f"{updates[moment]} updates: {reached}", fontsize="small")
 
 ax = axes["e"]
 ax.plot(updates, bounds, color="tab:red", label="proved: no boundary has a margin above this")

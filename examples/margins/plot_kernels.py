@@ -22,7 +22,7 @@ grid = np.column_stack([across.ravel(), up.ravel()])
 # Three widths of a Gaussian kernel. Filled: the side of the boundary that PUMMA gives to each
 # class, with its supports ringed. Dashed: the boundary of ``SVC`` with a hard margin.
 
-fig, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained", sharey=True)
 agreement, ratios = [], []
 for ax, gamma in zip(axes, (0.5, 3.0, 30.0), strict=True):
     clf = PUMMA(delta=0.01, kernel="rbf", gamma=gamma, max_iter=100_000, random_state=0).fit(X, y)
@@ -42,9 +42,9 @@ for ax, gamma in zip(axes, (0.5, 3.0, 30.0), strict=True):
     ax.contour(
         across, up, theirs.reshape(across.shape), [0.0], colors="tab:red", linestyles="dashed"
     )
-    ax.plot(*X[clf.support_].T, "o", markerfacecolor="none", markeredgecolor="0.3", markersize=9)
+    ax.plot(*X[clf.support_].T, "o", markerfacecolor="none", markeredgecolor="0.3", markersize=7)
     for label, color in enumerate(("tab:blue", "tab:orange")):
-        ax.plot(*X[y == label].T, "o", color=color, markersize=4)
+        ax.plot(*X[y == label].T, "o", color=color, markersize=3)
     ax.set(title=f"gamma = {gamma:g}", xlabel="first feature")
 axes[0].set_ylabel("second feature")
 plt.show()

@@ -33,9 +33,9 @@ fits = {
     "soft_margin = 30": MaxMargin(soft_margin=30.0).fit(X, y),
     "soft_margin = 0, row has weight 0": MaxMargin(soft_margin=0).fit(X, y, doubtful),
 }
-fig, axes = plt.subplots(1, 4, figsize=(12, 3.6), layout="constrained", sharey=True)
+fig, axes = plt.subplots(2, 2, figsize=(7.5, 6), layout="constrained", sharex=True, sharey=True)
 turned = {}
-for ax, (name, clf) in zip(axes, fits.items(), strict=True):
+for ax, (name, clf) in zip(axes.flat, fits.items(), strict=True):
     (w,), (b,) = clf.coef_, clf.intercept_
     turned[name] = np.degrees(np.arctan2(abs(w[1]), abs(w[0])))
     at = np.linspace(-4.0, 4.0, 2)
@@ -44,10 +44,13 @@ for ax, (name, clf) in zip(axes, fits.items(), strict=True):
     for label, color in enumerate(("tab:blue", "tab:orange")):
         ax.plot(*X[y == label].T, "o", color=color, markersize=4)
     ax.plot(*X[-1], "o", markerfacecolor="none", markeredgecolor="tab:red", markersize=12)
-    ax.set(xlim=(-4, 4), ylim=(-3, 3), xlabel="first feature")
+    ax.set(xlim=(-4, 4), ylim=(-3, 3))
     ax.set_title(name, fontsize="medium")
     print(f"{name:34} the boundary is turned by {turned[name]:4.1f} degrees")
-axes[0].set_ylabel("second feature")
+for ax in axes[1]:
+    ax.set_xlabel("first feature")
+for ax in axes[:, 0]:
+    ax.set_ylabel("second feature")
 plt.show()
 
 # %%

@@ -10,6 +10,7 @@ helps more.
 J. Kivinen, A. Smola and R. Williamson, "Large margin classification for moving targets", 2002.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 
 from maxmargin import NORMA, Perceptron, TrackingALMA
@@ -26,7 +27,7 @@ streams = {
     "switching": make_switching(TRIALS, random_state=0),
 }
 X, y = streams["drifting"]
-fig, axes = plt.subplots(1, 3, figsize=(10, 4), layout="compressed", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(8.5, 3.5), layout="compressed", sharey=True)
 for ax, start in zip(axes, (0, 1000, 2000), strict=True):
     rows = slice(start, start + 200)
     for label, color in ((-1, "tab:blue"), (1, "tab:orange")):
@@ -56,7 +57,7 @@ styles = (
 )
 
 mistakes = {}
-fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained", sharey=True)
 for ax, (stream, (X, y)) in zip(axes, streams.items(), strict=True):
     mistakes[stream] = {}
     for (name, clf), (color, line) in zip(learners.items(), styles, strict=True):

@@ -20,7 +20,7 @@ from maxmargin.evaluate import progressive
 # A spiral of two arms, one row after the other.
 
 random = np.random.default_rng(0)
-y = random.integers(0, 2, 1500)
+y = random.integers(0, 2, 1000)
 turn = 3.0 * np.pi * np.sqrt(random.uniform(0.03, 1.0, y.size))
 X = np.column_stack([np.cos(turn), np.sin(turn)]) * (turn * (2 * y - 1))[:, None] / 3.0
 X += random.normal(0.0, 0.12, X.shape)
@@ -29,13 +29,13 @@ across, up = np.meshgrid(np.linspace(-3.8, 3.8, 160), np.linspace(-3.8, 3.8, 160
 grid = np.column_stack([across.ravel(), up.ravel()])
 
 # %%
-# The probability of the red class after 60, 300 and 1500 rows, and the Gaussians, drawn at one
+# The probability of the red class after 60, 300 and 1000 rows, and the Gaussians, drawn at one
 # standard deviation. Between the dashed lines the answer has not the margin that is asked for.
 
 clf = NOCA(epsilon=0.5, max_components=80, random_state=0)
-fig, axes = plt.subplots(1, 3, figsize=(12, 4.3), layout="compressed", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="compressed", sharey=True)
 seen, components = 0, []
-for ax, rows in zip(axes, (60, 300, 1500), strict=True):
+for ax, rows in zip(axes, (60, 300, 1000), strict=True):
     clf.partial_fit(X[seen:rows], y[seen:rows], classes=[0, 1])
     seen = rows
     components.append(len(clf.means_))
@@ -50,7 +50,7 @@ for ax, rows in zip(axes, (60, 300, 1500), strict=True):
         aspect="equal", xlabel="first feature", title=f"{rows} rows, {len(clf.means_)} Gaussians"
     )
 axes[0].set_ylabel("second feature")
-fig.colorbar(shown, ax=axes, label="probability of the red class", ticks=np.linspace(0, 1, 6))
+fig.colorbar(shown, ax=axes, label="P(red class)", ticks=np.linspace(0, 1, 6))
 plt.show()
 
 # %%

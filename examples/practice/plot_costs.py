@@ -30,10 +30,10 @@ learnt, new = slice(0, 3000), slice(3000, None)
 costs = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [8.0, 4.0, 0.0]])
 learners = {
     "all confusions cost 1": AMIRA(average=True),
-    "tired for alert costs 8, for unsure 4": AMIRA(average=True, costs=costs),
+    "a tired driver costs 4 or 8": AMIRA(average=True, costs=costs),
 }
 missed, prices = {}, {}
-fig, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
 for ax, (name, clf) in zip(axes, learners.items(), strict=True):
     clf.partial_fit(X[learnt], y[learnt], classes=[0, 1, 2])
     predicted = clf.predict(X[new])

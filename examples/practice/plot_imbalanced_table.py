@@ -72,7 +72,7 @@ table = pd.DataFrame({name: measures(report) for name, report in reports.items()
 print(f"who says no to everybody is right for {100 * guess:.1f} %")
 print((100 * table).round(1).to_string())
 
-fig, ax = plt.subplots(figsize=(9, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
 places = np.arange(len(table))
 for shift, name, color in zip((-0.2, 0.2), table, ("tab:gray", "tab:green"), strict=True):
     bars = ax.barh(places + shift, 100 * table[name], height=0.38, color=color, label=name)

@@ -35,7 +35,7 @@ print(f"mean distance from the true probability: {error:.3f}")
 # a plain sigmoid, is far too sure. Right, each predicted probability against the true one.
 
 plain = expit(clf.decision_function(X[new]))
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(8.5, 4.2), layout="constrained")
 scores = {}
 for values, name, color in (
     (probabilities, 'calibration="online"', "tab:green"),

@@ -48,7 +48,7 @@ print(f"without a budget: {100 * (1 - free.accuracy):.1f} %, and {free.supports[
 # Left, mistakes on the way against the budget. Right, the rows that are kept: without a budget they
 # grow with the stream.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.3), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.3), layout="constrained")
 for (name, values), marker in zip(errors.items(), "os^D", strict=True):
     left.plot(budgets, values, marker=marker, label=name)
 left.axhline(100 * (1 - free.accuracy), color="0.3", linestyle="--", label="without a budget")

@@ -38,7 +38,7 @@ print(f"the median expert: {int(np.median(experts)):,}, the worst: {experts.max(
 # %%
 # Which expert had the largest weight, when.
 
-fig, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(8.5, 4.5), layout="constrained")
 clf.plot_leaders(ax)
 ax.set_title("")
 for change in (PART, 2 * PART):

@@ -24,7 +24,7 @@ SPAM_LATER = "crypto token wallet airdrop doubling presale influencer giveaway c
 COMMON = "the a we you please see attached about for with today new best regards hello time offer"
 
 random = np.random.default_rng(0)
-ROWS = 4000
+ROWS = 2000
 
 
 def message(spam, later):
@@ -70,7 +70,7 @@ order = np.argsort(scores)
 kinds = {HAM: "tab:blue", SPAM_ONCE: "tab:orange", SPAM_LATER: "tab:red", COMMON: "0.6"}
 names = ("ham", "spam, first half", "spam, second half", "common words")
 
-fig, ax = plt.subplots(figsize=(10, 4.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(8.5, 4.5), layout="constrained")
 for (kind, color), name in zip(kinds.items(), names, strict=True):
     chosen = np.isin(words[order], kind.split())
     ax.bar(np.arange(words.size)[chosen], scores[order][chosen], color=color, label=name)
