@@ -1,0 +1,222 @@
+"""The examples of the gallery run without a warning, draw pictures, and hold what they claim."""
+
+import os
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+GALLERY = Path(__file__).parents[1] / "examples"
+EXAMPLES = {path.stem: path for path in sorted(GALLERY.glob("*/plot_*.py"))}
+needs_real_data = pytest.mark.skipif(
+    "MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder"
+)
+# What the variables of an example must say in the end.
+CLAIMS = {}
+
+
+def claims(example):
+    CLAIMS[example.__name__] = example
+    return example
+
+
+@pytest.fixture(autouse=True)
+def _no_windows_and_no_figures_are_left(monkeypatch):
+    pyplot.switch_backend("Agg")
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=needs_real_data) if name == "plot_electricity" else name
+        for name in EXAMPLES
+    ],
+)
+def test_example(name):
+    facts = runpy.run_path(str(EXAMPLES[name]))
+    assert pyplot.get_fignums()
+    for number in pyplot.get_fignums():
+        figure = pyplot.figure(number)
+        figure.draw_without_rendering()
+        assert all(ax.has_data() for ax in figure.axes)
+    CLAIMS[name](facts)
+
+
+def test_claims_are_about_examples():
+    assert not EXAMPLES or set(CLAIMS) == set(EXAMPLES)
+
+
+# ------------------------------------------------------------------------ margins and certificates
+@claims
+def plot_certificate(facts):
+    margins, bounds = np.array(facts["margins"]), np.array(facts["bounds"])
+    assert margins.max() <= bounds.min()  # the best margin is between them at all times
+    assert facts["ratio"] >= 0.99
+
+
+@claims
+def plot_certify_linearsvc(facts):
+    loose, strict = facts["margins"][1e-4], facts["margins"][1e-9]
+    assert max(loose + strict) <= facts["bound"]
+    assert strict == sorted(strict)
+    assert loose[-1] < max(loose) < strict[-1]
+    shares = facts["shares"]
+    assert shares["maxmargin.PUMMA(delta=0.01)"] >= 0.99
+    assert shares["maxmargin.MaxMargin(soft_margin=0)"] >= 0.998
+
+
+@claims
+def plot_kernels(facts):
+    assert min(facts["agreement"]) > 0.99
+    assert min(facts["ratios"]) > 0.99
+
+
+@claims
+def plot_noisy_rows(facts):
+    hard, firm, soft, without = facts["turned"].values()
+    assert hard > firm > soft > without
+    right = facts["right"]
+    last, mean = right["Perceptron(), one pass"], right["Perceptron(average=True), one pass"]
+    noisy = slice(1, None)
+    assert np.all(np.array(mean[noisy]) > np.array(last[noisy]) + 5.0)
+    for name in ("MaxMargin()", "PUMMA(soft_margin=1.0)"):
+        assert np.all(np.array(right[name]) > mean)
+
+
+# ----------------------------------------------------------------------------------------- papers
+@claims
+def plot_pumma(facts):
+    ends, updates = facts["ends"], facts["updates"]
+    assert ends["PUMMA"].updates < ends["ROMMA"].updates < ends["ALMA"].updates / 10
+    best = min(end.bound for end in ends.values())
+    assert min(end.margin for end in ends.values()) >= 0.9 * best
+    romma, plain, log = (np.array(each) for each in updates.values())
+    assert np.all(plain < romma)
+    assert log[0] < plain[0]
+    assert log[-1] > plain[-1]
+
+
+@claims
+def plot_amira(facts):
+    assert np.all(np.array(facts["reached"]) >= facts["promised"])
+    assert np.all(np.array(facts["made"]) <= facts["allowed"])
+    assert facts["reached"] == sorted(facts["reached"])
+    assert facts["reached"][-1] > 0.95
+
+
+@claims
+def plot_noca(facts):
+    noca, perceptron = facts["noca"], facts["perceptron"]
+    assert noca.mistakes[-1] < perceptron.mistakes[-1]
+    assert noca.wrong[100:].sum() == 0
+    assert max(facts["components"]) < 80
+
+
+@claims
+def plot_directional_margin(facts):
+    best, found = facts["best"], facts["found"]
+    assert 0.99 * best <= found <= best * 1.0001
+    for one in facts["clf"].rounds_:
+        assert one.outcome != "hopeless" or one.beta > best
+        assert one.outcome != "reached" or one.found >= one.beta
+    directional = facts["directional"] / facts["geometric"]
+    assert np.all(np.diff(directional) > 0.0)
+    assert np.all(directional >= facts["least"])
+
+
+@claims
+def plot_moving_targets(facts):
+    for mistakes in facts["mistakes"].values():
+        perceptron, norma_0, alma_0, norma, alma = mistakes.values()
+        assert max(norma, alma) < min(norma_0, alma_0)
+        assert max(norma_0, alma_0) < perceptron
+
+
+# --------------------------------------------------------------------------------------- practice
+@claims
+def plot_costs(facts):
+    before, with_costs = facts["missed"].values()
+    assert with_costs < before / 2
+    before, with_costs = facts["prices"].values()
+    assert with_costs < before
+
+
+@claims
+def plot_imbalanced_table(facts):
+    plain, balanced = (facts["table"][name] for name in facts["table"])
+    assert plain["right"] > balanced["right"]
+    assert plain["of those who cancel, found"] < 0.05
+    assert balanced["of those who cancel, found"] > 0.6
+    assert balanced["right, mean of both classes"] > plain["right, mean of both classes"] + 0.2
+    kinds = [column["kind"] for column in facts["clf"].recipe_.columns_]
+    assert kinds == ["drop", "date", "category", "number", "number", "number"]
+
+
+@claims
+def plot_probabilities(facts):
+    online, plain = facts["scores"].values()
+    assert facts["error"] < 0.02
+    assert online < facts["best"] + 0.001
+    assert plain > facts["best"] + 0.01
+
+
+@claims
+def plot_scikit_learn(facts):
+    assert facts["accuracy"] > 0.95
+    assert facts["clf"].certificate_.ratio > 0.999
+    best = facts["search"].best_params_["maxmargin__soft_margin"]
+    assert facts["softness"].min() < best < facts["softness"].max()
+
+
+# ---------------------------------------------------------------------------------------- streams
+@claims
+def plot_budget(facts):
+    oldest, at_random, projected, small_steps = facts["errors"].values()
+    free = 100 * (1 - facts["free"].accuracy)
+    for errors in (oldest, at_random, projected, small_steps):
+        assert errors[0] > errors[2] > errors[-1]
+    assert max(projected[3], small_steps[3]) < min(oldest[-1], at_random[-1])
+    assert small_steps[-1] < free + 1.0
+    assert facts["free"].supports[-1] > 1000
+    assert facts["last"].supports.max() == 80
+
+
+@claims
+def plot_electricity(facts):
+    passive, perceptron, frozen, repeating = facts["accuracy"].values()
+    assert passive > perceptron > repeating > frozen
+
+
+@claims
+def plot_fixed_share(facts):
+    experts, vote = facts["experts"], facts["vote"].mistakes[-1]
+    assert vote < 1.02 * experts.min()
+    assert vote < 0.9 * np.median(experts)
+    looks, leaders = facts["clf"].leaders_.T
+    turning = (looks > 1.5 * facts["PART"]) & (looks < 2 * facts["PART"])
+    resting = (looks > 0.5 * facts["PART"]) & (looks < facts["PART"])
+    assert np.bincount(leaders[turning]).argmax() != np.bincount(leaders[resting]).argmax()
+
+
+@claims
+def plot_growing(facts):
+    assert facts["same"]
+    assert facts["between"] > facts["before"] + 0.3
+    assert facts["behind"] > 0.95
+
+
+@claims
+def plot_text_stream(facts):
+    before, after = facts["before"], facts["after"]
+    assert after[:100].sum() > before[-100:].sum()
+    assert after[-500:].mean() < 0.01
+    scores = dict(zip(facts["words"], facts["scores"], strict=True))
+    assert all(scores[word] < 0.0 for word in facts["HAM"].split())
+    assert all(scores[word] > 0.0 for word in facts["SPAM_LATER"].split())
