@@ -49,7 +49,7 @@ class Promise(NamedTuple):
 
     Attributes
     ----------
-    title : the learner, and what it is about
+    title : begins with the name of the learner
     across, upwards : what the axes are
     at : where on the axis
     proved : bounds, by the names of their functions
@@ -439,7 +439,7 @@ def directional() -> Promise:
         "max_updates_after": best_start,
     }
     return Promise(
-        "free length",
+        "DirectionalPerceptron, free",
         "β / γ",
         "updates",
         BETAS,
@@ -458,7 +458,7 @@ def directional_turns() -> Promise:
         lambda part: DirectionalPerceptron.stepwise_from(part * margin, radius, margin), BETAS
     )
     return Promise(
-        "free length",
+        "DirectionalPerceptron, free",
         "β / γ",
         "updates before the last turn away",
         BETAS,
@@ -484,7 +484,7 @@ def directional_fixed() -> Promise:
         BETAS,
     )
     return Promise(
-        "fixed length, best rate",
+        "DirectionalPerceptron, fixed",
         "β / γ",
         "updates",
         BETAS,
@@ -512,7 +512,7 @@ def directional_rates() -> Promise:
         shares,
     )
     return Promise(
-        "fixed length, β = γ / 2",
+        "DirectionalPerceptron, β = γ/2",
         "rate / best rate",
         "updates",
         shares,
@@ -533,7 +533,7 @@ def largest_ratio() -> Promise:
     ]
     most = each(lambda rho: DirectionalPerceptron.largest_ratio(radius, rho), scalings)
     return Promise(
-        "an intercept of size ρ",
+        "DirectionalPerceptron, intercept",
         "ρ",
         "geometric / directional",
         scalings,
