@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from maxmargin.pages.svg import STYLE, VARIABLES
-from pictures import certificates, choosing
+from pictures import certificates, choosing, theorems
 
 Picture = Callable[[], Figure]
 
@@ -25,6 +25,16 @@ PICTURES: tuple[Picture, ...] = (
     certificates.closing_in,
     certificates.in_the_plane,
     choosing.which_learner,
+    theorems.pumma,
+    theorems.romma_and_alma,
+    theorems.perceptron,
+    theorems.relaxation,
+    theorems.amira,
+    theorems.directional,
+    theorems.mistakes_and_losses,
+    theorems.moving_targets,
+    theorems.bounded_memory,
+    theorems.mixtures,
 )
 # These are kept with the sources: a README cannot draw.
 OF_THE_README: tuple[Picture, ...] = (certificates.closing_in,)

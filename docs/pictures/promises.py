@@ -1,0 +1,1087 @@
+"""What theorems promise beside what happens: the numbers of the pictures in `theorems`.
+
+Each function runs learners on small data that have a seed, and returns one `Promise`. The tests
+hold all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from sklearn.svm import LinearSVC
+
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    NOCA,
+    NORMA,
+    PUMMA,
+    ROMMA,
+    BisectionPerceptron,
+    DirectionalPerceptron,
+    FixedShare,
+    Forgetron,
+    MaxMargin,
+    PassiveAggressive,
+    Pegasos,
+    Perceptron,
+    Projectron,
+    RandomBudgetPerceptron,
+    Relaxation,
+)
+from maxmargin.datasets import make_r_of_k, make_separable
+
+Array = NDArray[np.float64]
+
+SIGNS = (-1, 1)
+# Enough for every run here to end by itself.
+PASSES = 100_000
+
+
+class Promise(NamedTuple):
+    """What is proved beside what happens, along one axis.
+
+    Attributes
+    ----------
+    title : begins with the name of the learner
+    across, upwards : what the axes are
+    at : where on the axis
+    proved : bounds, by the names of their functions
+    happened : what was measured
+    is_floor : do the bounds lie below what happens?
+    scales : of both axes
+    """
+
+    title: str
+    across: str
+    upwards: str
+    at: Array
+    proved: dict[str, Array]
+    happened: Array
+    is_floor: bool = False
+    scales: tuple[str, str] = ("log", "log")
+
+    def is_kept(self) -> bool:
+        """Is everything that happened on the right side of all bounds, but for rounding?"""
+        bounds = np.array(list(self.proved.values()))
+        allowed = 1e-9 * np.abs(bounds)
+        if self.is_floor:
+            return bool((self.happened >= bounds - allowed).all())
+        return bool((self.happened <= bounds + allowed).all())
+
+
+# -------------------------------------------------------------------------------- rows that can be
+# separated, and what is known of them
+class Separable(NamedTuple):
+    """Rows that a hyperplane through 0 separates.
+
+    Attributes
+    ----------
+    X, y : the rows, and -1 or 1
+    margin : the best margin
+    best : the unit vector that has it
+    """
+
+    X: Array
+    y: NDArray[np.int64]
+    margin: float
+    best: Array
+
+    def lengths(self) -> Array:
+        return np.linalg.norm(self.X, axis=1)
+
+    def radius(self) -> float:
+        return float(self.lengths().max())
+
+    def share(self, learner: Any) -> float:
+        """The part of the best margin that a learner has reached."""
+        (w,) = learner.coef_
+        return float((self.y * (self.X @ w)).min() / np.linalg.norm(w) / self.margin)
+
+
+def _known(X: Array, y: NDArray[np.int64]) -> Separable:
+    exact = MaxMargin(soft_margin=0.0, fit_intercept=False, tol=1e-8).fit(X, y)
+    (w,) = exact.coef_
+    return Separable(X, y, exact.certificate_.margin, w / np.linalg.norm(w))
+
+
+@lru_cache
+def separable() -> Separable:
+    """60 rows in five dimensions, around 0."""
+    X, y = make_separable(60, 5, gap=1.0, random_state=0)
+    return _known(X - 5.0, y)
+
+
+@lru_cache
+def normalised() -> Separable:
+    """The same rows, all of length 1."""
+    found = separable()
+    return _known(found.X / found.lengths()[:, np.newaxis], found.y)
+
+
+def fitted(learner: Any, X: Array, y: Array, fit_intercept: bool = False) -> Any:
+    """The learner, after as many passes as it needs."""
+    learner.set_params(fit_intercept=fit_intercept, max_iter=PASSES, random_state=0).fit(X, y)
+    if not learner.converged_:
+        raise RuntimeError(f"{learner} did not converge, and promises nothing")
+    return learner
+
+
+def _fits(make: Callable[[float], Any], values: Array, rows: Separable) -> tuple[Array, Array]:
+    """Updates made, and parts of the best margin reached, for each value of a parameter."""
+    learners = [fitted(make(float(value)), rows.X, rows.y) for value in values]
+    updates = np.array([learner.n_updates_ for learner in learners], float)
+    return updates, np.array([rows.share(learner) for learner in learners])
+
+
+def each(bound: Callable[[float], float], values: Iterable[float]) -> Array:
+    return np.array([bound(float(value)) for value in values])
+
+
+def _both(
+    name: str,
+    across: str,
+    values: Array,
+    fits: tuple[Array, Array],
+    most: dict[str, Callable[[float], float]],
+    least: Callable[[float], float],
+    axis: str = "log",
+) -> tuple[Promise, Promise]:
+    """The two promises of a learner that ends: few updates, and a part of the best margin."""
+    updates, shares = fits
+    allowed = {function: each(bound, values) for function, bound in most.items()}
+    part = {"margin_fraction": each(least, values)}
+    return (
+        Promise(name, across, "updates", values, allowed, updates, scales=(axis, "log")),
+        Promise(
+            name, across, "part of the best margin", values, part, shares, True, (axis, "linear")
+        ),
+    )
+
+
+def _along(learner: Any, rows: Separable) -> Iterator[Array]:
+    """The weights after each update, with one row after another until a pass brings none."""
+    learner.set_params(fit_intercept=False)
+    updates, before = 0, -1
+    while updates > before:
+        before = updates
+        for x, label in zip(rows.X, rows.y, strict=True):
+            learner.learn_one(x, label, classes=SIGNS)
+            if learner.n_updates_ > updates:
+                updates = learner.n_updates_
+                yield learner.coef_[0].copy()
+
+
+def _last_turn_away(learner: Any, rows: Separable) -> int:
+    """How many updates came before the last one that turned w away from the best direction."""
+    history = np.array(list(_along(learner, rows)))
+    cosines = history @ rows.best / np.linalg.norm(history, axis=1)
+    away = np.flatnonzero(np.diff(cosines) < -1e-12)
+    return int(away[-1]) + 1 if away.size else 0
+
+
+# ------------------------------------------------------------------------------------------- PUMMA
+DELTAS = np.geomspace(0.01, 0.5, 7)
+
+
+@lru_cache
+def pumma() -> tuple[Promise, Promise]:
+    """Against delta, with an intercept."""
+    X, y = make_separable(60, 5, gap=1.0, random_state=0)
+    exact = MaxMargin(soft_margin=0.0, tol=1e-8).fit(X, y)
+    margin, diameter = exact.certificate_.margin, _diameter(X, y, 2.0)
+    learners = [fitted(PUMMA(delta=float(delta)), X, y, True) for delta in DELTAS]
+    fits = (
+        np.array([learner.n_updates_ for learner in learners], float),
+        np.array([learner.certificate_.margin for learner in learners]) / margin,
+    )
+    most = {"max_updates": lambda delta: PUMMA.max_updates(delta, diameter, margin)}
+    return _both("PUMMA", "δ", DELTAS, fits, most, PUMMA.margin_fraction)
+
+
+@lru_cache
+def pumma_of_few_features() -> tuple[Promise, Promise]:
+    """Against p, where 3 of 30 features matter: promises in the ∞-norm."""
+    X, y = make_r_of_k(100, 30, k=3, r=1, random_state=0)
+    features, norm, delta = X.shape[1], np.inf, 0.1
+    exponents = np.array([2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0])
+    diameter, margin = _diameter(X, y, norm), _largest_margin(X, y)
+    learners = [fitted(PUMMA(delta=delta, p=float(p)), X, y, True) for p in exponents]
+    reached = [
+        (y * learner.decision_function(X)).min() / np.abs(learner.coef_).sum()
+        for learner in learners
+    ]
+    fits = np.array([learner.n_updates_ for learner in learners], float), np.array(reached) / margin
+
+    def distortion(p: float) -> float:
+        return PUMMA.distortion(p, norm, features)
+
+    most = {
+        "max_updates": lambda p: PUMMA.max_updates(delta, diameter, margin, p, distortion(p)),
+    }
+    return _both(
+        "PUMMA, in the ∞-norm",
+        "p",
+        exponents,
+        fits,
+        most,
+        lambda p: PUMMA.margin_fraction(delta, distortion(p)),
+        axis="linear",
+    )
+
+
+def _diameter(X: Array, y: Array, norm: float) -> float:
+    """The largest distance of a positive and a negative row."""
+    gaps = (X[y > 0][:, np.newaxis] - X[y < 0]).reshape(-1, X.shape[1])
+    return float(np.linalg.norm(gaps, ord=norm, axis=1).max())
+
+
+def _largest_margin(X: Array, y: Array) -> float:
+    """In the ∞-norm, by linear programming: w is the difference of two parts that sum up to 1."""
+    rows, features = X.shape
+    signed = y[:, np.newaxis] * X
+    lacking = np.column_stack([-signed, signed, -y, np.ones(rows)])
+    sides = [(0.0, None)] * (2 * features) + [(None, None)] * 2
+    length = np.r_[np.ones(2 * features), 0.0, 0.0]
+    found = linprog(
+        np.r_[np.zeros(2 * features + 1), -1.0],
+        A_ub=np.vstack([lacking, length]),
+        b_ub=np.r_[np.zeros(rows), 1.0],
+        bounds=sides,
+    )
+    return float(-found.fun)
+
+
+# ---------------------------------------------------------------------------------- ROMMA and ALMA
+@lru_cache
+def romma() -> tuple[Promise, Promise]:
+    rows = separable()
+    fits = _fits(lambda delta: ROMMA(delta=delta), DELTAS, rows)
+    most = {"max_updates": lambda delta: ROMMA.max_updates(delta, rows.radius(), rows.margin)}
+    return _both("ROMMA", "δ", DELTAS, fits, most, ROMMA.margin_fraction)
+
+
+@lru_cache
+def alma() -> tuple[Promise, Promise]:
+    rows, alphas = normalised(), np.geomspace(0.1, 1.0, 6)
+    fits = _fits(lambda alpha: ALMA(alpha=alpha), alphas, rows)
+    most = {"max_updates": lambda alpha: ALMA.max_updates(alpha, rows.margin)}
+    return _both("ALMA", "α", alphas, fits, most, ALMA.margin_fraction)
+
+
+# ------------------------------------------------------------------------------------------- AMIRA
+@lru_cache
+def amira() -> tuple[Promise, Promise]:
+    rows, epsilons = separable(), np.geomspace(0.01, 1.0, 7)
+    fits = _fits(lambda epsilon: AMIRA(epsilon=epsilon), epsilons, rows)
+    most = {"max_updates": lambda epsilon: AMIRA.max_updates(epsilon, rows.radius(), rows.margin)}
+    return _both("AMIRA", "ε", epsilons, fits, most, AMIRA.margin_fraction)
+
+
+@lru_cache
+def amira_length() -> Promise:
+    """The length of the weights on the way."""
+    rows, epsilon = separable(), 0.1
+    lengths = np.linalg.norm(list(_along(AMIRA(epsilon=epsilon), rows)), axis=1)
+    longest = np.full(lengths.size, AMIRA.max_norm(epsilon, rows.margin))
+    return Promise(
+        "AMIRA, ε = 0.1",
+        "updates",
+        "length of w",
+        np.arange(1.0, lengths.size + 1),
+        {"max_norm": longest},
+        lengths,
+        scales=("linear", "linear"),
+    )
+
+
+@lru_cache
+def amira_inseparable() -> Promise:
+    """Updates on rows of length 1 that nothing separates."""
+    epsilon, stream = 1.0, _noisy_directions(2000, 0.02)
+    shares = np.linspace(0.05, 1.0, 20)
+    happened = _counted(AMIRA(epsilon=epsilon), stream, "n_updates_")
+    losses = {gamma: np.cumsum(stream.lacking(1.0, gamma) ** 2) for gamma in shares}
+    most = [
+        min(
+            AMIRA.max_updates_inseparable(
+                epsilon, 1.0, float(gamma), squared_losses=float(sums[seen - 1]), smallest=1.0
+            )
+            for gamma, sums in losses.items()
+        )
+        for seen in stream.stops()
+    ]
+    return _along_stream(
+        "AMIRA, ε = 1, with noise", "updates", stream, {"max_updates_inseparable": most}, happened
+    )
+
+
+# ----------------------------------------------------------------------- Perceptron and Relaxation
+# Margins that are asked for, in units of the squared length of the longest row.
+THRESHOLDS = np.geomspace(0.03, 10.0, 7)
+
+
+@lru_cache
+def perceptron() -> tuple[Promise, Promise]:
+    rows = separable()
+    radius = rows.radius()
+    fits = _fits(lambda b: Perceptron(margin=b * radius**2), THRESHOLDS, rows)
+    most = {
+        "max_updates": lambda b: Perceptron.max_updates(
+            radius, rows.margin, threshold=b * radius**2
+        )
+    }
+    return _both(
+        "Perceptron",
+        "b / R²",
+        THRESHOLDS,
+        fits,
+        most,
+        lambda b: Perceptron.margin_fraction(radius, threshold=b * radius**2),
+    )
+
+
+@lru_cache
+def perceptron_length() -> Promise:
+    rows = separable()
+    radius = rows.radius()
+    happened = [
+        max(np.linalg.norm(list(_along(Perceptron(margin=b * radius**2), rows)), axis=1))
+        for b in THRESHOLDS
+    ]
+    most = each(
+        lambda b: Perceptron.max_norm(radius, rows.margin, threshold=b * radius**2), THRESHOLDS
+    )
+    return Promise(
+        "Perceptron",
+        "b / R²",
+        "largest length of w",
+        THRESHOLDS,
+        {"max_norm": most},
+        np.array(happened),
+    )
+
+
+@lru_cache
+def perceptron_turns() -> Promise:
+    rows = separable()
+    radius = rows.radius()
+    happened = [_last_turn_away(Perceptron(margin=b * radius**2), rows) for b in THRESHOLDS]
+    most = each(
+        lambda b: Perceptron.stepwise_from(radius, rows.margin, threshold=b * radius**2),
+        THRESHOLDS,
+    )
+    return Promise(
+        "Perceptron",
+        "b / R²",
+        "updates before the last turn away",
+        THRESHOLDS,
+        {"stepwise_from": most},
+        np.array(happened, float),
+        scales=("log", "linear"),
+    )
+
+
+@lru_cache
+def relaxation() -> tuple[Promise, Promise]:
+    """Against how far a correction aims above the margin."""
+    rows, b, rate = separable(), 1.0, 1.0
+    radius, smallest = rows.radius(), float(rows.lengths().min())
+    overshoots = np.geomspace(0.01, 1.0, 7)
+    fits = _fits(lambda more: Relaxation(margin=b, target=b + more, rate=rate), overshoots, rows)
+    most = {
+        "max_updates": lambda more: Relaxation.max_updates(b, b + more, rate, radius, rows.margin),
+        "max_updates_paper": lambda more: Relaxation.max_updates_paper(
+            b, b + more, rate, radius, rows.margin, smallest
+        ),
+    }
+    return _both(
+        "Relaxation",
+        "target − margin",
+        overshoots,
+        fits,
+        most,
+        lambda more: Relaxation.margin_fraction(b, b + more, rate),
+    )
+
+
+# -------------------------------------------------------------------------- DirectionalPerceptron,
+# and the search that asks it for more and more
+BETAS = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
+
+
+@lru_cache
+def directional() -> Promise:
+    """Free length, against the margin that is asked for."""
+    rows = separable()
+    radius, margin = rows.radius(), rows.margin
+    updates, _ = _fits(lambda part: DirectionalPerceptron(beta=part * margin), BETAS, rows)
+
+    def best_start(part: float) -> float:
+        return min(
+            DirectionalPerceptron.max_updates_after(start, part * margin, radius, margin)
+            for start in range(1, 50)
+        )
+
+    most = {
+        "max_updates": lambda part: DirectionalPerceptron.max_updates(
+            part * margin, radius, margin
+        ),
+        "max_updates_refined": lambda part: DirectionalPerceptron.max_updates_refined(
+            part * margin, radius, margin
+        ),
+        "max_updates_after": best_start,
+    }
+    return Promise(
+        "DirectionalPerceptron, free",
+        "β / γ",
+        "updates",
+        BETAS,
+        {name: each(bound, BETAS) for name, bound in most.items()},
+        updates,
+        scales=("linear", "log"),
+    )
+
+
+@lru_cache
+def directional_turns() -> Promise:
+    rows = separable()
+    radius, margin = rows.radius(), rows.margin
+    happened = [_last_turn_away(DirectionalPerceptron(beta=part * margin), rows) for part in BETAS]
+    most = each(
+        lambda part: DirectionalPerceptron.stepwise_from(part * margin, radius, margin), BETAS
+    )
+    return Promise(
+        "DirectionalPerceptron, free",
+        "β / γ",
+        "updates before the last turn away",
+        BETAS,
+        {"stepwise_from": most},
+        np.array(happened, float),
+        scales=("linear", "linear"),
+    )
+
+
+@lru_cache
+def directional_fixed() -> Promise:
+    """Fixed length at the best rate, against the margin that is asked for."""
+    rows = separable()
+    radius, margin = rows.radius(), rows.margin
+
+    def learner(part: float) -> DirectionalPerceptron:
+        rate = DirectionalPerceptron.best_rate(part * margin, radius, margin)
+        return DirectionalPerceptron(beta=part * margin, length="fixed", rate=rate)
+
+    updates, _ = _fits(learner, BETAS, rows)
+    most = each(
+        lambda part: DirectionalPerceptron.max_updates_at_best_rate(part * margin, radius, margin),
+        BETAS,
+    )
+    return Promise(
+        "DirectionalPerceptron, fixed",
+        "β / γ",
+        "updates",
+        BETAS,
+        {"max_updates_at_best_rate": most},
+        updates,
+        scales=("linear", "log"),
+    )
+
+
+@lru_cache
+def directional_rates() -> Promise:
+    """Fixed length, against the rate."""
+    rows = separable()
+    radius, margin = rows.radius(), rows.margin
+    beta = 0.5 * margin
+    best = DirectionalPerceptron.best_rate(beta, radius, margin)
+    shares = np.geomspace(0.05, 1.8, 8)
+
+    def learner(share: float) -> DirectionalPerceptron:
+        return DirectionalPerceptron(beta=beta, length="fixed", rate=share * best)
+
+    updates, _ = _fits(learner, shares, rows)
+    most = each(
+        lambda share: DirectionalPerceptron.max_updates_fixed(beta, share * best, radius, margin),
+        shares,
+    )
+    return Promise(
+        "DirectionalPerceptron, β = γ/2",
+        "rate / best rate",
+        "updates",
+        shares,
+        {"max_updates_fixed": most},
+        updates,
+    )
+
+
+@lru_cache
+def largest_ratio() -> Promise:
+    """What an intercept that is one more coordinate costs, against the size of that coordinate."""
+    X, y = make_separable(60, 5, gap=1.0, random_state=0)
+    radius = float(np.linalg.norm(X, axis=1).max())
+    scalings = np.geomspace(1.0, 100.0, 7)
+    geometric = MaxMargin(soft_margin=0.0, tol=1e-8).fit(X, y).certificate_.margin
+    directional = [
+        _known(np.column_stack([X, np.full(len(y), scaling)]), y).margin for scaling in scalings
+    ]
+    most = each(lambda rho: DirectionalPerceptron.largest_ratio(radius, rho), scalings)
+    return Promise(
+        "DirectionalPerceptron, intercept",
+        "ρ",
+        "geometric / directional",
+        scalings,
+        {"largest_ratio": most},
+        geometric / np.array(directional),
+    )
+
+
+@lru_cache
+def bisection() -> Promise:
+    rows, precisions = separable(), np.array([0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
+    _, shares = _fits(lambda precision: BisectionPerceptron(precision=precision), precisions, rows)
+    return Promise(
+        "BisectionPerceptron",
+        "precision",
+        "part of the best margin",
+        precisions,
+        {"1 − precision": 1.0 - precisions},
+        shares,
+        True,
+        ("log", "linear"),
+    )
+
+
+# ------------------------------------------------------------------ streams, and whom they compare
+class Stream(NamedTuple):
+    """Rows of length 1 near a line through 0, and labels.
+
+    Attributes
+    ----------
+    X, y : the rows, and -1 or 1
+    u : the unit vector along the line, with which learners are compared
+    """
+
+    X: Array
+    y: NDArray[np.int64]
+    u: Array
+
+    def lacking(self, length: float, margin: float = 1.0) -> Array:
+        """The hinge losses of a vector of this length, below this margin."""
+        return np.maximum(0.0, margin - length * self.y * (self.X @ self.u))
+
+    def stops(self) -> NDArray[np.int64]:
+        """Numbers of rows after which to look."""
+        return np.linspace(0, len(self.y), 41)[1:].astype(np.int64)
+
+
+@lru_cache
+def _noisy_directions(rows: int, noise: float) -> Stream:
+    """Rows within 20 degrees of the line; some of them have the label of the other side."""
+    random = np.random.default_rng(0)
+    y = random.choice(SIGNS, rows)
+    angles = np.deg2rad(random.uniform(-20.0, 20.0, rows))
+    X = y[:, np.newaxis] * np.column_stack([np.cos(angles), np.sin(angles)])
+    flipped = random.uniform(size=rows) < noise
+    return Stream(X, np.where(flipped, -y, y), np.array([1.0, 0.0]))
+
+
+def _counted(learner: Any, stream: Stream, count: str) -> list[int]:
+    """A count of the learner at each stop of the stream."""
+    learner.set_params(fit_intercept=False)
+    counts, start = [], 0
+    for stop in stream.stops():
+        learner.partial_fit(stream.X[start:stop], stream.y[start:stop], classes=SIGNS)
+        counts.append(getattr(learner, count))
+        start = stop
+    return counts
+
+
+def _along_stream(
+    title: str, upwards: str, stream: Stream, proved: dict[str, Any], happened: Any
+) -> Promise:
+    seen = stream.stops().astype(float)
+    bounds = {name: np.array(values, float) for name, values in proved.items()}
+    counts = np.array(happened, float)
+    return Promise(title, "rows", upwards, seen, bounds, counts, scales=("linear", "linear"))
+
+
+def _smallest(
+    bound: Callable[[float, float], float], stream: Stream, lengths: Array, power: int = 1
+) -> list[float]:
+    """At each stop the smallest ``bound(length, losses)`` of vectors of several lengths."""
+    sums = {length: np.cumsum(stream.lacking(length) ** power) for length in lengths}
+    return [
+        min(bound(float(length), float(losses[stop - 1])) for length, losses in sums.items())
+        for stop in stream.stops()
+    ]
+
+
+# ---------------------------------------------------------------------------- PassiveAggressive and
+# Pegasos
+LENGTHS = np.linspace(0.1, 3.0, 30)
+
+
+@lru_cache
+def passive_aggressive() -> Promise:
+    stream, C = _noisy_directions(2000, 0.02), 0.1
+    happened = _counted(PassiveAggressive(C=C), stream, "n_mistakes_")
+    most = _smallest(
+        lambda norm, losses: PassiveAggressive.max_mistakes(1.0, norm, C, losses), stream, LENGTHS
+    )
+    return _along_stream(
+        "PassiveAggressive (PA-I), C = 0.1", "mistakes", stream, {"max_mistakes": most}, happened
+    )
+
+
+def _outputs(learner: Any, X: Array, y: Array) -> Array:
+    """``y (w.x)`` of each row, before it is learnt from."""
+    learner.set_params(fit_intercept=False)
+    w, outputs = np.zeros(X.shape[1]), []
+    for x, label in zip(X, y, strict=True):
+        outputs.append(label * (w @ x))
+        learner.learn_one(x, label, classes=SIGNS)
+        (w,) = learner.coef_
+    return np.array(outputs)
+
+
+@lru_cache
+def passive_aggressive_losses() -> Promise:
+    stream, C = _noisy_directions(2000, 0.02), 0.1
+    learner = PassiveAggressive(C=C, loss="squared_hinge")
+    losses = np.maximum(0.0, 1.0 - _outputs(learner, stream.X, stream.y)) ** 2
+    most = _smallest(
+        lambda norm, squares: PassiveAggressive.max_squared_loss(1.0, norm, C, squares),
+        stream,
+        LENGTHS,
+        power=2,
+    )
+    return _along_stream(
+        "PassiveAggressive (PA-II), C = 0.1",
+        "sum of squared losses",
+        stream,
+        {"max_squared_loss": most},
+        np.cumsum(losses)[stream.stops() - 1],
+    )
+
+
+@lru_cache
+def pegasos() -> Promise:
+    """How much worse than the best vector of all rows so far, in the mean over trials."""
+    stream, strength = _noisy_directions(2000, 0.02), 0.1
+    learner = Pegasos(lambda_=strength).set_params(fit_intercept=False)
+    w, paid = np.zeros(2), []
+    for x, label in zip(stream.X, stream.y, strict=True):
+        paid.append(0.5 * strength * (w @ w) + max(0.0, 1.0 - label * (w @ x)))
+        learner.learn_one(x, label, classes=SIGNS)
+        (w,) = learner.coef_
+    trials = np.array([10, 20, 50, 100, 200, 500, 1000, 2000])
+    regrets = [
+        np.mean(paid[:seen]) - _least_objective(stream.X[:seen], stream.y[:seen], strength)
+        for seen in trials
+    ]
+    most = each(lambda seen: Pegasos.max_regret(strength, 1.0, int(seen)), trials)
+    return Promise(
+        "Pegasos, λ = 0.1",
+        "rows",
+        "mean regret",
+        trials.astype(float),
+        {"max_regret": most},
+        np.array(regrets),
+    )
+
+
+def _least_objective(X: Array, y: Array, strength: float) -> float:
+    svm = LinearSVC(
+        loss="hinge",
+        C=1.0 / (strength * len(y)),
+        fit_intercept=False,
+        tol=1e-8,
+        max_iter=PASSES,
+        random_state=0,
+    )
+    (w,) = svm.fit(X, y).coef_
+    return float(0.5 * strength * (w @ w) + np.maximum(0.0, 1.0 - y * (X @ w)).mean())
+
+
+# ---------------------------------------------------------------------------------- moving targets
+class Pursuit(NamedTuple):
+    """A target that turns in the plane at an even speed, and what the theorems need to know of it.
+
+    Attributes
+    ----------
+    X, y : rows of length 1 at most, and -1 or 1
+    margin : that of the target, a unit vector, on every row
+    drift, squared_drift : how far it moves in all, and the sum of the squares of its moves
+    """
+
+    X: Array
+    y: NDArray[np.int64]
+    margin: float
+    drift: float
+    squared_drift: float
+
+    def facts(self, kind: type) -> dict[str, Any]:
+        found = {"radius": 1.0, "norm": 1.0, "margin": self.margin, "drift": self.drift}
+        if kind is NORMA:
+            found |= {"trials": len(self.y), "squared_drift": self.squared_drift}
+        return found
+
+
+@lru_cache
+def _pursuit(turns: float) -> Pursuit:
+    rows, margin = 1000, 0.3
+    random = np.random.default_rng(0)
+    directions = 2.0 * np.pi * turns * np.arange(rows) / rows
+    y = random.choice(SIGNS, rows)
+    # On the disc, beyond the margin on the side of the label: how far ahead, and how far aside.
+    ahead = random.uniform(margin, 1.0, rows)
+    aside = np.sqrt(1.0 - ahead**2) * random.uniform(-1.0, 1.0, rows)
+    cosines, sines = np.cos(directions), np.sin(directions)
+    X = np.column_stack([ahead * cosines - aside * sines, ahead * sines + aside * cosines])
+    moves = np.full(rows - 1, 2.0 * np.sin(np.pi * turns / rows))
+    return Pursuit(X * y[:, np.newaxis], y, margin, moves.sum(), (moves**2).sum())
+
+
+def _pursued(learner: Any, pursuit: Pursuit) -> Any:
+    learner.set_params(fit_intercept=False)
+    return learner.partial_fit(pursuit.X, pursuit.y, classes=SIGNS)
+
+
+def moving_mistakes(kind: Any) -> Promise:
+    """Mistakes of the learner that its theorem tunes, against how far the target moves."""
+    turns = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0])
+    all_facts = [_pursuit(float(turn)).facts(kind) for turn in turns]
+    happened = [
+        _pursued(kind.tuned(**facts), _pursuit(float(turn))).n_mistakes_
+        for turn, facts in zip(turns, all_facts, strict=True)
+    ]
+    most = np.array([kind.mistake_bound(**facts) for facts in all_facts])
+    return Promise(
+        kind.__name__,
+        "turns of the target",
+        "mistakes",
+        turns,
+        {"mistake_bound": most},
+        np.array(happened, float),
+    )
+
+
+def moving_margin_errors(kind: Any) -> Promise:
+    """Rows below a margin, against that margin; half a turn."""
+    pursuit = _pursuit(0.5)
+    facts, parts = pursuit.facts(kind), np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    happened = [
+        _pursued(kind.tuned(**facts, threshold=part * pursuit.margin), pursuit).n_updates_
+        for part in parts
+    ]
+    most = each(
+        lambda part: kind.margin_error_bound(**facts, threshold=part * pursuit.margin), parts
+    )
+    return Promise(
+        f"{kind.__name__}, half a turn",
+        "ρ / μ",
+        "margin errors",
+        parts,
+        {"margin_error_bound": most},
+        np.array(happened, float),
+        scales=("linear", "log"),
+    )
+
+
+def moving_losses(kind: Any) -> Promise:
+    """Losses below a margin, against the rate; half a turn."""
+    pursuit, threshold = _pursuit(0.5), 0.1
+    facts, rates = pursuit.facts(kind), np.geomspace(0.02, 0.3, 6)
+    # The decay that the theorem would choose for the rate.
+    decay = np.sqrt(pursuit.squared_drift / len(pursuit.y))
+    happened, most = [], []
+    for rate in rates:
+        settings = {"rate": float(rate)}
+        room = {"radius": 1.0}
+        if kind is NORMA:
+            settings["decay"], room = float(decay / rate), {}
+        learner = kind(margin=threshold, **settings, **room)
+        outputs = _outputs(learner, pursuit.X, pursuit.y)
+        happened.append(np.maximum(0.0, threshold - outputs).sum())
+        most.append(
+            kind.loss_bound(
+                **facts, threshold=threshold, margin_errors=learner.n_updates_, **settings
+            )
+        )
+    return Promise(
+        f"{kind.__name__}, half a turn",
+        "rate",
+        "sum of losses",
+        rates,
+        {"loss_bound": np.array(most)},
+        np.array(happened),
+    )
+
+
+@lru_cache
+def moving(kind: Any) -> tuple[Promise, Promise, Promise]:
+    return moving_mistakes(kind), moving_margin_errors(kind), moving_losses(kind)
+
+
+# -------------------------------------------------------------------------------------- FixedShare
+@lru_cache
+def fixed_share() -> Promise:
+    """A vote on a target that jumps twice, beside the best sequence of its experts."""
+    share, rate = 0.001, 0.5
+    random = np.random.default_rng(0)
+    rows = 3000
+    targets = random.normal(size=(3, 5))[np.arange(rows) * 3 // rows]
+    X = random.normal(size=(rows, 5))
+    y = np.where(np.sum(targets * X, axis=1) > 0.0, 1, -1)
+    stream = Stream(X, y, targets[0])
+    vote = FixedShare(share=share, rate=rate, fit_intercept=False)
+    mistakes, wrong, start = [], [], 0
+    for stop in stream.stops():
+        vote.partial_fit(X[start:stop], y[start:stop], classes=SIGNS)
+        mistakes.append(vote.n_mistakes_)
+        wrong.append(vote.expert_mistakes_)
+        start = stop
+    change = np.log((wrong[0].size - 1) / share) + np.log1p(-share)
+    made, changes = _best_sequences(np.diff(wrong, axis=0, prepend=0), change / rate)
+    most = [
+        FixedShare.mistake_bound(int(m), int(s), wrong[0].size, int(trials), share=share, rate=rate)
+        for m, s, trials in zip(made, changes, stream.stops(), strict=True)
+    ]
+    return _along_stream(
+        "FixedShare, two jumps", "mistakes", stream, {"mistake_bound": most}, mistakes
+    )
+
+
+def _best_sequences(wrong: Array, price: float) -> tuple[Array, Array]:
+    """Mistakes and changes of the experts' best sequence up to each stop; a change has a price.
+
+    ``wrong`` has the mistakes of each expert between two stops. Experts change at stops only.
+    """
+    mistakes, changes, best = np.zeros(wrong.shape[1]), np.zeros(wrong.shape[1]), []
+    for more in wrong:
+        cheapest = (mistakes + price * changes).argmin()
+        cost = mistakes[cheapest] + price * (changes[cheapest] + 1)
+        moved = cost < mistakes + price * changes
+        mistakes = np.where(moved, mistakes[cheapest], mistakes) + more
+        changes = np.where(moved, changes[cheapest] + 1, changes)
+        end = (mistakes + price * changes).argmin()
+        best.append((mistakes[end], changes[end]))
+    made, changed = np.array(best).T
+    return made, changed
+
+
+# ---------------------------------------------------------------------------------- bounded memory
+BUDGET = 84
+RUNS = 20
+ON_A_LINE = {"kernel": "linear", "fit_intercept": False}
+
+
+def _budget_stream() -> Stream:
+    return _noisy_directions(3000, 0.05)
+
+
+@lru_cache
+def forgetron() -> Promise:
+    stream = _budget_stream()
+    happened = _counted(Forgetron(budget=BUDGET, **ON_A_LINE), stream, "n_mistakes_")
+    lengths = np.linspace(0.1, Forgetron.max_norm(BUDGET), 30)
+    most = _smallest(Forgetron.max_mistakes, stream, lengths)
+    return _along_stream(
+        f"Forgetron, {BUDGET} rows stored", "mistakes", stream, {"max_mistakes": most}, happened
+    )
+
+
+@lru_cache
+def projectron() -> Promise:
+    stream, threshold = _budget_stream(), 0.01
+    learner = Projectron(threshold=threshold, plus=False, **ON_A_LINE)
+    happened = _counted(learner, stream, "n_mistakes_")
+    most = _smallest(
+        lambda norm, losses: Projectron.max_mistakes(norm, losses, threshold=threshold),
+        stream,
+        LENGTHS,
+    )
+    return _along_stream(
+        "Projectron, threshold 0.01", "mistakes", stream, {"max_mistakes": most}, happened
+    )
+
+
+def _expected(stream: Stream, budget: int) -> list[float]:
+    return _smallest(
+        lambda norm, losses: RandomBudgetPerceptron.expected_mistakes(norm, losses, budget=budget),
+        stream,
+        LENGTHS,
+    )
+
+
+def _at_random(budget: int) -> list[RandomBudgetPerceptron]:
+    """Learners that choose differently."""
+    return [
+        RandomBudgetPerceptron(budget=budget, random_state=seed, **ON_A_LINE)
+        for seed in range(RUNS)
+    ]
+
+
+@lru_cache
+def random_budget() -> Promise:
+    stream = _budget_stream()
+    runs = [_counted(learner, stream, "n_mistakes_") for learner in _at_random(BUDGET)]
+    return _along_stream(
+        f"RandomBudgetPerceptron, {BUDGET} rows",
+        f"mistakes, mean of {RUNS}",
+        stream,
+        {"expected_mistakes": _expected(stream, BUDGET)},
+        np.mean(runs, axis=0),
+    )
+
+
+@lru_cache
+def random_budgets() -> Promise:
+    """At the end of the stream, against the budget."""
+    stream, budgets = _budget_stream(), np.array([2, 4, 8, 16, 32, 64, 128])
+    happened = [
+        np.mean(
+            [
+                learner.partial_fit(stream.X, stream.y, classes=SIGNS).n_mistakes_
+                for learner in _at_random(int(budget))
+            ]
+        )
+        for budget in budgets
+    ]
+    return Promise(
+        "RandomBudgetPerceptron",
+        "rows stored",
+        f"mistakes, mean of {RUNS}",
+        budgets.astype(float),
+        {"expected_mistakes": each(lambda budget: _expected(stream, int(budget))[-1], budgets)},
+        np.array(happened),
+        scales=("log", "linear"),
+    )
+
+
+# -------------------------------------------------------------------------------------------- NOCA
+class Duel(NamedTuple):
+    """Two clouds on a line, and functions of the space in which a new component is a kernel.
+
+    Attributes
+    ----------
+    X, y : the rows, and -1 or 1
+    width : the standard deviation of a new component
+    """
+
+    X: Array
+    y: NDArray[np.int64]
+    width: float
+
+    def comparisons(self) -> Iterator[tuple[float, float, Array]]:
+        """Lengths, margins and losses up to each row of multiples of one function.
+
+        The function is the mean of all rows with their labels.
+        """
+        gaps = (self.X - self.X.T) / self.width
+        gram = np.exp(-0.5 * gaps**2) / (np.sqrt(2.0 * np.pi) * self.width)
+        weights = self.y / len(self.y)
+        outputs = self.y * (gram @ weights)
+        length = np.sqrt(weights @ gram @ weights)
+        for size, part in itertools.product(np.geomspace(1.0, 300.0, 20), (0.5, 0.8, 1.0)):
+            margin = part * size * outputs.mean()
+            losses = np.cumsum(np.maximum(0.0, margin - size * outputs))
+            yield float(size * length), float(margin), losses
+
+
+@lru_cache
+def _duel(rows: int) -> Duel:
+    random = np.random.default_rng(0)
+    y = np.tile(SIGNS, rows // 2)
+    return Duel(10.0 * y[:, np.newaxis] + random.normal(size=(rows, 1)), y, width=5.0)
+
+
+def _literal(duel: Duel, **settings: Any) -> NOCA:
+    """The learner that the theorems are about."""
+    return NOCA(
+        output="density",
+        weighting="equal",
+        width=duel.width,
+        max_components=len(duel.y),
+        **settings,
+    )
+
+
+@lru_cache
+def noca() -> Promise:
+    """Margin errors until the first row is none, against the margin at first."""
+    duel, tau, rhos = _duel(60), 0.9, np.linspace(0.05, 0.5, 7)
+    happened, most = [], []
+    for rho in rhos:
+        learner, errors = _literal(duel, rho=float(rho), tau=tau), 0
+        for x, label in zip(duel.X, duel.y, strict=True):
+            learner.partial_fit([x], [label], classes=SIGNS)
+            if learner.n_margin_errors_ == errors:
+                break
+            errors += 1
+        happened.append(errors)
+        bounds = (
+            NOCA.max_margin_errors(
+                norm,
+                margin,
+                float(losses[errors - 1]),
+                width=duel.width,
+                features=1,
+                rho=float(rho),
+                tau=tau,
+            )
+            for norm, margin, losses in duel.comparisons()
+        )
+        most.append(min(bounds))
+    return Promise(
+        "NOCA, until a row is quiet",
+        "ρ",
+        "margin errors",
+        rhos,
+        {"max_margin_errors": np.array(most)},
+        np.array(happened, float),
+        scales=("linear", "linear"),
+    )
+
+
+@lru_cache
+def noca_reestimated() -> Promise:
+    """All margin errors, while other rows move components."""
+    duel, settings = _duel(60), {"rho": 0.5, "tau": 0.9, "floor": 0.9}
+    learner = _literal(duel, **settings)
+    happened, most = [], []
+    comparisons = list(duel.comparisons())
+    for seen, (x, label) in enumerate(zip(duel.X, duel.y, strict=True), 1):
+        learner.partial_fit([x], [label], classes=SIGNS)
+        happened.append(learner.n_margin_errors_)
+        bounds = (
+            NOCA.max_margin_errors_reestimated(
+                norm,
+                margin,
+                float(losses[seen - 1]),
+                quiet=seen - learner.n_margin_errors_,
+                components=len(learner.components_),
+                width=duel.width,
+                features=1,
+                **settings,
+            )
+            for norm, margin, losses in comparisons
+        )
+        most.append(min(bounds))
+    seen = np.arange(1.0, len(duel.y) + 1)
+    return Promise(
+        "NOCA, with quiet rows",
+        "rows",
+        "margin errors",
+        seen,
+        {"max_margin_errors_reestimated": np.array(most)},
+        np.array(happened, float),
+        scales=("linear", "linear"),
+    )
