@@ -12,7 +12,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+# Two pages only show a file of the folder above.
+INCLUDED = ("changelog", "contributing")
+DOCS = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.stem not in INCLUDED]
 LEFT_OUT = re.compile(r"<!-- not run: (.+) -->\s*")
 
 
