@@ -55,10 +55,9 @@ plt.show()
 
 # %%
 # Now many wrong labels: 20 features, and a share of the training labels flipped. How many new rows,
-# with true labels, are predicted rightly? ``PUMMA`` looks for a margin that does not exist; the
-# same learner with ``soft_margin=1.0`` finds a good one. On a stream, the mean of all weights
-# (``average=True``) does nearly as well, at no cost in passes: the two Perceptrons see each row
-# once.
+# with true labels, are predicted rightly? With all rows at hand, a soft margin does best. The two
+# Perceptrons see each row once, as on a stream: the last weights swing with every wrong label, and
+# their mean (``average=True``) does not.
 
 target = random.normal(size=20)
 X, X_new = random.normal(size=(3000, 20)), random.normal(size=(5000, 20))

@@ -44,7 +44,7 @@ plt.show()
 # %%
 # What does the size of the intercept do? The more r differs from 8, the larger it is. And what does
 # the norm do? With ``p="log"`` distances are measured in a norm that suits targets of few features
-# among many. It wins where one relevant feature is enough to tell, r = 1.
+# among many. It wins where few features are enough to tell, r = 1 and 2.
 
 needed = (1, 2, 4, 8)
 learners = {

@@ -48,7 +48,7 @@ print(f"without a budget: {100 * (1 - free.accuracy):.1f} %, and {free.supports[
 # Left, mistakes on the way against the budget. Right, the rows that are kept: without a budget they
 # grow with the stream.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.3), layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
 for (name, values), marker in zip(errors.items(), "os^D", strict=True):
     left.plot(budgets, values, marker=marker, label=name)
 left.axhline(100 * (1 - free.accuracy), color="0.3", linestyle="--", label="without a budget")
@@ -58,7 +58,7 @@ left.set_xticks(budgets, minor=False)
 left.xaxis.set_major_formatter(ScalarFormatter())
 left.minorticks_off()
 left.grid(alpha=0.3)
-left.legend(fontsize="small", loc="upper right")
+fig.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 right.plot(free.trials, free.supports, "--", color="0.3", label="without a budget")
 right.plot(last.trials, last.supports, color="tab:red", label="budget 80")
 right.set(xlabel="rows of the stream", ylabel="rows kept")
