@@ -86,10 +86,12 @@ class Compiled:
 
 def _are_ours(args: tuple[Any, ...]) -> bool:
     """Is code for them made of this package's classes only? Plain tuples are what is in them."""
-    return all(_are_ours(arg) if type(arg) is tuple else _is_ours(type(arg)) for arg in args)
+    inner = (arg for arg in args if type(arg) is tuple)
+    return all(map(_is_ours, map(type, args))) and all(map(_are_ours, inner))
 
 
 @cache_of_calls
 def _is_ours(kind: type) -> bool:
     """Is it one of this package's classes, or none that code is made of?"""
-    return not issubclass(kind, tuple) or kind.__module__.startswith("maxmargin.")
+    foreign = issubclass(kind, tuple) and not kind.__module__.startswith("maxmargin.")
+    return kind is tuple or not foreign
