@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +15,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimator import inputs
-from maxmargin.evaluate.progress import STEP, Progress, progressive
+from maxmargin.evaluate.progress import STEP, Learner, Progress, progressive
 from maxmargin.evaluate.runs import HEADROOM, Moment, draw_run, replay
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Of more classes, weights are shown one by one.
 MOST_PANELS = 9
@@ -55,7 +58,7 @@ class ProgressiveDisplay:
     """
 
     ax_: Any
-    figure_: Any
+    figure_: Figure
 
     def __init__(self, results: Sequence[Progress], *, names: Sequence[str] | None = None) -> None:
         self.results = list(results)
@@ -66,7 +69,7 @@ class ProgressiveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: BaseEstimator | Sequence[BaseEstimator],
+        estimator: Learner | Sequence[Learner],
         X: Any,
         y: Any = None,
         *,
@@ -91,8 +94,8 @@ class ProgressiveDisplay:
         -------
         ProgressiveDisplay
         """
-        several = isinstance(estimator, Sequence)
-        learners = copy.deepcopy(list(estimator) if several else [estimator])
+        several = list(estimator) if isinstance(estimator, Sequence) else [estimator]
+        learners = copy.deepcopy(several)
         results = progressive(learners, X, y, **options)
         return cls(results, names=names).plot(ax, window=window)
 
@@ -183,7 +186,7 @@ class MarginDisplay:
     """
 
     ax_: Any
-    figure_: Any
+    figure_: Figure
     lines_: list[Any]
 
     def __init__(self, moments: Sequence[Moment], *, name: str) -> None:
@@ -305,7 +308,7 @@ class WeightsDisplay:
     """
 
     ax_: Any
-    figure_: Any
+    figure_: Figure
 
     def __init__(self, weights: np.ndarray, *, names: Any, classes: Any) -> None:
         self.weights = np.atleast_2d(weights)
