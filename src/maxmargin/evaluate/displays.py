@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._extras import plotting
 from maxmargin.estimator import inputs
 from maxmargin.evaluate.progress import STEP, Learner, Progress, progressive
 from maxmargin.evaluate.runs import HEADROOM, Moment, draw_run, replay
@@ -446,8 +447,4 @@ def _shortened(name: str) -> str:
 
 def _pyplot() -> Any:
     """Where new figures are made, so that notebooks show them."""
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError:
-        raise ImportError("Displays need matplotlib: pip install 'maxmargin[plots]'") from None
-    return pyplot
+    return plotting("matplotlib.pyplot")

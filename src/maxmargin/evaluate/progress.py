@@ -8,6 +8,7 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
+from maxmargin._extras import plotting
 from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.pieces import classes_of, labelled, opened, pieces
 from maxmargin.evaluate.reporter import Reporter
@@ -123,9 +124,8 @@ class Progress:
         The pair of axes.
         """
         if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(figsize=(8, 6), layout="constrained").subplots(2, 1, sharex=True)
+            figure = plotting("matplotlib.figure").Figure(figsize=(8, 6), layout="constrained")
+            axes = figure.subplots(2, 1, sharex=True)
         above, below = axes
         name = f"{label or self.name}: {int(self.wrong.sum()):,} mistakes"
         above.plot(self.trials, self.mistakes, label=name)
