@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The public names; `__init__.pyi` says the same to type checkers. They are imported when they are
 # first used, so that the command can answer before NumPy, SciPy, scikit-learn and Numba are there.

@@ -75,7 +75,7 @@ DAMAGES = {
     "COO": X.tocoo(),
 }
 DAMAGES["CSC"].indptr[1] = 2**30
-DAMAGES["COO"].coords[0][3] = 2**30
+DAMAGES["COO"].row[3] = 2**30
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))

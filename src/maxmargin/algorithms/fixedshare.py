@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
+from maxmargin._extras import plotting
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.norma import NORMA
@@ -204,9 +205,8 @@ class FixedShare(OnlineClassifier):
         The axes.
         """
         if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(figsize=(9, 4.5), layout="constrained").subplots()
+            figure = plotting("matplotlib.figure").Figure(figsize=(9, 4.5), layout="constrained")
+            axes = figure.subplots()
         trials, leaders = self.leaders_.T
         shown, places = np.unique(leaders, return_inverse=True)
         names = [repr(learner) for learner in self._experts()]

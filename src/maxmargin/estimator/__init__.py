@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -23,6 +23,9 @@ from maxmargin.estimator.weights import counted
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -79,7 +82,7 @@ class OnlineClassifier(
 
     # ------------------------------------------------------------------------------------ learning
     @writing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
 
         Ctrl-C ends the fit after the rows in work; the model keeps what it has learnt so far.

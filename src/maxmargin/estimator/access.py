@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Access:
@@ -25,7 +27,7 @@ def access_to(clf: Any) -> Access:
     return clf.__dict__.get("_access") or clf.__dict__.setdefault("_access", Access())
 
 
-def writing(method: Callable[..., Any]) -> Callable[..., Any]:
+def writing(method: Method) -> Method:
     @wraps(method)
     def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
         access = access_to(self)
@@ -36,13 +38,13 @@ def writing(method: Callable[..., Any]) -> Callable[..., Any]:
             finally:
                 access.busy = before
 
-    return alone
+    return cast(Method, alone)
 
 
-def reading(method: Callable[..., Any]) -> Callable[..., Any]:
+def reading(method: Method) -> Method:
     @wraps(method)
     def undisturbed(self: Any, *args: Any, **kwargs: Any) -> Any:
         with access_to(self).changing:
             return method(self, *args, **kwargs)
 
-    return undisturbed
+    return cast(Method, undisturbed)

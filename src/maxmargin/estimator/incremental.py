@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -23,6 +23,9 @@ from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.kernel import variance
 from maxmargin.streams import Option, OptionError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 NEEDS_ALL = " needs all rows at once, as fit has them: "
 
@@ -49,7 +52,7 @@ class Incremental:
     @writing
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, grow: bool = False
-    ) -> Any:
+    ) -> Self:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
         Any way of cutting a stream into calls gives the same model, to the bit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +15,9 @@ from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.estimator.prepared import RECIPE, names_of, recipe_of
 from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # What is made anew when it is needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_checked_spec"}
@@ -81,7 +84,7 @@ class Stateful:
     def recipe_(self) -> Any:
         return _there(recipe_of(self._fitted()), "The rows were not prepared by a recipe.")
 
-    def without_recipe(self) -> Any:
+    def without_recipe(self) -> Self:
         """A learner that knows the same, and takes rows that are prepared already."""
         state, learner = self._fitted(), clone(self)
         kept = {k: v for k, v in (state.schema or {}).items() if k != RECIPE}

@@ -7,7 +7,7 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 from __future__ import annotations
 
 import struct
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +29,9 @@ from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
 from maxmargin.models.linear import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.
@@ -456,7 +459,7 @@ class RowByRow:
 
     def learn_one(
         self, x: Any, y: Any, *, w: float = 1.0, classes: Any = None, grow: bool = False
-    ) -> Any:
+    ) -> Self:
         """Learn from a single row, as `partial_fit` would, in a few microseconds.
 
         Parameters

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.certificates import Certificate
-from maxmargin.estimator.access import reading
+from maxmargin.estimator.access import Method, reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
@@ -31,6 +31,11 @@ def _is_calibrated(clf: Any) -> bool:
     else:
         return True
     raise AttributeError(f"{type(clf).__name__} has {why}.")
+
+
+def if_calibrated(method: Method) -> Method:
+    """Let a learner have this method only if it has probabilities."""
+    return available_if(_is_calibrated)(method)
 
 
 class Predicting:
@@ -64,7 +69,7 @@ class Predicting:
         codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    @available_if(_is_calibrated)
+    @if_calibrated
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, with ``calibration="online"``.
 
@@ -99,7 +104,7 @@ class Predicting:
             return np.hstack([expit(-odds), expit(odds)])
         return np.exp(log_shares(odds))
 
-    @available_if(_is_calibrated)
+    @if_calibrated
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithms of `predict_proba`, to full precision also of small probabilities."""
         state, odds = self._log_odds(X)

@@ -21,7 +21,7 @@ def sound(X: Any) -> tuple[Any, bool]:
     copied, and only these. Raises if an index lies outside.
     """
     if X.format == "coo":
-        for name, indices, size in zip(("row", "column"), X.coords, X.shape, strict=True):
+        for name, indices, size in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
             if indices.size and not 0 <= indices.min() <= indices.max() < size:
                 raise ValueError(_invalid(X, f"it has a {name} outside 0..{size - 1}"))
     if X.format not in ("csr", "csc"):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,9 @@ from maxmargin.estimator.prepared import restored, storable
 from maxmargin.estimator.refusals import likely_classes
 from maxmargin.estimator.state import State, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Without a number of rows, checkpoints are written so often.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
@@ -59,7 +62,7 @@ class Streamable:
         checkpoint: Any = None,
         every: int | None = None,
         progress: bool | None = None,
-    ) -> Any:
+    ) -> Self:
         """Learn from a source of any size, in constant memory, in the order in which it comes.
 
         Each row is learnt from as by `partial_fit`; reading goes on meanwhile. Learning begins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._extras import plotting
 from maxmargin.estimator import inputs
-from maxmargin.evaluate.progress import STEP, Progress, progressive
+from maxmargin.evaluate.progress import STEP, Learner, Progress, progressive
 from maxmargin.evaluate.runs import HEADROOM, Moment, draw_run, replay
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Of more classes, weights are shown one by one.
 MOST_PANELS = 9
@@ -55,7 +59,7 @@ class ProgressiveDisplay:
     """
 
     ax_: Any
-    figure_: Any
+    figure_: Figure
 
     def __init__(self, results: Sequence[Progress], *, names: Sequence[str] | None = None) -> None:
         self.results = list(results)
@@ -66,7 +70,7 @@ class ProgressiveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: BaseEstimator | Sequence[BaseEstimator],
+        estimator: Learner | Sequence[Learner],
         X: Any,
         y: Any = None,
         *,
@@ -91,8 +95,8 @@ class ProgressiveDisplay:
         -------
         ProgressiveDisplay
         """
-        several = isinstance(estimator, Sequence)
-        learners = copy.deepcopy(list(estimator) if several else [estimator])
+        several = list(estimator) if isinstance(estimator, Sequence) else [estimator]
+        learners = copy.deepcopy(several)
         results = progressive(learners, X, y, **options)
         return cls(results, names=names).plot(ax, window=window)
 
@@ -183,7 +187,7 @@ class MarginDisplay:
     """
 
     ax_: Any
-    figure_: Any
+    figure_: Figure
     lines_: list[Any]
 
     def __init__(self, moments: Sequence[Moment], *, name: str) -> None:
@@ -305,7 +309,7 @@ class WeightsDisplay:
     """
 
     ax_: Any
-    figure_: Any
+    figure_: Figure
 
     def __init__(self, weights: np.ndarray, *, names: Any, classes: Any) -> None:
         self.weights = np.atleast_2d(weights)
@@ -443,8 +447,4 @@ def _shortened(name: str) -> str:
 
 def _pyplot() -> Any:
     """Where new figures are made, so that notebooks show them."""
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError:
-        raise ImportError("Displays need matplotlib: pip install 'maxmargin[plots]'") from None
-    return pyplot
+    return plotting("matplotlib.pyplot")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from maxmargin._extras import plotting
 from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.pieces import classes_of, labelled, opened, pieces
 from maxmargin.evaluate.reporter import Reporter
@@ -124,9 +124,8 @@ class Progress:
         The pair of axes.
         """
         if axes is None:
-            from matplotlib.figure import Figure
-
-            axes = Figure(figsize=(8, 6), layout="constrained").subplots(2, 1, sharex=True)
+            figure = plotting("matplotlib.figure").Figure(figsize=(8, 6), layout="constrained")
+            axes = figure.subplots(2, 1, sharex=True)
         above, below = axes
         name = f"{label or self.name}: {int(self.wrong.sum()):,} mistakes"
         above.plot(self.trials, self.mistakes, label=name)
@@ -152,8 +151,17 @@ class Progress:
         ax.grid(alpha=0.3)
 
 
+class Learner(Protocol):
+    """What `progressive` needs of a learner."""
+
+    def predict(self, X: Any, /) -> Any: ...
+
+    def partial_fit(self, X: Any, y: Any, /) -> Any: ...
+
+
+@overload
 def progressive(
-    clf: BaseEstimator | Sequence[BaseEstimator],
+    clf: Learner,
     stream: Any,
     y: Any = None,
     *,
@@ -163,7 +171,36 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
-) -> Any:
+) -> Progress: ...
+
+
+@overload
+def progressive(
+    clf: Sequence[Learner],
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+) -> list[Progress]: ...
+
+
+def progressive(
+    clf: Learner | Sequence[Learner],
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+) -> Progress | list[Progress]:
     """Let one or more learners predict each row of a stream before they learn from it.
 
     ``clf.predict`` followed by ``clf.partial_fit``, row by row, would make the same mistakes. A
@@ -218,14 +255,13 @@ def progressive(
     >>> progress.metrics["roc_auc"].round(2).tolist()
     [1.0, 1.0]
     """
-    several = isinstance(clf, Sequence)
     whole = {"step": (step, 1), "delay": (delay, 0)}
     if window is not None:
         whole["window"] = (window, 1)
     for name, (value, least) in whole.items():
         if not isinstance(value, (int, np.integer)) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    learners = clf if several else [clf]
+    learners = clf if isinstance(clf, Sequence) else [clf]
     stream = opened(stream, y)
     if isinstance(stream, Source):
         found, y = classes_of(stream), None
@@ -244,7 +280,7 @@ def progressive(
         for reporter in reporters:
             reporter.meet(X, labels, weight)
     reports = [_progress(reporter) for reporter in reporters]
-    return reports if several else reports[0]
+    return reports if isinstance(clf, Sequence) else reports[0]
 
 
 def _progress(reporter: Reporter) -> Progress:

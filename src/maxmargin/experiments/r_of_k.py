@@ -58,8 +58,8 @@ def cells(scale: Scale) -> Sequence[Cell]:
 
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     """Updates, margin and seconds of processor time along each learner's run."""
-    size = {"n_samples": 40, "n_features": 20} if tiny else {"n_features": FEATURES}
-    X, y = make_r_of_k(**size, r=int(cell["r"]), random_state=int(cell["seed"]))
+    rows, width = (40, 20) if tiny else (1000, FEATURES)
+    X, y = make_r_of_k(rows, width, r=int(cell["r"]), random_state=int(cell["seed"]))
     p = 2.0 if cell["p"] == "2" else ModelSpec(p="log").exponent(X.shape[1])
     numbers: dict[str, Any] = {"best": best_margin(X, y, p)}
     for name in NORMS[str(cell["p"])]:

@@ -9,7 +9,7 @@ import io
 import os
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,9 @@ from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
 from maxmargin.streams.options import Option, OptionError
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
+
+if TYPE_CHECKING:
+    from maxmargin.streams.recipe import Recipe
 
 __all__ = [
     "START",
@@ -208,11 +211,13 @@ def _kind_of_iterable(rows: Any, recipe: Any) -> tuple[str, Any]:
     return ("dicts" if first and as_row(first[0]) else "iterator"), again
 
 
-def __getattr__(name: str) -> Any:
-    """`Recipe`, which needs more than reading does, when it is asked for."""
-    if name != "Recipe":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.recipe").Recipe
+if not TYPE_CHECKING:  # a type checker would believe that there is every name
+
+    def __getattr__(name: str) -> Any:
+        """`Recipe`, which needs more than reading does, when it is asked for."""
+        if name != "Recipe":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.recipe").Recipe
 
 
 def _guess(source: Path | Peeked, family: str | None, options: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ def arrow(module: str = "pyarrow") -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError:
         raise StreamError(
-            "reading CSV and Parquet needs pip install 'maxmargin[streams]'"
+            "tables and recipes need pyarrow: pip install 'maxmargin[streams]'"
         ) from None
 
 

@@ -64,7 +64,9 @@ def _open_zstd(file: Any) -> Any:
     try:
         zstandard = importlib.import_module("zstandard")
     except ModuleNotFoundError:
-        raise StreamError("files compressed by zstd need pip install 'zstandard'") from None
+        raise StreamError(
+            "files compressed by zstd need zstandard: pip install 'maxmargin[streams]'"
+        ) from None
     return ZstdFrames(file, zstandard.ZstdDecompressor())
 
 

@@ -28,7 +28,7 @@ class FrameReader:
         try:
             narwhals = importlib.import_module("narwhals")
         except ModuleNotFoundError:
-            raise StreamError("reading frames needs pip install 'maxmargin[streams]'") from None
+            raise StreamError("frames need narwhals: pip install 'maxmargin[streams]'") from None
         self._frame = narwhals.from_native(frame, eager_only=True)
         if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
             self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})

@@ -1,0 +1,48 @@
+"""What is in the wheel and in the source distribution."""
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import maxmargin
+
+ROOT = Path(__file__).parents[2]
+MOST_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The paths of wheel and source distribution, made without the network."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+    program = "import sys; from hatchling.build import build_sdist, build_wheel\n"
+    program += "build_wheel(sys.argv[1]), build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, str(folder)], cwd=ROOT, check=True)
+    (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, source
+
+
+def test_the_wheel_is_the_package_alone(built):
+    with zipfile.ZipFile(built[0]) as wheel:
+        names = set(wheel.namelist())
+    metadata = f"maxmargin-{maxmargin.__version__}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {"maxmargin", metadata}
+    wanted = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.*")}
+    wanted = {name for name in wanted if "__pycache__" not in name}
+    assert wanted <= names
+    assert {"maxmargin/py.typed", "maxmargin/pages/page.html.jinja"} <= names
+    assert f"{metadata}/licenses/LICENSE" in names
+
+
+def test_the_source_has_tests_and_docs_and_no_data(built):
+    with tarfile.open(built[1]) as source:
+        sizes = {member.name.partition("/")[2]: member.size for member in source.getmembers()}
+    folders = {name.partition("/")[0] for name in sizes if "/" in name}
+    assert {"src", "tests", "docs", "benchmarks", "constraints"} <= folders
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "Makefile"} <= sizes.keys()
+    assert not folders & {"data", ".venv", "build", "dist"}
+    assert sum(sizes.values()) < MOST_BYTES

@@ -1,0 +1,101 @@
+"""The core needs no extra, and who misses one is told its name."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+
+import maxmargin
+
+HERE = Path(__file__).parent
+
+# What the core can do, in dense rows and one kind of sparse ones.
+CORE = """
+import numpy as np
+import maxmargin
+from maxmargin import AMIRA, MaxMargin, Perceptron, certify, load, save, streams
+from maxmargin.datasets import make_separable
+from maxmargin.evaluate import progressive
+
+X, y = make_separable(50, 3, gap=1.0, random_state=0)
+clf = Perceptron(random_state=0, verbose=1).fit(X, y)
+assert clf.score(X, y) == 1.0
+assert 0.0 < clf.certificate_.margin <= certify(MaxMargin(soft_margin=0).fit(X, y), X, y).bound
+assert progressive(Perceptron(), X, y).wrong.size == 50
+clf.learn_one(X[0], y[0])
+save(clf, "model.mm")
+assert np.array_equal(load("model.mm").coef_, clf.coef_)
+assert load("model.mm").predict_one(X[0]) == y[0]
+
+open("rows.svm", "w").write("+1 1:0.5 3:2\\n-1 2:1\\n" * 5)
+np.save("rows.npy", np.column_stack([X, y]))
+assert Perceptron().fit_stream("rows.svm").classes_.tolist() == [-1.0, 1.0]
+assert next(streams.open("rows.npy").blocks()).X.shape[0] == 50
+dicts = [({"height": 2.0, "colour": "red"}, "tall"), ({"height": -1.0}, "small")] * 5
+assert Perceptron().fit_stream(dicts).predict_one({"height": 3.0}) == "tall"
+print("done")
+"""
+
+# By the extra that brings it: what cannot be done without.
+MISSING = {
+    "plots, from a display": "evaluate.ProgressiveDisplay([]).plot()",
+    "plots, from progress": "evaluate.progressive(Perceptron(), [[1.0], [2.0]], [0, 1]).plot()",
+    "plots, from a vote": "FixedShare().plot_leaders()",
+    "streams, from CSV": "streams.open('rows.csv', label='y').glance()",
+    "streams, from Parquet": "streams.open('rows.parquet', label='y').glance()",
+    "streams, from a recipe": "streams.Recipe().fit([{'age': 20.0}])",
+    "streams, from zstd": "streams.open('rows.svm.zst').glance()",
+    "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
+}
+ERRORS = """
+import json, runpy, sys
+from maxmargin import FixedShare, Perceptron, evaluate, streams
+
+open("rows.csv", "w").write("x,y\\n1,no\\n2,yes\\n")
+open("rows.parquet", "wb").write(b"PAR1")
+open("rows.svm.zst", "wb").write(b"\\x28\\xb5\\x2f\\xfd")
+said = {}
+for what, code in json.loads(sys.argv[1]).items():
+    try:
+        eval(code)
+        said[what] = "nothing"
+    except (ImportError, ValueError, SystemExit) as error:
+        said[what] = f"{type(error).__name__}: {error}"
+print(json.dumps(said))
+"""
+
+
+def run_without_extras(folder, program, *arguments):
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    found = subprocess.run(
+        [sys.executable, str(HERE / "no_extras.py"), "program.py", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(maxmargin.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_the_core_needs_no_extra(tmp_path):
+    assert run_without_extras(tmp_path, CORE) == "done\n"
+
+
+def test_errors_name_the_extra(tmp_path):
+    asked = dict(MISSING)
+    if sys.version_info >= (3, 14):  # whose standard library has zstd
+        del asked["streams, from zstd"]
+    said = json.loads(run_without_extras(tmp_path, ERRORS, json.dumps(asked)))
+    for what, message in said.items():
+        extra = what.partition(",")[0]
+        assert message.endswith(f"pip install 'maxmargin[{extra}]'"), f"{what}: {message}"
+
+
+def test_the_core_asks_for_four_libraries():
+    asked = [each for each in requires("maxmargin") if "extra ==" not in each]
+    names = {re.split(r"[^\w-]", each)[0] for each in asked}
+    assert names == {"numpy", "scipy", "scikit-learn", "numba"}

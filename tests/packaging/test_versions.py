@@ -1,0 +1,27 @@
+"""Files that state versions agree."""
+
+import re
+from pathlib import Path
+
+import maxmargin
+
+ROOT = Path(__file__).parents[2]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_citation_and_changelog_are_about_this_version():
+    assert f"\nversion: {maxmargin.__version__}\n" in read("CITATION.cff")
+    assert f"\n## {maxmargin.__version__}\n" in read("CHANGELOG.md")
+
+
+def test_the_lowest_versions_are_those_that_are_allowed():
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", read("constraints/lowest.txt"), re.MULTILINE))
+    lines = [line for line in read("pyproject.toml").splitlines() if not line.startswith("bench")]
+    allowed = dict(re.findall(r'"([\w-]+)>=([\d.]+)', "\n".join(lines)))
+    assert allowed.keys() >= {"numpy", "typer", "matplotlib", "pyarrow", "pytest"}
+    for name, lowest in allowed.items():
+        numbers = pinned[name].split(".")
+        assert numbers[: lowest.count(".") + 1] == lowest.split("."), name
