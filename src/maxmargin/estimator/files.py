@@ -289,13 +289,14 @@ def _checked_maps(found: Any, model: Any) -> Maps | None:
         return None
     fresh = maps_for(model)
     fits = isinstance(found, dict) and found.keys() == set(fresh._fields)
-    for name, wanted in fresh._asdict().items():
-        array = found[name] if fits else None
+    for name, array in found.items() if fits else ():
+        wanted = getattr(fresh, name)
         fits = isinstance(array, np.ndarray) and array.dtype == float
-        fits = fits and array.shape == wanted.shape
-        if not fits:
-            raise Misfit("calibration: there is not one map to probabilities for each problem")
+        if not (fits := fits and array.shape == wanted.shape):
+            break
         wanted[...] = array
+    if not fits:
+        raise Misfit("calibration: there is not one map to probabilities for each problem")
     if why := what_is_wrong(fresh):
         raise Misfit(f"calibration: {why}")
     return fresh
