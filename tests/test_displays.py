@@ -1,15 +1,19 @@
 """Pictures of streams, fits and weights: what they show, and where they draw it."""
 
+import re
+
 import numpy as np
 import pytest
 from problems import overlapping, three_classes
+from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import ALMA, AMIRA, NOCA, PUMMA, MaxMargin, Perceptron
+from maxmargin import ALMA, AMIRA, NOCA, PUMMA, MaxMargin, Perceptron, streams
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import MarginDisplay, ProgressiveDisplay, WeightsDisplay, progressive
+from maxmargin.streams import Recipe
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -187,6 +191,34 @@ def test_names_are_those_of_tables_dicts_and_pipelines():
     clf = Perceptron().learn_one({"cheap": 1.0}, True, classes=[False, True])
     clf.learn_one({"hello": 2.0}, False)
     assert {name for name, _ in bars(WeightsDisplay.from_estimator(clf).ax_)} == {"cheap", "hello"}
+
+
+def test_hashed_features_have_the_names_of_their_columns():
+    rows = [
+        ({"size": 1.0, "comment": "cheap winner", "city": "Ulm"}, "spam"),
+        ({"size": -1.0, "comment": "hello friend", "city": "Bern"}, "ham"),
+    ]
+    names = {}
+    for bare, kinds in {
+        "words": {"comment": "text", "city": "drop"},
+        "values": {"comment": "text", "city": "hashed"},
+    }.items():
+        clf = Perceptron().fit_stream(rows, recipe=Recipe(kinds, hash_bits=5))
+        names[bare] = {name for name, _ in bars(WeightsDisplay.from_estimator(clf).ax_)}
+    places = FeatureHasher(2**5, alternate_sign=False).transform(
+        [{"comment": word} for word in ("cheap", "winner", "hello", "friend")]
+    )
+    expected = {f"comment: hashed word {k}" for k in places.nonzero()[1]}
+    assert names["words"] == {"size"} | expected
+    assert all(
+        re.fullmatch(r"size|comment, city: hashed value \d+", one) for one in names["values"]
+    )
+    table = [{"size": 1.0, "city": "Ulm"}, {"size": 2.0, "city": "Bern"}]
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(table).assign(label=["no", "yes"])
+    clf = Perceptron().fit_stream(streams.open(frame, categorical="hash", hash_bits=4))
+    assert clf.feature_names_in_.tolist()[:2] == ["size", "city: hashed value 0"]
+    assert clf.feature_names_in_.size == 17
 
 
 def test_other_linear_classifiers_and_names_that_are_given():

@@ -894,3 +894,13 @@ def test_theorems_by_hand():
     more = 6 * (np.sqrt(2) * 2.0 * W + 4 * W**2 + W**2) / (1 - peak)
     assert longer == pytest.approx(limit + more)
     assert NOCA.max_margin_errors_reestimated(2.0, 0.5, floor=0.7, **known) == np.inf
+
+
+def test_a_column_that_has_no_number_is_named():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"height": [1.0, 2.0], "width": [1.0, np.nan]})
+    for learn in (NOCA().fit, NOCA(max_iter=2).fit):
+        with pytest.raises(ValueError, match=r"row 1, column 'width'"):
+            learn(table, [0, 1])
+    with pytest.raises(ValueError, match=r"row 1, column 'width'"):
+        NOCA().partial_fit(table, [0, 1], classes=[0, 1])

@@ -12,6 +12,7 @@ from maxmargin import (
     AMIRA,
     MICRA,
     DirectionalPerceptron,
+    MaxMargin,
     PassiveAggressive,
     Perceptron,
     Relaxation,
@@ -122,9 +123,10 @@ def test_a_search_is_told_once():
         with pytest.warns(ConvergenceWarning, match="Other fits of this search") as record:
             each.fit(X, y)
         assert len(record) == 1
-    with pytest.warns(ConvergenceWarning) as record:
-        cross_val_score(AMIRA(random_state=0, max_iter=3), X, y, cv=3)
-    assert len(record) == 1
+    for clf in (AMIRA(random_state=0, max_iter=3), MaxMargin(max_iter=1, tol=1e-8)):
+        with pytest.warns(ConvergenceWarning, match="Other fits of this search") as record:
+            cross_val_score(clf, X, y, cv=3)
+        assert len(record) == 1
 
 
 def test_fits_that_are_called_are_told_each():

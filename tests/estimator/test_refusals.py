@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
-from maxmargin import Perceptron, streams
+from maxmargin import NOCA, MaxMargin, Perceptron, streams
 from maxmargin.estimator.refusals import FEW_FRACTIONS, likely_classes
 
 # ------------------------------------------------------------------------------- numbers as labels
@@ -153,3 +154,18 @@ def test_the_answer_is_the_class_of_a_score_of_zero(classes):
     clf = Perceptron(fit_intercept=False).learn_one([1.0, 0.0], 1, classes=classes)
     nothing = clf.predict_one([0.0, 0.0])
     assert Perceptron().predict_one([0.0, 0.0], classes=classes) == nothing
+
+
+# ------------------------------------------------------------------------------------- raw columns
+def test_text_in_place_of_numbers_has_a_hint():
+    pandas = pytest.importorskip("pandas")
+    raw = pandas.DataFrame({"comment": ["very good", "bad"], "size": [1.0, 2.0]})
+    for learn in (Perceptron().fit, MaxMargin().fit, NOCA().fit):
+        with pytest.raises(
+            ValueError, match=r"to float: 'very good'\. .*streams\.Recipe.*fit_stream"
+        ):
+            learn(raw, ["yes", "no"])
+    with pytest.raises(ValueError, match=r"Recipe"):
+        Perceptron().partial_fit(raw, ["yes", "no"], classes=["no", "yes"])
+    clf = make_pipeline(streams.Recipe({"comment": "text"}), Perceptron(random_state=0))
+    assert clf.fit(raw, ["yes", "no"]).predict(raw).tolist() == ["yes", "no"]

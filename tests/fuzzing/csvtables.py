@@ -132,6 +132,8 @@ def read_all(reader: CsvReader, kinds: dict[str, str]) -> tuple[list[list[Any]],
     rows, skipped = list[list[Any]](), 0
     for raw in reader.pieces(START, kinds):
         piece = reader.read(raw, kinds)
+        if piece.error is not None:
+            raise piece.error
         columns = [piece.table[name].to_pylist() for name in kinds]
         rows += map(list, zip(*columns, strict=True))
         skipped += len(piece.lost)

@@ -256,8 +256,17 @@ class Features:
         self.values: dict[str, list[str]] = {column.name: [] for column in table.columns}
         self.hour = {c.name for c in table.columns if self._has_hour(c)}
         self.words = HashingVectorizer().build_analyzer()
+        self.hashed_name = self._hashed_name()
         # How far numbers may be off, because deviations are small beside the numbers.
         self.slack: dict[str, float] = {}
+
+    def _hashed_name(self) -> str:
+        kinds = {column.name: column.said.partition(":")[0] for column in self.columns}
+        hashed = ("hashed", "category") if self.recipe.categories == "hash" else ("hashed",)
+        others = [name for name, kind in kinds.items() if kind in hashed]
+        others += [f"{one}*{other}" for one, other in self.recipe.interactions]
+        words = [name for name, kind in kinds.items() if kind == "text"]
+        return f"{', '.join(words + others)}: hashed {'value' if others else 'word'}"
 
     def _has_hour(self, column: Column) -> bool:
         if not column.said.startswith("date"):
@@ -336,7 +345,8 @@ class Features:
     def _add_hashed(self, row: dict[str, float], hashed: Counter[str]) -> None:
         for key, value in hashed.items():
             place = int(key[1:]) if key.startswith("\0") else self._place(key)
-            row[f"hash {place}"] = row.get(f"hash {place}", 0.0) + value
+            name = f"{self.hashed_name} {place}"
+            row[name] = row.get(name, 0.0) + value
 
     def _place(self, key: str) -> int:
         return murmur(key.encode(), self.recipe.seed) % 2**self.recipe.hash_bits

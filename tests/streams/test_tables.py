@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import lzma
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from maxmargin.streams import START, StreamError
+from maxmargin.streams import START, Recipe, StreamError
 from maxmargin.streams.tables import ArrowSource, CsvSource, FrameSource, ParquetSource
 
 pa = pytest.importorskip("pyarrow")
@@ -314,9 +315,47 @@ def test_nothing_is_read_behind_an_open_quote(on_error, block_size):
         list(CsvSource(io.BytesIO(text), on_error=on_error, block_size=block_size).blocks())
 
 
+# What may be wrong with a row, of which the last two end the reading.
+WRONG = {
+    "a number is missing": ",2,yes",
+    "there is no label": "1,2,",
+    "no number": "abc,2,yes",
+    "the weight is negative": "1,-2,yes",
+    "too many fields": "1,2,yes,4",
+    "a quote": '1"x,2,no',
+    "an open quote": '"1,2,no',
+}
+
+
+@pytest.mark.parametrize("block_size", [1, 100, 2**20])
+@pytest.mark.parametrize("prepares", [False, True])
+@pytest.mark.parametrize("is_file", [False, True])
+def test_of_several_bad_lines_the_first_is_named(tmp_path, is_file, prepares, block_size):
+    path = tmp_path / "rows.csv"
+    for first, second in permutations(WRONG.values(), 2):
+        lines = ["x,w,label", *40 * ["1,2,yes"]]
+        lines[10], lines[30] = first, second
+        path.write_text("\n".join(lines))
+        recipe = Recipe({"x": "number"}, missing="error") if prepares else None
+        options = {"weight": "w", "recipe": recipe, "block_size": block_size}
+        with path.open("rb") as file, pytest.raises(StreamError, match=r", line 11[,:]"):
+            list(CsvSource(path if is_file else file, kinds={"x": "number"}, **options).blocks())
+
+
+def test_a_line_that_cannot_be_read_is_named_where_nothing_else_is_known():
+    """Behind no row, or rows of which no recipe can be made."""
+    for text in (b"x,label\n1,2,3\n", b"x,label\n,yes\n,no\n1,2,3\n"):
+        with pytest.raises(StreamError, match=r"line [24]: 3 fields, expected 2"):
+            CsvSource(io.BytesIO(text), recipe=Recipe())
+
+
 def test_bad_rows_of_other_formats_are_named_or_skipped(tmp_path):
     table = pa.table({"u": [1.0, 2.0, None, 4.0], "t": list("abcd"), "y": [1, 1, 1, None]})
     for source in list(sources_of(table, tmp_path))[1:]:
+        with pytest.raises(StreamError, match="row 3, column 'u': the number is missing"):
+            source.survey()
+    unlabelled = table.take([0, 1, 1, 3])
+    for source in list(sources_of(unlabelled, tmp_path))[1:]:
         with pytest.raises(StreamError, match="row 4, column 'y': there is no label"):
             source.survey()
     for source in list(sources_of(table.slice(0, 3), tmp_path))[1:]:
@@ -407,6 +446,26 @@ def test_columns_and_values_without_end(tmp_path):
     assert source.schema()["vocabulary"] == {"t": [value]}
     (block,) = source.blocks()
     assert block.X.nnz == 40_001
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    pd = pytest.importorskip("pandas")
+    typed = pa.table([[1.0, 2.0], [3.0, 4.0], ["no", "yes"]], names=["x", "x", "label"])
+    parquet.write_table(typed, tmp_path / "rows.parquet")
+    feather.write_feather(typed, tmp_path / "rows.arrow")
+    rows = [[1.0, 3.0, "no"], [2.0, 4.0, "yes"]]
+    made = [
+        (lambda: CsvSource(io.BytesIO(b"x, x,label\n1,3,no\n2,4,yes\n")), "x"),
+        (lambda: ParquetSource(tmp_path / "rows.parquet"), "x"),
+        (lambda: ArrowSource(tmp_path / "rows.arrow"), "x"),
+        (lambda: FrameSource(typed), "x"),
+        (lambda: FrameSource(pd.DataFrame(rows, columns=["x", "x", "label"])), "x"),
+        (lambda: FrameSource(pd.DataFrame(rows, columns=[1, "1", "label"])), "1"),
+        (lambda: Recipe().fit(pd.DataFrame(rows, columns=["x", "x", "label"])), "x"),
+    ]
+    for make, name in made:
+        with pytest.raises(StreamError, match=f": there are 2 columns '{name}'"):
+            make()
 
 
 def test_columns_of_pandas_may_be_numbers():

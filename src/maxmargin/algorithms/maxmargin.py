@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,12 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
-from maxmargin.estimator import inputs
+from maxmargin.estimator import giving_up, inputs
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.multilabel import check_number_of_labels
@@ -196,8 +194,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             converged=converged,
         )
         if not converged:
-            complaint = self._complaint(found, radius)
-            warnings.warn(complaint, ConvergenceWarning, stacklevel=3)
+            giving_up.warn(self._complaint(found, radius))
         return self
 
     @property

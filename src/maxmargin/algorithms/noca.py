@@ -361,7 +361,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         y = inputs.check_y(y, X.shape[0])
         known = known_classes(classes, None if state is None else state.classes)
         codes, order = inputs.class_codes(y, known), presented(sample_weight, y.size)
-        inputs.check_values(X)
+        inputs.check_values(X, features)
         if state is None:
             state = self._begun(known, features)
         elif state.model.mixture.owners.size != self.max_components:

@@ -28,11 +28,14 @@ class Trace(NamedTuple):
     stamp : that of this call
     history : the outputs for each place of the order and each problem, before anything is learnt,
         and in a last column the updates since the call began, of all problems, after that place
+    steps : for the same what became of the weights, ``w <- keep * w + step * x``: keep and step,
+        where steps are along the row itself
     """
 
     touched: np.ndarray
     stamp: int
     history: np.ndarray
+    steps: np.ndarray
 
     def updates_before(self, start):
         """The updates before the place ``start``."""
@@ -42,7 +45,7 @@ class Trace(NamedTuple):
 
 bridge("updates_before")
 
-NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)))
+NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)), np.empty((0, 0, 0)))
 
 
 @Compiled
@@ -83,6 +86,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
             own_rule = rule.of(c)
             weight, before = targets.weight_of(i), space.updates(c)
             trial = Trial(y * f, space.norm2(c), xx, largest_xx, trials, before, weight)
+            keep, step = 1.0, 0.0
             update = own_rule.active(trial)
             if update:
                 if not xx >= 0.0:
@@ -92,8 +96,8 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 update = along2 > 0.0
             if update:
                 trial = Trial(margin, trial.ww, along2, largest_xx, trials, before, weight)
-                shrink, step = space.decide(own_rule, trial, c)
-                due |= space.move(rows, i, c, y, shrink, step, margin, along2, trials)
+                keep, step = space.decide(own_rule, trial, c)
+                due |= space.move(rows, i, c, y, keep, step, margin, along2, trials)
                 shrink = own_rule.project(space.norm2(c))
                 made += 1.0
                 if i < trace.touched.size:
@@ -102,6 +106,8 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 shrink = own_rule.rest(trial)
             if shrink != 1.0:
                 due |= space.rescale(c, shrink, trials)
+            if n < trace.steps.shape[0]:
+                trace.steps[n, c, 0], trace.steps[n, c, 1] = shrink * keep, shrink * y * step
         if n < trace.history.shape[0]:
             trace.history[n, targets.problems()] = made
         if learning and targets.is_mistake(own, rival, least):

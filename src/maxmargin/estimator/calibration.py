@@ -9,12 +9,38 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import Trace
-from maxmargin.estimator.platt import follow, new_maps
+from maxmargin.core.rows import DenseRows, Tail
+from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
 from maxmargin.estimator.state import State
-from maxmargin.models.linear import LinearModel
+from maxmargin.models.linear import LinearModel, PairModel, read_only
 from maxmargin.streams import Option, OptionError
 
 NO_WEIGHTS = np.empty(0)
+# Where no level is followed, rows are not looked at.
+NO_ROWS = DenseRows(read_only(np.empty((0, 0))), Tail(0.0, 0.0))
+
+
+def knows_level(model: Any) -> bool:
+    """Can the score of the mean of rows be followed?
+
+    Its weights must be vectors that move along the row itself.
+    """
+    is_plain = isinstance(model, LinearModel) and not isinstance(model, PairModel)
+    return is_plain and model.p == 2.0 and not model.is_joint
+
+
+def maps_for(model: Any) -> Maps:
+    """Those that have followed no rows."""
+    return new_maps(model.problems(), model.width() if knows_level(model) else None)
+
+
+def traced(model: Any, trace: Trace, places: int) -> Trace:
+    """With room for what maps have to know."""
+    if not trace.history.size:
+        trace = trace._replace(history=np.empty((places, model.problems() + 1)))
+    if knows_level(model):
+        trace = trace._replace(steps=np.empty((places, model.problems(), 2)))
+    return trace
 
 
 @Compiled
@@ -41,21 +67,22 @@ class Calibrating:
     weights : how often rows count, or none
     """
 
-    def __init__(self, model: Any, maps: np.recarray | None, weights: np.ndarray) -> None:
+    def __init__(self, model: Any, maps: Maps | None, weights: np.ndarray) -> None:
         self.model, self.weights = model, weights
-        self.maps = new_maps(model.problems()) if maps is None else maps.copy()
+        self.maps = maps_for(model) if maps is None else copied_maps(maps, model.width())
 
     def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         """`Model.present`, with the maps."""
-        model = self.model
-        if not trace.history.size:
-            trace = trace._replace(history=np.empty((order.size, model.problems() + 1)))
+        model, trace = self.model, traced(self.model, trace, order.size)
+        trials = model.trials() if model.spec.average else -1
         if model.spec.average:
             scores = self._present_one_by_one(rows, targets, order, rule, trace)
         else:
             model.present(rows, targets, order, rule, trace)
             scores = trace.history
-        follow(scores, targets, order, self.weights, self.maps)
+        rows = rows if knows_level(model) else NO_ROWS
+        outputs, steps, weights = trace.history, trace.steps, self.weights
+        follow(rows, scores, outputs, steps, targets, order, weights, self.maps, trials)
 
     def _present_one_by_one(
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace
@@ -78,7 +105,7 @@ class Calibrating:
         return found
 
 
-def calibrating(model: Any, maps: np.recarray | None, weights: np.ndarray | None) -> Calibrating:
+def calibrating(model: Any, maps: Maps | None, weights: np.ndarray | None) -> Calibrating:
     """What learns, and follows its own scores from these maps on.
 
     ``weights`` are those of rows only: weights of classes say what mistakes cost, not how often

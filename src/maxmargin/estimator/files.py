@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.estimator.calibration import maps_for
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import PLATT, what_is_wrong
+from maxmargin.estimator.platt import Maps, what_is_wrong
 from maxmargin.estimator.prepared import recipe_of, restored, storable
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.models.base import Model
@@ -48,7 +49,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         "margins": state.known_margins(),
         "totals": state.totals,
         "multilabel": state.multilabel or None,
-        "calibration": state.calibration,
+        "calibration": state.calibration and state.calibration._asdict(),
         "model": walk.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -283,15 +284,22 @@ def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(totals)
 
 
-def _checked_maps(maps: Any, model: Any) -> np.recarray | None:
-    if maps is None:
+def _checked_maps(found: Any, model: Any) -> Maps | None:
+    if found is None:
         return None
-    wanted = (model.problems(),)
-    if not isinstance(maps, np.recarray) or maps.shape != wanted or maps.dtype != PLATT:
+    fresh = maps_for(model)
+    fits = isinstance(found, dict) and found.keys() == set(fresh._fields)
+    for name, array in found.items() if fits else ():
+        wanted = getattr(fresh, name)
+        fits = isinstance(array, np.ndarray) and array.dtype == float
+        if not (fits := fits and array.shape == wanted.shape):
+            break
+        wanted[...] = array
+    if not fits:
         raise Misfit("calibration: there is not one map to probabilities for each problem")
-    if why := what_is_wrong(maps):
+    if why := what_is_wrong(fresh):
         raise Misfit(f"calibration: {why}")
-    return maps.copy()  # on its own, since single rows change it in place
+    return fresh
 
 
 def _count(value: Any, least: int = 0) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin.estimator.platt import copied_maps
 from maxmargin.estimator.state import State
 
 
@@ -25,7 +26,7 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
         which = [before.size] * (classes.size + 1)
         for old, code in enumerate(codes):
             which[code] = old
-    maps = None if state.calibration is None else state.calibration[which].view(np.recarray)
+    maps = state.calibration and copied_maps(state.calibration, width, which)
     totals = state.totals
     if totals is not None:
         totals = np.zeros(classes.size + 1)

@@ -22,6 +22,8 @@ from maxmargin.models.linear import as_rows, read_only
 NO_TAIL = Tail(0.0, 0.0)
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
+# What NumPy says of text.
+NO_NUMBER = "could not convert string to float"
 
 
 # ------------------------------------------------------------------------------------------ columns
@@ -71,7 +73,12 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
     if any(str(kind).startswith(TIMES) for kind in kinds):
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
     dtypes = [np.float64, np.float32]
-    return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
+    try:
+        return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
+    except ValueError as error:
+        if not str(error).startswith(NO_NUMBER):
+            raise
+        raise ValueError(f"{error}. {refusals.RAW_COLUMNS}") from error
 
 
 # ------------------------------------------------------------------------------------------- values

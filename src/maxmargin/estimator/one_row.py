@@ -17,12 +17,12 @@ from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.estimator.access import Access, access_to, writing
-from maxmargin.estimator.calibration import NO_WEIGHTS
+from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
-from maxmargin.estimator.platt import follow, new_maps
+from maxmargin.estimator.platt import follow
 from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
@@ -165,7 +165,7 @@ class OneRow:
         # Machine code, for dense and for sparse rows.
         self.checks: dict[int, Any] = {}
         self.learners: dict[tuple[type, ...], Any] = {}
-        self.followers: dict[type, Any] = {}
+        self.followers: dict[tuple[type, ...], Any] = {}
         self.predictors: dict[type, Any] = {}
         self.layouts: dict[tuple[Any, ...], Layout] = {}
         self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
@@ -190,7 +190,7 @@ class OneRow:
         self.state: State | None = state
         self.totals, self.maps, self.trace = state.totals, state.calibration, NO_TRACE
         if self.maps is not None:
-            self.trace = NO_TRACE._replace(history=np.empty((1, self.model.problems() + 1)))
+            self.trace = traced(self.model, NO_TRACE, 1)
         features = named_features(state)
         self.features, self.columns = features.count, features.columns
         if self.columns is None:
@@ -263,19 +263,21 @@ class OneRow:
             if self.is_paired:
                 self.model.begin_rows()
             if self.maps is not None:
-                self._follow(targets, how_often)
+                self._follow(rows, targets, how_often)
         except BaseException:  # it has been learnt, and Ctrl-C came then
             self.state, self.model.unsettled = None, True
             raise
         return True
 
-    def _follow(self, targets: Any, how_often: np.ndarray) -> None:
+    def _follow(self, rows: Any, targets: Any, how_often: np.ndarray) -> None:
         """Let the maps to probabilities learn from the scores that the row had."""
-        parts = self.trace.history, targets, THE_ROW, how_often, self.maps
-        kind = type(targets)
-        if kind not in self.followers:
-            self.followers[kind] = follow.entry(*parts)
-        self.followers[kind](*parts)
+        rows = rows if knows_level(self.model) else NO_ROWS
+        scores, steps = self.trace.history, self.trace.steps
+        parts = rows, scores, scores, steps, targets, THE_ROW, how_often, self.maps, -1
+        kinds = type(rows), type(targets), type(rows.tail)
+        if kinds not in self.followers:
+            self.followers[kinds] = follow.entry(*parts)
+        self.followers[kinds](*parts)
 
     def predict(self, x: Any) -> Any:
         layout = None
@@ -507,7 +509,7 @@ class RowByRow:
                 totals = np.zeros(state.classes.size + 1)
             maps = None if self.calibration is None else state.calibration
             if maps is None and self.calibration is not None:
-                maps = new_maps(state.model.problems())
+                maps = maps_for(state.model)
             state = state._replace(model=state.model.streaming(1), totals=totals, calibration=maps)
         one = self._one_row_for(state, prepared)
         rule = None if state is None else self._rule(state.model.p)

@@ -125,7 +125,7 @@ class Predicting:
             )
         scores = self._scores(state, check_new_X(self, prepared(state, X), state.features))
         scores = scores.reshape(scores.shape[0], -1)
-        return state, log_odds(state.calibration[shown(state)], scores)
+        return state, log_odds(state.calibration, shown(state), scores)
 
     # ------------------------------------------------------------------------------ what was learnt
     @property

@@ -43,16 +43,22 @@ def names_of(state: State) -> np.ndarray | None:
     if hasattr(recipe := recipe_of(state), "get_feature_names_out"):
         return recipe.get_feature_names_out()
     columns = schema.get("columns")
-    if columns is None or "hash_bits" in schema:
+    if columns is None:
         return None
-    values = schema.get("vocabulary", {})
-    names = [
-        name
-        for column in columns
-        for name in (
-            [f"{column}={value}" for value in values[column]] if column in values else [column]
-        )
-    ]
+    if "hash_bits" in schema:
+        texts = [column for column in columns if schema["kinds"][column] == "text"]
+        names = [column for column in columns if column not in texts]
+        what = f"{', '.join(texts)}: hashed value"
+        names += [f"{what} {k}" for k in range(2 ** schema["hash_bits"])]
+    else:
+        values = schema.get("vocabulary", {})
+        names = [
+            name
+            for column in columns
+            for name in (
+                [f"{column}={value}" for value in values[column]] if column in values else [column]
+            )
+        ]
     return np.array(names, dtype=object) if len(names) == state.features.count else None
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.platt import Maps
 
 
 class State(NamedTuple):
@@ -44,7 +45,7 @@ class State(NamedTuple):
     converged: bool = False
     schema: dict[str, Any] | None = None
     totals: np.ndarray | None = None
-    calibration: np.recarray | None = None
+    calibration: Maps | None = None
     more: dict[str, Any] = {}
 
     def known_margins(self) -> np.ndarray:

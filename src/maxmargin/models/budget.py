@@ -289,7 +289,8 @@ class BudgetModel(Model):
             ids = part if self.in_fit else self.trials() + np.cumsum(learning) - 1
             ids = np.where(learning, ids, NOBODY)
             touched = np.zeros(part.size if trace.stamp else 0, dtype=np.int32)
-            here = Trace(touched, trace.stamp, trace.history[start : start + BLOCK])
+            history = trace.history[start : start + BLOCK]
+            here = trace._replace(touched=touched, history=history)
             places = np.arange(part.size, dtype=np.int32)
             places = np.where(learning, places, -1 - places)
             self.settle()

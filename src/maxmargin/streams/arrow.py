@@ -24,6 +24,7 @@ class Piece(NamedTuple):
     done : bytes read so far, as they lie on the disk
     lost : rows left out because they could not be read, by their numbers among all of the piece
     place : says where row i of the table is, for messages
+    error : what is wrong with the row behind the table, where reading has to end
     """
 
     table: Any
@@ -32,6 +33,7 @@ class Piece(NamedTuple):
     done: int
     lost: Sequence[int]
     place: Callable[[int], str]
+    error: StreamError | None = None
 
 
 def arrow(module: str = "pyarrow") -> Any:

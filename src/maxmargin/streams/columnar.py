@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,8 +41,9 @@ class ColumnarReader:
             self._schema = self._file.schema()
             names = self._schema.names
             self.rows: int | None = self._file.rows()
-        if len(set(names)) < len(names):
-            raise StreamError(f"{path}: there are two columns of the same name.")
+        name, times = Counter(names).most_common(1)[0] if names else ("", 1)
+        if times > 1:
+            raise StreamError(f"{path}: there are {times} columns {name!r}.")
 
     def kinds(self) -> dict[str, str | None]:
         """The columns, and what kind they are."""

@@ -274,14 +274,32 @@ class CsvReader:
 
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
         """The columns of ``kinds`` as a table."""
-        tables, lost = self._tables(chunk.text, None, kinds, chunk.first_line)
+        error = None
+        try:
+            tables, lost = self._tables(chunk.text, None, kinds, chunk.first_line)
+        except StreamError as found:
+            tables, lost, error = [self._before_trouble(chunk, kinds, found)], [], found
 
         def place(number: int) -> str:
             _, before = next(islice(self._rows_of(chunk.text, chunk.first_line), number, None))
             return f"line {before + 1}"
 
         table = arrow().concat_tables(tables)
-        return Piece(table, chunk.end, chunk.last_line, chunk.done, lost, place)
+        return Piece(table, chunk.end, chunk.last_line, chunk.done, lost, place, error)
+
+    def _before_trouble(
+        self, chunk: NumberedChunk, kinds: Mapping[str, str], error: StreamError
+    ) -> Any:
+        """The rows before the first that cannot be read, of which others may be worse."""
+        sound = list[bytes]()
+        for row, line in self._rows_of(chunk.text, chunk.first_line):
+            if self._trouble(row, kinds, line):
+                break
+            sound.append(self._bare(row, kinds) + NEWLINE)
+        table, _ = self._table(b"".join(sound), kinds)
+        if table is None:
+            raise error
+        return table
 
     def _tables(
         self, text: bytes, ends: np.ndarray | None, kinds: Mapping[str, str], before: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+from collections import Counter
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -29,11 +30,16 @@ class FrameReader:
             narwhals = importlib.import_module("narwhals")
         except ModuleNotFoundError:
             raise StreamError("frames need narwhals: pip install 'maxmargin[streams]'") from None
-        self._frame = narwhals.from_native(frame, eager_only=True)
-        if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
-            self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})
         self._block_size = block_size
         self.name = f"<{type(frame).__module__.split('.')[0]} frame>"
+        try:
+            self._frame = narwhals.from_native(frame, eager_only=True)
+            if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
+                self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})
+        except narwhals.exceptions.DuplicateError:
+            names = getattr(frame, "column_names", None) or frame.columns
+            name, times = Counter(map(str, names)).most_common(1)[0]
+            raise StreamError(f"{self.name}: there are {times} columns {name!r}.") from None
         self.rows: int | None = len(self._frame)
         self.total: int | None = int(self._frame.estimated_size())
 

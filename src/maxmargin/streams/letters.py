@@ -38,11 +38,12 @@ class Letters:
                 return
             is_known = _has_a_byte_for_each_letter(name)
         except LookupError:
-            is_known = False
+            name, is_known = "", False
         if not is_known:
+            cure = f"; {_converting(encoding)}" if name else ""
             raise StreamError(
                 f"encoding must be 'utf-8' or one with a byte for each letter, such as 'latin-1' "
-                f"or 'cp1252', not {encoding!r}."
+                f"or 'cp1252', not {encoding!r}{cure}."
             )
         self._codec = name
 
@@ -50,10 +51,7 @@ class Letters:
         """How many bytes of a mark the text begins with; raise for one of another encoding."""
         for mark, encoding in OTHER_MARKS.items():
             if start.startswith(mark):
-                raise StreamError(
-                    f"{name}: the text is {encoding}; convert it: "
-                    f"iconv -f {encoding} -t UTF-8 FILE > OTHER."
-                )
+                raise StreamError(f"{name}: the text is {encoding}; {_converting(encoding)}.")
         return len(MARK) if self._codec is None and start.startswith(MARK) else 0
 
     def as_utf8(self, text: bytes) -> bytes:
@@ -67,6 +65,10 @@ class Letters:
         if self._codec is None:
             return ("the line is not UTF-8 (say ", Option("encoding", "latin-1"), " if it is that)")
         return (f"the line is not {self._given}",)
+
+
+def _converting(encoding: str) -> str:
+    return f"convert the file: iconv -f {encoding} -t UTF-8 FILE > OTHER"
 
 
 def _has_a_byte_for_each_letter(codec: str) -> bool:

@@ -452,8 +452,16 @@ class Plan:
             names += [f"{category.name}={text}" for text in texts]
             names += [f"{category.name}#{k}" for k in range(len(texts), category.room)]
         if self.is_hashed:
-            names += [f"hash {k}" for k in range(2**self.bits)]
+            what = self._hashed_name()
+            names += [f"{what} {k}" for k in range(2**self.bits)]
         return _told_apart(names)
+
+    def _hashed_name(self) -> str:
+        """What all hashed features are called, which columns share."""
+        words = [each.name for each in self.columns if isinstance(each, Text)]
+        others = [each.name for each in self._hashes]
+        others += [f"{one}*{other}" for one, other in self.interactions]
+        return f"{', '.join([*words, *others])}: hashed {'value' if others else 'word'}"
 
     def features_in_use(self, running: Running) -> int:
         """How many features there are without those that wait for values of categories."""

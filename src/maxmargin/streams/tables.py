@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,14 @@ LABELS = ("label", "target", "class", "y")
 # A vocabulary is kept in memory; larger ones are better hashed.
 LARGEST_VOCABULARY = 10**6
 MOST_NAMES = 20  # in a message
+
+
+class Trouble(NamedTuple):
+    """What is wrong with a row of a piece."""
+
+    row: int
+    column: str
+    why: str
 
 
 class TableSource(Source):
@@ -231,34 +239,47 @@ class TableSource(Source):
                 f"{self.name}: ", Option("decimal", ","), " must be a parameter of the recipe, too."
             )
         if hasattr(recipe, "plan_"):
-            self.plan = recipe.plan_
+            self._read_for(recipe.plan_)
         else:
-            first = self._first_rows(GLANCE)
-            labels = None
-            if self._label is not None:
-                ((_, kind),) = self._label_kinds.items()
-                labels, missing = labels_of(first[self._label], kind)
-                distinct = sorted_labels(np.unique(labels[~missing]))
-                self._glance = Survey(distinct, 0, None)
-            with self._named():
-                self.plan = recipe.plan_for(first.select(list(self._kinds)), labels)
-        is_csv, asked = self._format == "csv", self.plan.asks()
-        self._kinds = {n: "text" if is_csv and k == WRITTEN else k for n, k in asked.items()}
+            self._read_by_a_glance(recipe)
 
-    def _first_rows(self, count: int) -> Any:
-        """As one table."""
+    def _read_for(self, plan: Any) -> None:
+        self.plan, is_csv = plan, self._format == "csv"
+        asked = plan.asks().items()
+        self._kinds = {name: "text" if is_csv and kind == WRITTEN else kind for name, kind in asked}
+
+    def _read_by_a_glance(self, recipe: Any) -> None:
+        first, error = self._first_rows(GLANCE)
+        labels = None
+        if self._label is not None:
+            ((_, kind),) = self._label_kinds.items()
+            labels, missing = labels_of(first[self._label], kind)
+            distinct = sorted_labels(np.unique(labels[~missing]))
+            self._glance = Survey(distinct, 0, None)
+        try:
+            with self._named():
+                self._read_for(recipe.plan_for(first.select(list(self._kinds)), labels))
+        except StreamError as trouble:
+            raise error or trouble from None
+        if error is not None:
+            raise self._first_trouble(error)
+
+    def _first_rows(self, count: int) -> tuple[Any, StreamError | None]:
+        """As one table, up to a row that cannot be read, and why it cannot."""
         wanted = self._kinds | self._label_kinds
-        tables, rows = list[Any](), 0
+        tables, rows, error = list[Any](), 0, None
         for raw in self._reader.pieces(START, wanted):
-            tables.append(self._reader.read(raw, wanted).table)
-            rows += tables[-1].num_rows
+            piece = self._reader.read(raw, wanted)
+            tables.append(piece.table)
+            rows, error = rows + piece.table.num_rows, piece.error
             # Of a pipe no more is held; of dicts, as many as are looked at.
-            if rows >= count or not (self.repeatable or self._format == "dicts"):
+            if error or rows >= count or not (self.repeatable or self._format == "dicts"):
                 break
         if not rows:
-            raise StreamError(f"{self.name}: there are no rows.")
+            raise error or StreamError(f"{self.name}: there are no rows.")
         with as_stream_errors(self.name):  # a frame may have other types in other rows
-            return arrow().concat_tables(tables, promote_options="permissive").slice(0, count)
+            first = arrow().concat_tables(tables, promote_options="permissive").slice(0, count)
+        return first, error
 
     def glance(self) -> Survey:
         if self._glance is None or self._survey is not None:
@@ -280,6 +301,8 @@ class TableSource(Source):
                     labels.update(np.unique(self._labels_in(piece)).tolist())
                 for name in unknown:
                     self._gather(name, values[name], piece.table[name])
+                if piece.error is not None:
+                    raise self._first_trouble(piece.error)
             self._vocabulary.update((name, sorted(values[name])) for name in unknown)
             classes = None if self._label is None else sorted_labels(np.array(sorted(labels)))
             is_exact = self.repeatable and not self._skips
@@ -298,17 +321,31 @@ class TableSource(Source):
 
     def _labels_in(self, piece: Piece) -> np.ndarray:
         labels, missing = self._labels_and_missing(piece)
+        if missing.any() and not self._skips:
+            raise self._first_trouble(self._error(piece, *self._unlabelled(missing)))
         return labels[~missing]
 
     def _labels_and_missing(self, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
         ((name, kind),) = self._label_kinds.items()
-        labels, missing = labels_of(piece.table[name], kind)
-        if missing.any() and not self._skips:
-            row = int(np.argmax(missing))
-            raise StreamError(
-                f"{self.name}, {piece.place(row)}, column {name!r}: there is no label."
-            )
-        return labels, missing
+        return labels_of(piece.table[name], kind)
+
+    def _unlabelled(self, missing: np.ndarray) -> Trouble:
+        return Trouble(int(np.argmax(missing)), str(self._label), "there is no label")
+
+    def _error(self, piece: Piece, row: int, column: str, why: str) -> StreamError:
+        return StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: {why}.")
+
+    def _first_trouble(self, error: StreamError) -> StreamError:
+        """The error of the first row that has one, given that of a row in a column or two."""
+        encoder = self.plan or Encoder(self._kinds, Hashed(1, 0))  # wherever words may go
+        wanted = self._kinds | self._label_kinds | self._weight_kinds
+        pieces = self._reader.pieces(START, wanted)
+        try:
+            for raw in pieces if self.repeatable else islice(pieces, 1):
+                self._read(raw, wanted, encoder)
+        except StreamError as first:
+            return first
+        return error
 
     def _gather(self, name: str, values: set[str], column: Any) -> None:
         values.update(text for text in coded(column)[1] if text)
@@ -333,8 +370,7 @@ class TableSource(Source):
         row, self.skipped = start.row, 0
 
         def work(raw: Any) -> tuple[Any, ...]:
-            piece = self._reader.read(raw, wanted)
-            return piece, *self._rows(piece, encoder)
+            return self._read(raw, wanted, encoder)
 
         pieces = self._reader.pieces(start, wanted)
         # Iterators such as cursors of data bases work in no other thread than this.
@@ -351,14 +387,22 @@ class TableSource(Source):
                 yield Block(X, y, end, piece.done, weight, lost=lost)
                 lost = []
 
+    def _read(self, raw: Any, wanted: Mapping[str, str], encoder: Any) -> tuple[Any, ...]:
+        """A piece, which of its rows something is wrong with, and the others; see `_rows`."""
+        piece = self._reader.read(raw, wanted)
+        found = self._rows(piece, encoder)
+        if piece.error is not None:
+            raise piece.error
+        return piece, *found
+
     def _rows(self, piece: Piece, encoder: Any) -> tuple[Any, ...]:
         """Which rows something is wrong with, and the others, with labels and weights."""
+        troubles = list[Trouble]()
         with self._named():
             X, bad, lacking = encoder.encode(piece.table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
-            column, trouble = encoder.trouble(piece.table, row)
-            raise StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: {trouble}.")
+            troubles.append(Trouble(row, *encoder.trouble(piece.table, row)))
         if lacking is not None:
             bad = lacking if bad is None else bad | lacking
         y = None
@@ -366,11 +410,18 @@ class TableSource(Source):
             y, missing = self._labels_and_missing(piece)
             if missing.any():
                 bad = missing if bad is None else bad | missing
+                troubles.append(self._unlabelled(missing))
         weight = None
         if self._weight is not None:
-            weight, unsound = self._weights_and_unsound(piece, self._weight)
+            weight = numbers_of(piece.table[self._weight])
+            unsound = weights.are_bad(weight)
             if unsound.any():
                 bad = unsound if bad is None else bad | unsound
+                row = int(np.argmax(unsound))
+                why = f"the weight is {weights.trouble(weight[row])}"
+                troubles.append(Trouble(row, self._weight, why))
+        if troubles and not self._skips:
+            raise self._error(piece, *min(troubles, key=lambda trouble: trouble.row))
         if bad is None:
             return bad, X, y, weight
         kept = ~bad
@@ -383,17 +434,6 @@ class TableSource(Source):
             yield
         except StreamError as error:
             raise StreamError(f"{self.name}: ", *error.args) from None
-
-    def _weights_and_unsound(self, piece: Piece, name: str) -> tuple[np.ndarray, np.ndarray]:
-        weight = numbers_of(piece.table[name])
-        unsound = weights.are_bad(weight)
-        if unsound.any() and not self._skips:
-            row = int(np.argmax(unsound))
-            raise StreamError(
-                f"{self.name}, {piece.place(row)}, column {name!r}: "
-                f"the weight is {weights.trouble(weight[row])}."
-            )
-        return weight, unsound
 
     def identity(self) -> str:
         return self._reader.identity()
