@@ -76,8 +76,7 @@ class Promise(NamedTuple):
         return bool((self.happened <= bounds + allowed).all())
 
 
-# -------------------------------------------------------------------------------- rows that can be
-# separated, and what is known of them
+# ----------------------------------------------------------------------------------- separable rows
 class Separable(NamedTuple):
     """Rows that a hyperplane through 0 separates.
 
@@ -318,7 +317,11 @@ def amira_inseparable() -> Promise:
         for seen in stream.stops()
     ]
     return _along_stream(
-        "AMIRA, ε = 1, with noise", "updates", stream, {"max_updates_inseparable": most}, happened
+        "AMIRA, ε = 1, with noise",
+        "updates",
+        stream.stops(),
+        {"max_updates_inseparable": most},
+        happened,
     )
 
 
@@ -380,7 +383,7 @@ def perceptron_turns() -> Promise:
     return Promise(
         "Perceptron",
         "b / R²",
-        "updates before the last turn away",
+        "last turn away, after updates",
         THRESHOLDS,
         {"stepwise_from": most},
         np.array(happened, float),
@@ -411,8 +414,7 @@ def relaxation() -> tuple[Promise, Promise]:
     )
 
 
-# -------------------------------------------------------------------------- DirectionalPerceptron,
-# and the search that asks it for more and more
+# ---------------------------------------------------- DirectionalPerceptron and BisectionPerceptron
 BETAS = np.array([0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
 
 
@@ -460,7 +462,7 @@ def directional_turns() -> Promise:
     return Promise(
         "DirectionalPerceptron, free",
         "β / γ",
-        "updates before the last turn away",
+        "last turn away, after updates",
         BETAS,
         {"stepwise_from": most},
         np.array(happened, float),
@@ -512,8 +514,8 @@ def directional_rates() -> Promise:
         shares,
     )
     return Promise(
-        "DirectionalPerceptron, β = γ/2",
-        "rate / best rate",
+        "DirectionalPerceptron, fixed",
+        "rate / best rate, for β = γ/2",
         "updates",
         shares,
         {"max_updates_fixed": most},
@@ -544,7 +546,7 @@ def largest_ratio() -> Promise:
 
 @lru_cache
 def bisection() -> Promise:
-    rows, precisions = separable(), np.array([0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
+    rows, precisions = separable(), np.array([0.01, 0.02, 0.05, 0.1, 0.2])
     _, shares = _fits(lambda precision: BisectionPerceptron(precision=precision), precisions, rows)
     return Promise(
         "BisectionPerceptron",
@@ -558,7 +560,12 @@ def bisection() -> Promise:
     )
 
 
-# ------------------------------------------------------------------ streams, and whom they compare
+# ------------------------------------------------------------------------------------------ streams
+def stops_in(rows: int) -> NDArray[np.int64]:
+    """Numbers of rows after which to look: 40 of them, evenly spaced."""
+    return np.linspace(0, rows, 41)[1:].astype(np.int64)
+
+
 class Stream(NamedTuple):
     """Rows of length 1 near a line through 0, and labels.
 
@@ -577,8 +584,7 @@ class Stream(NamedTuple):
         return np.maximum(0.0, margin - length * self.y * (self.X @ self.u))
 
     def stops(self) -> NDArray[np.int64]:
-        """Numbers of rows after which to look."""
-        return np.linspace(0, len(self.y), 41)[1:].astype(np.int64)
+        return stops_in(len(self.y))
 
 
 @lru_cache
@@ -604,9 +610,9 @@ def _counted(learner: Any, stream: Stream, count: str) -> list[int]:
 
 
 def _along_stream(
-    title: str, upwards: str, stream: Stream, proved: dict[str, Any], happened: Any
+    title: str, upwards: str, stops: NDArray[np.int64], proved: dict[str, Any], happened: Any
 ) -> Promise:
-    seen = stream.stops().astype(float)
+    seen = stops.astype(float)
     bounds = {name: np.array(values, float) for name, values in proved.items()}
     counts = np.array(happened, float)
     return Promise(title, "rows", upwards, seen, bounds, counts, scales=("linear", "linear"))
@@ -623,8 +629,7 @@ def _smallest(
     ]
 
 
-# ---------------------------------------------------------------------------- PassiveAggressive and
-# Pegasos
+# -------------------------------------------------------------------- PassiveAggressive and Pegasos
 LENGTHS = np.linspace(0.1, 3.0, 30)
 
 
@@ -636,7 +641,7 @@ def passive_aggressive() -> Promise:
         lambda norm, losses: PassiveAggressive.max_mistakes(1.0, norm, C, losses), stream, LENGTHS
     )
     return _along_stream(
-        "PassiveAggressive (PA-I), C = 0.1", "mistakes", stream, {"max_mistakes": most}, happened
+        "PassiveAggressive, PA-I", "mistakes", stream.stops(), {"max_mistakes": most}, happened
     )
 
 
@@ -663,9 +668,9 @@ def passive_aggressive_losses() -> Promise:
         power=2,
     )
     return _along_stream(
-        "PassiveAggressive (PA-II), C = 0.1",
+        "PassiveAggressive, PA-II",
         "sum of squared losses",
-        stream,
+        stream.stops(),
         {"max_squared_loss": most},
         np.cumsum(losses)[stream.stops() - 1],
     )
@@ -754,7 +759,7 @@ def _pursued(learner: Any, pursuit: Pursuit) -> Any:
     return learner.partial_fit(pursuit.X, pursuit.y, classes=SIGNS)
 
 
-def moving_mistakes(kind: Any) -> Promise:
+def _moving_mistakes(kind: Any) -> Promise:
     """Mistakes of the learner that its theorem tunes, against how far the target moves."""
     turns = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0])
     all_facts = [_pursuit(float(turn)).facts(kind) for turn in turns]
@@ -773,7 +778,7 @@ def moving_mistakes(kind: Any) -> Promise:
     )
 
 
-def moving_margin_errors(kind: Any) -> Promise:
+def _moving_margin_errors(kind: Any) -> Promise:
     """Rows below a margin, against that margin; half a turn."""
     pursuit = _pursuit(0.5)
     facts, parts = pursuit.facts(kind), np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
@@ -795,7 +800,7 @@ def moving_margin_errors(kind: Any) -> Promise:
     )
 
 
-def moving_losses(kind: Any) -> Promise:
+def _moving_losses(kind: Any) -> Promise:
     """Losses below a margin, against the rate; half a turn."""
     pursuit, threshold = _pursuit(0.5), 0.1
     facts, rates = pursuit.facts(kind), np.geomspace(0.02, 0.3, 6)
@@ -827,7 +832,7 @@ def moving_losses(kind: Any) -> Promise:
 
 @lru_cache
 def moving(kind: Any) -> tuple[Promise, Promise, Promise]:
-    return moving_mistakes(kind), moving_margin_errors(kind), moving_losses(kind)
+    return _moving_mistakes(kind), _moving_margin_errors(kind), _moving_losses(kind)
 
 
 # -------------------------------------------------------------------------------------- FixedShare
@@ -840,10 +845,10 @@ def fixed_share() -> Promise:
     targets = random.normal(size=(3, 5))[np.arange(rows) * 3 // rows]
     X = random.normal(size=(rows, 5))
     y = np.where(np.sum(targets * X, axis=1) > 0.0, 1, -1)
-    stream = Stream(X, y, targets[0])
+    stops = stops_in(rows)
     vote = FixedShare(share=share, rate=rate, fit_intercept=False)
     mistakes, wrong, start = [], [], 0
-    for stop in stream.stops():
+    for stop in stops:
         vote.partial_fit(X[start:stop], y[start:stop], classes=SIGNS)
         mistakes.append(vote.n_mistakes_)
         wrong.append(vote.expert_mistakes_)
@@ -852,10 +857,10 @@ def fixed_share() -> Promise:
     made, changes = _best_sequences(np.diff(wrong, axis=0, prepend=0), change / rate)
     most = [
         FixedShare.mistake_bound(int(m), int(s), wrong[0].size, int(trials), share=share, rate=rate)
-        for m, s, trials in zip(made, changes, stream.stops(), strict=True)
+        for m, s, trials in zip(made, changes, stops, strict=True)
     ]
     return _along_stream(
-        "FixedShare, two jumps", "mistakes", stream, {"mistake_bound": most}, mistakes
+        "FixedShare, two jumps", "mistakes", stops, {"mistake_bound": most}, mistakes
     )
 
 
@@ -893,9 +898,7 @@ def forgetron() -> Promise:
     happened = _counted(Forgetron(budget=BUDGET, **ON_A_LINE), stream, "n_mistakes_")
     lengths = np.linspace(0.1, Forgetron.max_norm(BUDGET), 30)
     most = _smallest(Forgetron.max_mistakes, stream, lengths)
-    return _along_stream(
-        f"Forgetron, {BUDGET} rows stored", "mistakes", stream, {"max_mistakes": most}, happened
-    )
+    return _along_stream("Forgetron", "mistakes", stream.stops(), {"max_mistakes": most}, happened)
 
 
 @lru_cache
@@ -908,9 +911,7 @@ def projectron() -> Promise:
         stream,
         LENGTHS,
     )
-    return _along_stream(
-        "Projectron, threshold 0.01", "mistakes", stream, {"max_mistakes": most}, happened
-    )
+    return _along_stream("Projectron", "mistakes", stream.stops(), {"max_mistakes": most}, happened)
 
 
 def _expected(stream: Stream, budget: int) -> list[float]:
@@ -934,9 +935,9 @@ def random_budget() -> Promise:
     stream = _budget_stream()
     runs = [_counted(learner, stream, "n_mistakes_") for learner in _at_random(BUDGET)]
     return _along_stream(
-        f"RandomBudgetPerceptron, {BUDGET} rows",
+        "RandomBudgetPerceptron",
         f"mistakes, mean of {RUNS}",
-        stream,
+        stream.stops(),
         {"expected_mistakes": _expected(stream, BUDGET)},
         np.mean(runs, axis=0),
     )

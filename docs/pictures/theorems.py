@@ -91,7 +91,7 @@ def mixtures() -> Figure:
 def _drawn(*panels: Promise) -> Figure:
     """Two panels a row, and on top what the colours mean."""
     rows = -(-len(panels) // 2)
-    figure = Figure(figsize=(7.2, 2.6 * rows + 0.35), layout="constrained")
+    figure = Figure(figsize=(6.6, 2.5 * rows + 0.35), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.1, w_pad=0.1)
     all_axes = figure.subplots(rows, 2, squeeze=False).flat
     for axes, promise in zip(all_axes, panels, strict=True):
@@ -112,10 +112,12 @@ def _draw(axes: Any, promise: Promise) -> None:
         axes.plot(promise.at, bound, color=BOUND, linestyle=dashes, label=name)
     marker = "o" if promise.at.size <= MOST_MARKS else ""
     axes.plot(promise.at, promise.happened, color=MARGIN, marker=marker, markersize=3.5)
-    # Text that is turned is hard to read: what is counted stands above the axis.
-    axes.set_title(promise.upwards, loc="left", color=MUTED, fontsize=11)
+    # Text that is turned is hard to read: what is counted stands above the axis, below a title,
+    # for which the empty line makes room; that may be wider than its panel.
+    axes.set_title(f"\n{promise.upwards}", loc="left", color=MUTED, fontsize=11)
     above = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    axes.annotate(promise.title, (0.0, 1.0), (0.0, 20.0), **above, color=INK, weight="bold")
+    title = axes.annotate(promise.title, (0.0, 1.0), (0.0, 20.0), **above, color=INK, weight="bold")
+    title.set_in_layout(False)
     axes.set_xlabel(promise.across)
     across, upwards = promise.scales
     axes.set_xscale(across)
@@ -125,8 +127,8 @@ def _draw(axes: Any, promise: Promise) -> None:
         _tick(axis, values)
     if upwards == "linear" and shown.min() < 0.5 * shown.max():
         axes.set_ylim(bottom=0.0)
-    if len(bounds) > 1:
-        axes.set_ylim(top=50.0 * shown.max())  # room for their names
+    if not promise.is_floor:
+        axes.set_ylim(top=_above(shown, upwards, 0.1 + 0.15 * len(bounds)))  # room for names
     axes.legend(frameon=False, fontsize=10, labelcolor=BOUND, loc="best", handlelength=1.4)
 
 
@@ -136,3 +138,11 @@ def _tick(axis: Any, values: np.ndarray) -> None:
     axis.set_minor_locator(NullLocator())
     if axis.get_scale() == "log" and values.max() < 60.0 * values.min():
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+
+
+def _above(values: np.ndarray, scale: str, part: float) -> float:
+    """A top that leaves about this part of the axis to names."""
+    lowest, highest = values.min(), values.max()
+    if scale == "log":
+        return float(highest * (highest / lowest) ** part)
+    return float((1.0 + part) * highest)
