@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from maxmargin.pages.svg import STYLE, VARIABLES
-from pictures import certificates, choosing
+from pictures import benchmarks, certificates, choosing
 
 Picture = Callable[[], Figure]
 
@@ -25,6 +25,7 @@ PICTURES: tuple[Picture, ...] = (
     certificates.closing_in,
     certificates.in_the_plane,
     choosing.which_learner,
+    benchmarks.times_as_fast,
 )
 # These are kept with the sources: a README cannot draw.
 OF_THE_README: tuple[Picture, ...] = (certificates.closing_in,)
