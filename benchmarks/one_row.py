@@ -79,12 +79,14 @@ def run(scale: Scale) -> Report:
     ]
     pairs = [
         Comparison(
-            Key(case, "Perceptron"),
+            Key(case, name),
             Key(case, SKLEARN),
             "scikit-learn's Perceptron",
-            f"partial_fit with one row, {case}",
+            f"partial_fit of one row, {case}" if name == "Perceptron" else "",
         )
         for case in streams
+        for name in learners
+        if name != SKLEARN
     ]
     data = f"{y.size} calls of partial_fit with a row of {WIDTH} float64 values"
     how = "Processor time, the checks of the input included."

@@ -69,7 +69,7 @@ def _rendered(template: str, kept: Kept, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters["slug"] = slug
+    pages.filters |= {"slug": slug, "bold": bold}
     themes = {
         theme: [_entry(module.NAME, kept) for module in modules if module.NAME in kept]
         for theme, modules in THEMES.items()
@@ -81,6 +81,10 @@ def _rendered(template: str, kept: Kept, **content: Any) -> str:
 def slug(heading: str) -> str:
     """The anchor that Markdown gives to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def bold(cell: Cell) -> str:
+    return f"**{cell.text}**" if cell.best else cell.text
 
 
 def _machines(kept: Kept) -> list[dict[str, str]]:
