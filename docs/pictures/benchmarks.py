@@ -58,13 +58,13 @@ def _draw(axes: Any, place: int, one: dict[str, Any], headline: str) -> None:
         color=INK,
         ha="left" if faster else "right",
         va="center",
-        fontsize=9,
+        fontsize=10,
     )
     for x, text, color in ((LABELS, headline, INK), (PEERS, one["words"], MUTED)):
         across = axes.get_yaxis_transform()
         width = axes.get_position().width
         axes.text(
-            (x - BARS) / width, place, text, color=color, va="center", fontsize=9, transform=across
+            (x - BARS) / width, place, text, color=color, va="center", fontsize=10, transform=across
         )
 
 
