@@ -148,6 +148,7 @@ def run(scale: Scale) -> Report:
                         what = f"time / that of {name}, {case}"
                         floors.append(Floor(what, "<=", asked, ratios(raced, ours, theirs)))
                         pairs.append(Comparison(ours, theirs, name, main))
+                        pairs.append(Comparison(Key(case, CLOSER), theirs, name))
     data = "2-norm soft margins with a free intercept; rows x features"
     how = (
         "Processor time, one thread; LIBLINEAR and scikit-learn stop by their own tolerance. "

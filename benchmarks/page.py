@@ -194,9 +194,10 @@ def three_digits(value: float) -> str:
 
 def number(value: float) -> str:
     """Four digits, all of a count."""
+    value = value if abs(value) >= 1.0 else round(value, 4) + 0.0  # a sum is never -0
     if value == round(value) or abs(value) >= 1000.0:
         return f"{value:,.0f}"
-    return f"{value:#.4g}" if abs(value) >= 1.0 else f"{round(value, 4) + 0.0:.4f}"
+    return f"{value:#.4g}" if abs(value) >= 1.0 else f"{value:.4f}"
 
 
 def sentences(report: dict[str, Any]) -> Iterator[str]:
