@@ -30,8 +30,11 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Measures everything, and makes docs/benchmarks.md and maxmargin-bench.html of it. With
+# MAXMARGIN_DATA set, on real data too.
 bench: $(VENV)/.ready-bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --keep docs/benchmarks.json
+	$(BIN)/python -m benchmarks --render docs/benchmarks.json
 
 # The site, in docs/_build/html; a warning is an error. With MAXMARGIN_DATA set, real data too.
 docs: $(VENV)/.ready-docs

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [NAME ...] [--quick] [--out FILE.md] [--json FILE.json]``"""
+"""``python -m benchmarks [NAME ...] [--quick] [--keep FILE.json]``, or ``--render FILE.json``"""
 
 from __future__ import annotations
 
@@ -7,92 +7,55 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import (
-    budgets,
-    calibration,
-    cold_start,
-    dense_pass,
-    electricity,
-    endless,
-    events,
-    exact,
-    files,
-    k_best,
-    memory,
-    mnist,
-    moving,
-    noca,
-    one_row,
-    peers,
-    pnorm_pass,
-    r_of_k,
-    schedule,
-    soft_margin,
-    sparse_pass,
-    tables,
-    usps,
-    votes,
-)
+from benchmarks import machine, page, store
 from benchmarks.harness import FULL, QUICK, Scale
-from benchmarks.machine import facts
-from benchmarks.report import as_json, markdown, show
+from benchmarks.report import show
+from benchmarks.themes import BENCHMARKS
 
-BENCHMARKS = {
-    module.NAME: module
-    for module in (
-        dense_pass,
-        sparse_pass,
-        pnorm_pass,
-        peers,
-        cold_start,
-        one_row,
-        events,
-        files,
-        tables,
-        memory,
-        schedule,
-        soft_margin,
-        exact,
-        r_of_k,
-        k_best,
-        usps,
-        mnist,
-        noca,
-        budgets,
-        endless,
-        moving,
-        electricity,
-        votes,
-        calibration,
-    )
-}
+PAGE = Path("maxmargin-bench.html")
 
 
 def main(arguments: Sequence[str] | None = None, scale: Scale = FULL) -> None:
     options = parse(arguments)
-    if options.quick:
-        scale = QUICK
-    machine = facts()
-    print("\n".join(f"{name}: {value}" for name, value in machine.items()))
-    reports = []
-    for name in options.names or BENCHMARKS:
+    if options.render:
+        kept = store.read(options.render)
+        options.render.with_suffix(".md").write_text(page.markdown(kept), "utf-8")
+        PAGE.write_text(page.html(kept), "utf-8")
+        print(PAGE)
+    else:
+        measure(options.names or BENCHMARKS, QUICK if options.quick else scale, options.keep)
+
+
+def measure(names: Sequence[str], scale: Scale, file: Path | None) -> None:
+    """Run, show and keep one benchmark after the other."""
+    load = machine.load()
+    print("\n".join(f"{name}: {value}" for name, value in machine.facts().items()))
+    for name in names:
         print(f"\n{name} ...", file=sys.stderr, flush=True)
-        reports.append(BENCHMARKS[name].run(scale))
-        show(reports[-1])
+        report = BENCHMARKS[name].run(scale)
+        show(report)
+        if file:
+            store.keep(file, report, scale, load)
     if scale.share < 1.0:
         print("The floors are asked at full size; this run was smaller.")
-    if options.out:
-        options.out.write_text(markdown(machine, reports))
-    if options.json:
-        options.json.write_text(as_json(machine, reports))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, fewer rounds")
-    parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables as Markdown")
-    parser.add_argument("--json", type=Path, metavar="FILE.json", help="write every number")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FILE.json",
+        help="put the reports into this file; those of other benchmarks in it stay",
+    )
+    parser.add_argument(
+        "--render",
+        type=Path,
+        metavar="FILE.json",
+        help=f"measure nothing: write FILE.md and {PAGE} from what was kept",
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(

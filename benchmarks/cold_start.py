@@ -12,6 +12,7 @@ from collections import defaultdict
 from benchmarks.harness import Floor, Key, Report, Scale, Values
 
 NAME = "cold-start"
+QUESTION = "How long does a new process wait for the import and the first fit?"
 
 PROCESSES = 5
 CASES = ("dense", "sparse")
@@ -82,4 +83,5 @@ def run(scale: Scale) -> Report:
         )
         more = [a - b for a, b in zip(second, warm, strict=True)]
         floors.append(Floor(f"second process, more than warm, {case}, s", "<=", 0.5, more))
-    return Report(NAME, "200 x 10", "s", dict(values), floors)
+    how = "By the clock, in processes of their own."
+    return Report(NAME, "200 rows of 10 features", "s", dict(values), floors, how=how)

@@ -6,20 +6,21 @@ import numba
 import numpy as np
 
 from benchmarks.data import DENSE_ROWS, dense_data
-from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios
+from benchmarks.harness import Contender, Floor, Key, Report, Scale, Spread, Values, race, ratios
 from benchmarks.passes import (
     BARE,
-    NOTES,
+    HOW,
     OURS,
     THEIRS,
     WEIGHTED,
     bare_pass,
+    comparisons,
     contenders,
     steadily,
-    whole_fits,
 )
 
 NAME = "dense-pass"
+QUESTION = "How fast is a pass over dense rows that lie in memory?"
 
 READ = "compiled sum (read bandwidth)"
 IN_ORDER, SHUFFLED = "float64, in order", "float64, shuffled"
@@ -71,4 +72,16 @@ def run(scale: Scale) -> Report:
         ceiling("weighted / unweighted pass, shuffled", 1.05, SHUFFLED),
     ]
     data = f"{X.shape[0]:,} x {X.shape[1]}, {X.nbytes / 2**20:,.0f} MiB as float64"
-    return Report(NAME, data, "s", values, floors, notes=[*NOTES, *whole_fits(values)])
+    shares = {
+        Key(case, f"{name}, % of the speed of reading"): share_of_reading(values, case, name)
+        for case in (IN_ORDER, IN_ORDER_32)
+        for name in (BARE, OURS)
+    }
+    pairs = [*comparisons(IN_ORDER, "dense rows")]
+    for case in (SHUFFLED, IN_ORDER_32, SHUFFLED_32):
+        pairs += comparisons(case)
+    return Report(NAME, data, "s", values, floors, how=HOW, comparisons=pairs, quality=shares)
+
+
+def share_of_reading(values: Values, case: str, name: str) -> float:
+    return 100.0 * Spread.of(ratios(values, Key(case, READ), Key(case, name))).median

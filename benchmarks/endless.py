@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.harness import Floor, Key, Report, Scale, Values
 
 NAME = "endless"
+QUESTION = "Do memory and speed stay the same on a stream without end?"
 
 ROWS = 2_000_000
 PARTS = 20
@@ -60,7 +61,8 @@ print(json.dumps([memory, seconds, plain]))
 def run(scale: Scale) -> Report:
     rows = scale.rows(ROWS // PARTS)
     values: Values = {}
-    floors, notes = [], []
+    floors: list[Floor] = []
+    quality: dict[Key, float] = {}
     for name, learner in LEARNERS.items():
         code = CHILD.format(learner=learner, rows=rows, parts=PARTS)
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -73,9 +75,12 @@ def run(scale: Scale) -> Report:
         relative, half = np.divide(seconds, plain), PARTS // 2
         change = np.median(relative[half:]) / np.median(relative[:half])
         floors.append(Floor(f"{name}: time of the second half / first", "<=", 1.1, [change]))
-        rate = 1.0 / np.median(seconds)
-        notes.append(
-            f"{name}: {1e-6 * PARTS * rows:.2g} million rows, {rate:,.0f} rows a second, "
-            f"memory grew by {growth:.2f} MB after the first part."
-        )
-    return Report(NAME, f"{PARTS} x {rows:,} x 14", "s", values, floors, notes=notes)
+        quality[Key(case, "rows a second")] = 1.0 / float(np.median(seconds))
+        quality[Key(case, "growth of memory, MB")] = growth
+        quality[Key(case, "time of the second half / first")] = float(change)
+    data = f"{PARTS * rows:,} rows of 14 features in {PARTS} equal parts"
+    how = (
+        "By the clock, in turns with plain products, by which the halves are compared. Growth of "
+        "memory is that after the first part."
+    )
+    return Report(NAME, data, "s/row", values, floors, how=how, quality=quality)

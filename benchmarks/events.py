@@ -7,10 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
+from benchmarks.harness import (
+    Comparison,
+    Contender,
+    Floor,
+    Key,
+    Report,
+    Scale,
+    race,
+    ratios,
+    seconds,
+)
 from maxmargin import PassiveAggressive
 
 NAME = "events"
+QUESTION = "How long do predict_one and learn_one take on a dict?"
 
 CALLS, WIDTH = 5000, 14
 CASE = f"dicts of {WIDTH} features"
@@ -45,6 +56,7 @@ def run(scale: Scale) -> Report:
         )
         for what in ("predict_one", "learn_one")
     ]
+    pairs = []
     if "river" in learners:
         both = {
             name: [
@@ -58,7 +70,13 @@ def run(scale: Scale) -> Report:
         values |= {Key("both", name): times for name, times in both.items()}
         times = ratios(values, Key("both", "river"), Key("both", "maxmargin"))
         floors.append(Floor("river / maxmargin, both calls", ">=", 1.5, times))
-    return Report(NAME, f"{len(y)} {CASE}, PA-I", "s", values, floors, skipped)
+        headlines = {"both": "predict and learn, dicts"}
+        pairs = [
+            Comparison(Key(what, "maxmargin"), Key(what, "river"), "river", headlines.get(what, ""))
+            for what in ("predict_one", "learn_one", "both")
+        ]
+    how = "PA-I with C = 1, processor time; the dicts have strings for keys."
+    return Report(NAME, f"{len(y)} {CASE}", "s/call", values, floors, skipped, how, pairs)
 
 
 def predicting(learner: Any, rows: list[dict[str, float]], y: list[bool]) -> Callable[[], None]:

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.data import sparse_data
-from benchmarks.harness import Floor, Key, Report, Scale, Values, ratios
+from benchmarks.harness import Comparison, Floor, Key, Report, Scale, Values, ratios
 
 NAME = "files"
+QUESTION = "How fast is a pass over a file?"
 
-SIZES = {"0.25 GB": 0.25e9, "1 GB": 1e9}
+SIZES = (0.25e9, 1e9)
 # The files repeat a piece of so many rows.
 ROWS_OF_PIECE = 20_000
 ROUNDS = 3
@@ -27,6 +28,7 @@ COMMAND = "maxmargin fit, the whole command"
 LEARNING = "maxmargin fit_stream, in a process that runs"
 LOADER = "scikit-learn: load_svmlight_file, Perceptron.partial_fit"
 VOWPAL = "Vowpal Wabbit, hinge"
+WORDS = {LOADER: "scikit-learn", VOWPAL: "Vowpal Wabbit"}
 
 # Each peer in a process of its own, timed without its start.
 SKLEARN = """
@@ -91,18 +93,22 @@ def run_in(folder: Path, scale: Scale) -> Report:
     floors: list[Floor] = []
     skipped: dict[str, str] = {}
     piece, rows, width = written_piece(folder, scale)
-    for case, size in SIZES.items():
+    quality: dict[Key, float] = {}
+    pairs = []
+    for size in SIZES:
         times = max(1, int(scale.share * size / len(piece)))
         path = folder / "rows.svm"
         with path.open("wb") as file:
             file.writelines(piece for _ in range(times))
         os.sync()  # or writing goes on while others read
+        case = f"{path.stat().st_size / 1e9:.2g} GB"
         runs = [command(path) for _ in range(min(ROUNDS, scale.rounds))]
         values[Key(case, COMMAND)] = [rows * times / run.seconds for run in runs]
         small = folder / "small.svm"
         values[Key(case, LEARNING)] = [rows * times / child(FIT, path, small) for _ in runs]
         memory = [run.peak / 1e6 for run in runs]
         floors.append(Floor(f"{case}: peak of memory, MB", "<=", 400.0, memory))
+        quality[Key(case, "peak of memory of the command, MB")] = floors[-1].measured
         values[Key(case, LOADER)] = [
             rows * times / child(SKLEARN, path, width, path.stat().st_size) for _ in runs
         ]
@@ -117,13 +123,22 @@ def run_in(folder: Path, scale: Scale) -> Report:
             values[Key(case, VOWPAL)] = [rows * times / child(VW, other) for _ in runs]
             floors.append(compared(values, case, VOWPAL, 2.0))
             other.unlink()
+        main = f"file of {case}" if size == SIZES[-1] else ""
+        pairs += [
+            Comparison(Key(case, LEARNING), Key(case, peer), words, main)
+            for peer, words in WORDS.items()
+            if Key(case, peer) in values
+        ]
     floors += [gzipped(folder, piece, scale), from_parquet(folder, scale)]
-    notes = [
-        "Compared are times in processes that run; the whole command, with its imports and "
-        "compiled code to load, is shown beside it."
-    ]
-    data = f"{rows:,} rows of {len(piece) / rows:.0f} bytes, repeated"
-    return Report(NAME, data, "rows/s", values, floors, skipped, notes)
+    gzip_share, parquet_rate = (floor.measured for floor in floors[-2:])
+    quality[Key("svmlight, gzip", "rate, % of that of decompressing alone")] = 100.0 * gzip_share
+    quality[Key("Parquet, 50 columns", "MB of Arrow data a second")] = parquet_rate
+    data = f"svmlight text, {rows:,} rows of {len(piece) / rows:.0f} bytes, repeated"
+    how = (
+        "One pass, by the clock, in processes that run; the whole command has its imports and "
+        "compiled code to load as well."
+    )
+    return Report(NAME, data, "rows/s", values, floors, skipped, how, pairs, quality)
 
 
 def written_piece(folder: Path, scale: Scale) -> tuple[bytes, int, int]:
@@ -173,7 +188,7 @@ def compared(values: Values, case: str, peer: str, floor: float) -> Floor:
 
 def gzipped(folder: Path, piece: bytes, scale: Scale) -> Floor:
     path = folder / "rows.svm.gz"
-    times = max(1, int(scale.share * SIZES["0.25 GB"] / len(piece)))
+    times = max(1, int(scale.share * SIZES[0] / len(piece)))
     with gzip.open(path, "wb", compresslevel=6) as file:
         file.write(piece * times)
     os.sync()

@@ -94,14 +94,27 @@ class Floor:
     values: list[float]
 
     @property
+    def measured(self) -> float:
+        return Spread.of(self.values).median
+
+    @property
     def met(self) -> bool:
-        measured = Spread.of(self.values).median
-        return measured >= self.asked if self.sense == ">=" else measured <= self.asked
+        above = self.sense == ">="
+        return self.measured >= self.asked if above else self.measured <= self.asked
 
 
 def ratios(values: Values, above: Key, below: Key) -> list[float]:
     """The first contender's numbers divided by the second's, round by round."""
     return [a / b for a, b in zip(values[above], values[below], strict=True)]
+
+
+class Comparison(NamedTuple):
+    """Ours beside a peer, as a page tells it: so many times as fast as ``words``."""
+
+    ours: Key
+    peer: Key
+    words: str
+    headline: str = ""  # its name in the plot of the main comparisons, if it is one of them
 
 
 @dataclass
@@ -110,8 +123,15 @@ class Report:
 
     name: str
     data: str
-    unit: str  # "s", "bytes" or "rows/s"
+    unit: str  # "s", "s/row", "s/call", "rows/s" or "bytes"
     values: Values
     floors: list[Floor] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)  # contender: reason
-    notes: list[str] = field(default_factory=list)
+    how: str = ""  # it was measured, in a sentence or two
+    comparisons: list[Comparison] = field(default_factory=list)
+    quality: dict[Key, float] = field(default_factory=dict)  # a contender here is a measure: "AUC"
+
+    def times_as_fast(self, one: Comparison) -> list[float]:
+        """How often the peer's time contains ours, round by round."""
+        pair = (one.ours, one.peer) if self.unit == "rows/s" else (one.peer, one.ours)
+        return ratios(self.values, *pair)

@@ -11,6 +11,7 @@ from maxmargin.core.rivals import new_rivals
 from maxmargin.core.rule import Trial
 
 NAME = "k-best"
+QUESTION = "What does an update of several classes together cost?"
 
 LIMITS = {10: 2e-6, 1000: 100e-6}
 CASE = "one update"
@@ -52,4 +53,5 @@ def run(scale: Scale) -> Report:
         Floor(f"seconds for k = {k}", "<=", limit, values[Key(CASE, f"k = {k}")])
         for k, limit in LIMITS.items()
     ]
-    return Report(NAME, "random outputs", "s", values, floors)
+    how = "Processor time of the smallest step that mends k violated constraints, all k of them."
+    return Report(NAME, "random outputs", "s", values, floors, how=how)

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import os
-import platform
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("maxmargin", "numpy", "scipy", "numba", "scikit-learn", "river", "vowpalwabbit")
+from maxmargin.experiments import provenance
+
+ROOT = Path(__file__).parents[1]
+PEERS = ("river", "vowpalwabbit", "liblinear-official")
 
 
 def facts() -> dict[str, str]:
-    """Processor, cores, load, system, and the versions of all libraries that take part."""
-    found = {
-        "processor": _processor(),
-        "cores": str(os.cpu_count()),
-        "system": f"{platform.system()} {platform.release()}",
-        "Python": platform.python_version(),
-    }
-    if hasattr(os, "getloadavg"):
-        found["load at the start"] = f"{os.getloadavg()[0]:.2f}"
-    return found | {name: _version(name) for name in PACKAGES}
+    """Processor, cores, system, and the versions of all libraries that take part."""
+    machine = {name: str(value) for name, value in provenance.machine().items()}
+    return machine | provenance.versions() | {name: _version(name) for name in PEERS}
 
 
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+def load() -> float | None:
+    """How many processes wanted to run during the last minute, where the system says so."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def commit() -> str:
+    """The commit, marked if what is measured was changed since; results may have been."""
+    described = _git("describe", "--always", "--abbrev=10", "--exclude=*")
+    changed = _git("status", "--porcelain", "--", "src", "benchmarks")
+    return f"{described}-dirty" if changed else described or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 def _version(package: str) -> str:

@@ -15,6 +15,7 @@ from benchmarks.data import DENSE_ROWS, SPARSE_ROWS, dense_data, sparse_data
 from benchmarks.harness import Key, Report, Scale, Spread, Values
 
 NAME = "memory"
+QUESTION = "How much memory does fit take on top of the data?"
 
 PROCESSES = 3
 LIBRARIES = {"maxmargin": "maxmargin", "scikit-learn": "sklearn.linear_model"}
@@ -67,7 +68,7 @@ def growth(library: str, folder: str, width: int) -> float:
 
 def run(scale: Scale) -> Report:
     values: Values = defaultdict(list)
-    notes = []
+    quality: dict[Key, float] = {}
     for case, (X, y) in {
         "dense": dense_data(scale.rows(DENSE_ROWS)),
         "sparse": sparse_data(scale.rows(SPARSE_ROWS)),
@@ -83,7 +84,11 @@ def run(scale: Scale) -> Report:
                     values[Key(case, f"{name}, growth")].append(more)
         for name in LIBRARIES:
             more = Spread.of(values[Key(case, f"{name}, growth")]).median
-            notes.append(
-                f"{case}, {name}: {more / size:.1%} of the data, {more / y.size:.0f} bytes a row."
-            )
-    return Report(NAME, "those of dense-pass and sparse-pass", "bytes", dict(values), notes=notes)
+            quality[Key(f"{case}, {name}", "growth, % of the data")] = 100.0 * more / size
+            quality[Key(f"{case}, {name}", "bytes a row")] = more / y.size
+    data = "the rows of the first two questions"
+    how = (
+        "By how much a fit of the Perceptron raises the peak of resident memory, each in a process "
+        "of its own that holds the data already."
+    )
+    return Report(NAME, data, "bytes", dict(values), how=how, quality=quality)

@@ -23,6 +23,7 @@ from maxmargin.datasets import make_drifting, make_switching
 from maxmargin.evaluate import progressive
 
 NAME = "moving"
+QUESTION = "How many mistakes do moving targets cost?"
 
 TRIALS = 10_000
 TUNED_ON = (100, 101, 102)
@@ -104,14 +105,21 @@ print(json.dumps([memory, seconds, plain, clf.n_mistakes_, clf.support_.size]))
 def run(scale: Scale) -> Report:
     values: Values = {}
     floors: list[Floor] = []
-    notes: list[str] = []
+    quality: dict[Key, float] = {}
     for stream in STREAMS:
-        figure(stream, scale.rows(TRIALS), values, floors, notes)
-    endless(scale.rows(ROWS // PARTS), values, floors, notes)
-    return Report(NAME, "seconds per row", "s", values, floors, notes=notes)
+        figure(stream, scale.rows(TRIALS), values, floors, quality)
+    endless(scale.rows(ROWS // PARTS), values, floors, quality)
+    data = f"{scale.rows(TRIALS):,} trials with a Gaussian kernel, {len(SEEDS)} streams"
+    how = (
+        "Mistakes are means over the streams, of predictions made before a row is learnt from; "
+        "parameters are those with the fewest mistakes on other streams."
+    )
+    return Report(NAME, data, "s/row", values, floors, how=how, quality=quality)
 
 
-def figure(stream: str, trials: int, values: Values, floors: list[Floor], notes: list[str]) -> None:
+def figure(
+    stream: str, trials: int, values: Values, floors: list[Floor], quality: dict[Key, float]
+) -> None:
     """Tune and compare the learners on one kind of stream."""
     make = STREAMS[stream]
     before = [make(trials, random_state=seed) for seed in TUNED_ON]
@@ -122,14 +130,13 @@ def figure(stream: str, trials: int, values: Values, floors: list[Floor], notes:
         values[Key(stream, name)] = [
             seconds(lambda X=X, y=y: counts.append(mistakes(clf, X, y))) / trials for X, y in data
         ]
+        quality[Key(name, f"mistakes, {stream}")] = float(np.mean(counts))
         return np.array(counts)
 
     perceptron = measure(PERCEPTRON, Perceptron(**SHARED))
-    notes.append(f"{stream}, {PERCEPTRON}: {spread(perceptron)} mistakes.")
     for name, (without, with_margin) in CANDIDATES.items():
-        zero_clf, positive_clf = fewest(without, before), fewest(with_margin, before)
-        zero = measure(f"{name}, margin 0", zero_clf)
-        positive = measure(f"{name}, positive margin", positive_clf)
+        zero = measure(f"{name}, margin 0", fewest(without, before))
+        positive = measure(f"{name}, positive margin", fewest(with_margin, before))
         what = f"{stream}, {name}: "
         better = float(np.sum((positive < zero) & (zero < perceptron)))
         floors += [
@@ -139,8 +146,6 @@ def figure(stream: str, trials: int, values: Values, floors: list[Floor], notes:
             ),
             Floor(what + "mistakes saved by forgetting, mean", ">=", 0.1, saved(zero, perceptron)),
         ]
-        for clf, counts in ((zero_clf, zero), (positive_clf, positive)):
-            notes.append(f"{stream}, {settings(clf)}: {spread(counts)} mistakes.")
 
 
 def mistakes(clf: Any, X: np.ndarray, y: np.ndarray) -> int:
@@ -155,17 +160,7 @@ def saved(fewer: np.ndarray, more: np.ndarray) -> list[float]:
     return [float(np.mean(more) - np.mean(fewer))]
 
 
-def settings(clf: Any) -> str:
-    names = ("decay", "radius", "margin")
-    shown = ", ".join(f"{name} {getattr(clf, name):g}" for name in names if hasattr(clf, name))
-    return f"{type(clf).__name__} with {shown}"
-
-
-def spread(counts: np.ndarray) -> str:
-    return f"{counts.mean():.1f} +- {counts.std():.1f}"
-
-
-def endless(rows: int, values: Values, floors: list[Floor], notes: list[str]) -> None:
+def endless(rows: int, values: Values, floors: list[Floor], quality: dict[Key, float]) -> None:
     """A long drifting stream on a budget: do memory and rate stay what they were?"""
     code = CHILD.format(rows=rows, parts=PARTS, budget=BUDGET)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -180,9 +175,7 @@ def endless(rows: int, values: Values, floors: list[Floor], notes: list[str]) ->
         Floor(f"{case}: growth of memory after two parts, MB", "<=", 5.0, [growth]),
         Floor(f"{case}: time of the second half / first", "<=", 1.1, [change]),
     ]
-    notes.append(
-        f"{case}: {1e-6 * PARTS * rows:.2g} million rows in {PARTS} parts that each start anew, "
-        f"{1.0 / np.median(seconds_each):,.0f} rows a second, {stored} stored at the end, "
-        f"{100.0 * wrong / (PARTS * rows):.2f} % mistakes; memory grew by {growth:.2f} MB after "
-        "the first two parts."
-    )
+    quality[Key(case, "rows")] = PARTS * rows
+    quality[Key(case, "mistakes, %")] = 100.0 * wrong / (PARTS * rows)
+    quality[Key(case, "rows stored")] = stored
+    quality[Key(case, "growth of memory, MB")] = growth

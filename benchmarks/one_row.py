@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import cProfile
-from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import Perceptron as SklearnPerceptron
 
-from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
+from benchmarks.harness import (
+    Comparison,
+    Contender,
+    Floor,
+    Key,
+    Report,
+    Scale,
+    race,
+    ratios,
+    seconds,
+)
 from maxmargin import AMIRA, PassiveAggressive, Perceptron
 
 NAME = "one-row"
+QUESTION = "How long does partial_fit take with one row a call?"
 
 CALLS, WIDTH = 500, 30
 SKLEARN = "scikit-learn Perceptron"
-PROFILED_ROUNDS, PROFILE_LINES = 10, 12
 
 
 def one_by_one(estimator: Any, rows: list[Any], labels: list[np.ndarray]) -> Callable[[], None]:
@@ -71,27 +77,17 @@ def run(scale: Scale) -> Report:
         for name in learners
         if name != SKLEARN
     ]
-    notes = [
-        f"Where the time of Perceptron goes, {case} rows: {where_time_goes(rows, labels)}."
-        for case, rows in streams.items()
+    pairs = [
+        Comparison(
+            Key(case, name),
+            Key(case, SKLEARN),
+            "scikit-learn's Perceptron",
+            f"partial_fit of one row, {case}" if name == "Perceptron" else "",
+        )
+        for case in streams
+        for name in learners
+        if name != SKLEARN
     ]
     data = f"{y.size} calls of partial_fit with a row of {WIDTH} float64 values"
-    return Report(NAME, data, "s", values, floors, notes=notes)
-
-
-def where_time_goes(rows: list[Any], labels: list[np.ndarray]) -> str:
-    """The functions with most time of their own, by the profiler, which itself slows them down."""
-    learn = one_by_one(Perceptron(), rows, labels)
-    profile = cProfile.Profile()
-    for _ in range(PROFILED_ROUNDS):
-        profile.runcall(learn)
-    own: dict[str, float] = defaultdict(float)
-    for entry in profile.getstats():
-        own[name_of(entry.code)] += entry.inlinetime
-    whole = sum(own.values())
-    most = sorted(own, key=own.__getitem__, reverse=True)[:PROFILE_LINES]
-    return ", ".join(f"{name} {own[name] / whole:.0%}" for name in most)
-
-
-def name_of(code: CodeType | str) -> str:
-    return code if isinstance(code, str) else f"{Path(code.co_filename).stem}.{code.co_name}"
+    how = "Processor time, the checks of the input included."
+    return Report(NAME, data, "s/call", values, floors, how=how, comparisons=pairs)

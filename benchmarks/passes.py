@@ -11,18 +11,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as SklearnPerceptron
 
-from benchmarks.harness import Contender, Key, Spread, Values, ratios, seconds
+from benchmarks.harness import Comparison, Contender, Key, seconds
 from maxmargin import Perceptron
 from maxmargin.estimator.inputs import as_targets
 
 BARE, WEIGHTED = "maxmargin, bare pass", "maxmargin, bare pass with weights"
 OURS, THEIRS = "maxmargin, pass of fit", "scikit-learn, pass of fit"
 OUR_FIT, THEIR_FIT = "maxmargin, fit(max_iter=1)", "scikit-learn, fit(max_iter=1)"
-NOTES = (
-    "A bare pass is the compiled loop alone, in an order drawn before; a pass of fit is what one "
-    "more pass adds to fit, the drawing of an order included.",
-    "fit(max_iter=1) is a whole call: both libraries check the values first, and maxmargin also "
-    "measures the margin reached.",
+PEER = "scikit-learn's Perceptron"
+HOW = (
+    "A bare pass is the compiled loop alone, a pass of fit is what one more pass adds to fit, both "
+    "by processor time. fit(max_iter=1) is a whole call: both libraries check the values first, "
+    "and maxmargin also measures the margin."
 )
 
 MORE_PASSES = 10
@@ -88,12 +88,10 @@ def fit_quietly(estimator: Any, X: Any, y: np.ndarray) -> Any:
         return estimator.fit(X, y)
 
 
-def whole_fits(values: Values) -> list[str]:
-    """How the whole fits compare, in words."""
+def comparisons(case: str, main: str = "") -> list[Comparison]:
+    """Ours and theirs, pass by pass and as whole calls; ``main`` says which rows, for the plot."""
+    further, whole = (f"one more pass, {main}", f"fit of one pass, {main}") if main else ("", "")
     return [
-        f"{key.case}: fit(max_iter=1) is "
-        f"{Spread.of(ratios(values, Key(key.case, THEIR_FIT), key)).median:.2f} x as fast as "
-        "scikit-learn's."
-        for key in values
-        if key.contender == OUR_FIT
+        Comparison(Key(case, OURS), Key(case, THEIRS), PEER, further),
+        Comparison(Key(case, OUR_FIT), Key(case, THEIR_FIT), PEER, whole),
     ]

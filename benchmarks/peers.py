@@ -14,10 +14,11 @@ from sklearn import linear_model, svm
 
 import maxmargin
 from benchmarks.data import DENSE_ROWS, SPARSE_ROWS, dense_data, sparse_data
-from benchmarks.harness import Contender, Key, Report, Scale, race, seconds
+from benchmarks.harness import Comparison, Contender, Key, Report, Scale, race, seconds
 from benchmarks.passes import fit_quietly
 
 NAME = "peers"
+QUESTION = "How many rows a second does each library fit in one pass?"
 
 # Peers that take rows one at a time, as Python objects or lines of text, get fewer of them.
 FEW_ROWS = 3_000
@@ -95,14 +96,22 @@ def sklearn_passive_aggressive() -> Any:
     return linear_model.PassiveAggressiveClassifier(max_iter=1, tol=None)
 
 
+OURS, OURS_AGGRESSIVE = "maxmargin Perceptron", "maxmargin PassiveAggressive"
+THEIRS, THEIRS_AGGRESSIVE = "scikit-learn Perceptron", "scikit-learn passive-aggressive"
 PEERS = (
-    Fit("maxmargin Perceptron", lambda: maxmargin.Perceptron(max_iter=1)),
-    Fit("scikit-learn Perceptron", lambda: linear_model.Perceptron(max_iter=1, tol=None)),
-    Fit("maxmargin PassiveAggressive", lambda: maxmargin.PassiveAggressive(C=1.0, max_iter=1)),
-    Fit("scikit-learn passive-aggressive", sklearn_passive_aggressive),
+    Fit(OURS, lambda: maxmargin.Perceptron(max_iter=1)),
+    Fit(THEIRS, lambda: linear_model.Perceptron(max_iter=1, tol=None)),
+    Fit(OURS_AGGRESSIVE, lambda: maxmargin.PassiveAggressive(C=1.0, max_iter=1)),
+    Fit(THEIRS_AGGRESSIVE, sklearn_passive_aggressive),
     Fit("scikit-learn LinearSVC", lambda: svm.LinearSVC(loss="hinge", max_iter=1)),
     River(),
     VowpalWabbit(),
+)
+COMPARED = (
+    (OURS, THEIRS, "scikit-learn's Perceptron"),
+    (OURS_AGGRESSIVE, THEIRS_AGGRESSIVE, "scikit-learn's passive-aggressive learner"),
+    (OURS_AGGRESSIVE, River.name, "river's PAClassifier"),
+    (OURS, VowpalWabbit.name, "Vowpal Wabbit"),
 )
 
 
@@ -121,11 +130,16 @@ def run(scale: Scale) -> Report:
                 except Missing as reason:
                     skipped[peer.name] = str(reason)
         values = race(contenders, scale.rounds)
-    notes = [
-        "A whole call of fit with one pass, shuffled, is timed, the checks of the input included; "
-        f"River learns {FEW_ROWS:,} rows that are dictionaries already, Vowpal Wabbit reads "
-        f"{SOME_ROWS:,} rows from a file in its own format. Seconds are those of the processor, "
-        "all threads together."
+    how = (
+        "A whole call of fit with one pass, shuffled, the checks of the input included; river "
+        f"learns {FEW_ROWS:,} rows that are dicts already, Vowpal Wabbit reads {SOME_ROWS:,} rows "
+        "from a file in its own format. Seconds are those of the processor, all threads together."
+    )
+    pairs = [
+        Comparison(Key(case, ours), Key(case, peer), words)
+        for ours, peer, words in COMPARED
+        for case in sets
+        if Key(case, peer) in values
     ]
     data = ", ".join(f"{case} {X.shape[0]:,} x {X.shape[1]:,}" for case, (X, _) in sets.items())
-    return Report(NAME, data, "rows/s", values, skipped=skipped, notes=notes)
+    return Report(NAME, data, "rows/s", values, skipped=skipped, how=how, comparisons=pairs)

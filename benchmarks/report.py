@@ -1,12 +1,12 @@
-"""Reports as tables on the terminal, as Markdown, and as JSON."""
+"""Reports as tables on the terminal, floors included."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table as RichTable
 
 from benchmarks.harness import Report, Spread
 
@@ -20,7 +20,7 @@ class Table(NamedTuple):
 
 
 def tables(report: Report) -> list[Table]:
-    """The measurements, the floors if any were asked for, and who was missing."""
+    """The measurements, quality, the floors if any were asked for, and who was missing."""
     rows = []
     for key, values in report.values.items():
         low, median, high = (readable(value, report.unit) for value in Spread.of(values))
@@ -32,6 +32,16 @@ def tables(report: Report) -> list[Table]:
             rows,
         )
     ]
+    if report.quality:
+        found = [[*key, f"{value:.5g}"] for key, value in report.quality.items()]
+        result.append(Table(f"{report.name}: quality", ["case", "measure", "value"], found))
+    if report.comparisons:
+        found = []
+        for one in report.comparisons:
+            low, median, high = (f"{x:.3g}" for x in Spread.of(report.times_as_fast(one)))
+            found.append([*one.ours, one.words, median, f"{low} to {high}"])
+        head = ["case", "contender", "peer", "times as fast", "middle half"]
+        result.append(Table(f"{report.name}: beside peers", head, found))
     if report.floors:
         floors = []
         for floor in report.floors:
@@ -55,49 +65,15 @@ def readable(value: float, unit: str) -> str:
         return f"{value / 2**20:,.1f} MiB"
     for factor, name in ((1.0, "s"), (1e-3, "ms")):
         if abs(value) >= factor:
-            return f"{value / factor:.3g} {name}"
-    return f"{value / 1e-6:.3g} µs"
-
-
-def markdown(machine: dict[str, str], reports: Sequence[Report]) -> str:
-    """A whole page: the machine, then one section per benchmark."""
-    where = ", ".join(f"{name} {value}" for name, value in machine.items())
-    return "\n\n".join(["# Benchmarks", where, *map(as_markdown, reports)]) + "\n"
-
-
-def as_markdown(report: Report) -> str:
-    parts = []
-    for table in tables(report):
-        lines = [table.head, ["---"] * len(table.head), *table.body]
-        parts.append(f"## {table.title}")
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-    return "\n\n".join([*parts, *report.notes])
-
-
-def as_json(machine: dict[str, str], reports: Sequence[Report]) -> str:
-    """Everything, the numbers of each round included."""
-    return json.dumps({"machine": machine, "reports": [_plain(one) for one in reports]}, indent=1)
-
-
-def _plain(report: Report) -> dict[str, Any]:
-    values = [{**key._asdict(), "values": numbers} for key, numbers in report.values.items()]
-    floors = [asdict(floor) | {"met": floor.met} for floor in report.floors]
-    return vars(report) | {"values": values, "floors": floors}
+            return f"{value / factor:.3g} {name}{unit[1:]}"
+    return f"{value / 1e-6:.3g} µs{unit[1:]}"
 
 
 def show(report: Report) -> None:
-    """On the terminal: by `rich` if it is installed, else as Markdown."""
-    try:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-    except ModuleNotFoundError:
-        print(as_markdown(report))
-        return
     console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
     for table in tables(report):
         shown = RichTable(*table.head, title=table.title, title_justify="left")
         for line in table.body:
             shown.add_row(*line)
         console.print(shown)
-    for note in report.notes:
-        console.print(note, highlight=False)
+    console.print(report.how, highlight=False)

@@ -14,12 +14,24 @@ import numpy as np
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.harness import Contender, Floor, Key, Report, Scale, Values, race, ratios, seconds
+from benchmarks.harness import (
+    Comparison,
+    Contender,
+    Floor,
+    Key,
+    Report,
+    Scale,
+    Values,
+    race,
+    ratios,
+    seconds,
+)
 from benchmarks.passes import fit_quietly
 from maxmargin import PUMMA, ROMMA
 from maxmargin.datasets import load_adult, load_ionosphere, load_votes
 
 NAME = "soft-margin"
+QUESTION = "How soon is the soft margin certified on real data, one row at a time?"
 
 SOFT_MARGIN = 1.0
 DELTA = 0.01
@@ -40,22 +52,20 @@ class Problem(NamedTuple):
     name: str
     X: Any
     y: np.ndarray
-    printed: float  # the paper's 100 x margin of PUMMA
 
 
 def problems(scale: Scale) -> Iterator[Problem]:
     X, y = load_ionosphere()
-    yield Problem("ionosphere", X, np.where(y == "g", 1, -1), 10.49)
+    yield Problem("ionosphere", X, np.where(y == "g", 1, -1))
     X, y = load_votes()
     known = np.arange(y.size) != ALL_MISSING
-    yield Problem("house-votes", X[known], np.where(y == "democrat", 1, -1)[known], 17.31)
+    yield Problem("house-votes", X[known], np.where(y == "democrat", 1, -1)[known])
     X, y = load_adult()
-    printed = dict(zip(ADULT_SIZES, (4.50, 3.37, 2.38, 1.67, 1.18), strict=True))
     for size in ADULT_SIZES:
         if size <= scale.rows(X.shape[0]):
-            yield Problem(f"adult-{size // 1000}k", X[:size], y[:size], printed[size])
+            yield Problem(f"adult-{size // 1000}k", X[:size], y[:size])
     if scale.share == 1.0:
-        yield Problem(FULL, X, y, 0.82)
+        yield Problem(FULL, X, y)
 
 
 def run(scale: Scale) -> Report:
@@ -65,7 +75,8 @@ def run(scale: Scale) -> Report:
         return Report(NAME, "no data", "s", {}, skipped={"all": str(error)})
     values: Values = {}
     floors: list[Floor] = []
-    notes: list[str] = []
+    quality: dict[Key, float] = {}
+    pairs = []
     for problem in cases:
         fits: dict[str, Callable[[], float]] = {OURS: lambda p=problem: fit_pumma(p).margin}
         best = fit_pumma(problem).bound
@@ -90,14 +101,16 @@ def run(scale: Scale) -> Report:
             min(ROUNDS, scale.rounds),
         )
         values |= raced
-        notes.append(
-            f"{problem.name}: 100 x margin "
-            + ", ".join(f"{name} {100 * m:.3f}" for name, m in margins.items())
-            + f"; at most {100 * best:.3f} (printed for PUMMA: {problem.printed})."
-        )
+        for name, margin in margins.items():
+            quality[Key(problem.name, f"100 x margin, {name}")] = 100.0 * margin
         ratio = margins[OURS] / best
+        quality[Key(problem.name, f"certified by {OURS}, %")] = 100.0 * ratio
         floors.append(Floor(f"certified ratio, {problem.name}", ">=", 0.99, [ratio]))
         ours, gram = Key(problem.name, OURS), Key(problem.name, THEIRS_GRAM)
+        main = f"{OURS}, {problem.name}" if problem is cases[-1] else ""
+        pairs.append(Comparison(ours, Key(problem.name, THEIRS_ROWS), "LIBLINEAR", main))
+        if gram in raced:
+            pairs.append(Comparison(ours, gram, "LIBSVM with its Gram matrix"))
         if gram in raced and size >= 4000:
             floors.append(
                 Floor(
@@ -110,8 +123,12 @@ def run(scale: Scale) -> Report:
             floors.append(Floor(what, ">=", asked, [round(100 * margins[OURS], 2)]))
         if problem.name == FULL:
             floors.append(Floor("seconds, adult-full", "<=", 2.5, raced[ours]))
-    data = f"soft margin {SOFT_MARGIN:g}, real data"
-    return Report(NAME, data, "s", values, floors, notes=notes)
+    data = f"2-norm soft margin, λ = {SOFT_MARGIN:g}; the number of rows of Adult is in its name"
+    how = (
+        "Processor time of whole fits. LIBLINEAR (LinearSVC) has the loosest tolerance that "
+        f"reaches {ENOUGH} of the best margin; margins are those of the extended space."
+    )
+    return Report(NAME, data, "s", values, floors, {}, how, pairs, quality)
 
 
 def fit_pumma(problem: Problem) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from benchmarks.data import SPARSE_ROWS, sparse_data
 from benchmarks.harness import Floor, Key, Report, Scale, race, ratios
-from benchmarks.passes import NOTES, OURS, THEIRS, contenders, whole_fits
+from benchmarks.passes import HOW, OURS, THEIRS, comparisons, contenders
 
 NAME = "sparse-pass"
+QUESTION = "How fast is a pass over sparse rows that lie in memory?"
 
 IN_ORDER, SHUFFLED = "in order", "shuffled"
 
@@ -25,4 +26,5 @@ def run(scale: Scale) -> Report:
         f"CSR {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz / X.shape[0]:.0f} entries a row, "
         f"{X.data.dtype} and {X.indices.dtype}"
     )
-    return Report(NAME, data, "s", values, floors, notes=[*NOTES, *whole_fits(values)])
+    pairs = [*comparisons(IN_ORDER, "sparse rows"), *comparisons(SHUFFLED)]
+    return Report(NAME, data, "s", values, floors, how=HOW, comparisons=pairs)

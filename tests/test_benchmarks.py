@@ -5,6 +5,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,61 +45,99 @@ cold_start.CASES = ("dense",)
 del memory.LIBRARIES["scikit-learn"]
 del r_of_k.LEARNERS["ALMA(0.1), p = 2 ln n"]
 r_of_k.NEEDED = (1,)
-del files.SIZES["1 GB"]
+files.SIZES = files.SIZES[:1]
 endless.PARTS = moving.PARTS = 2
 main(sys.argv[1:], Scale(share=0.0, rounds=1))
 """
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("benchmarks")
-    files = {"--json": folder / "report.json", "--out": folder / "report.md"}
-    options = [str(part) for pair in files.items() for part in pair]
+@pytest.fixture
+def benchmarks(monkeypatch):
+    """Modules of the benchmarks, by name."""
+    monkeypatch.syspath_prepend(ROOT)
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
+
+
+def run(names, file, data):
     done = subprocess.run(
-        [sys.executable, "-c", TINY, *CHOSEN, *options],
+        [sys.executable, "-c", TINY, *names, "--keep", str(file)],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={**os.environ, "MAXMARGIN_DATA": str(folder)},  # no data there: soft-margin is skipped
+        env={**os.environ, "MAXMARGIN_DATA": str(data)},
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(files["--json"].read_text()), files["--out"].read_text(), done.stdout
+    return json.loads(file.read_text()), done.stdout
 
 
-def test_the_machine_is_described(written):
-    result, page, shown = written
-    for fact in ("processor", "cores", "numpy", "numba", "scikit-learn"):
-        assert result["machine"][fact]
-        assert fact in page
-        assert fact in shown
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("benchmarks")
+    # No data there: what needs some is skipped.
+    return run(CHOSEN, folder / "report.json", folder)
+
+
+@pytest.fixture
+def pages(written, benchmarks):
+    page = benchmarks("page")
+    return page.markdown(written[0]), page.html(written[0])
 
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_report(written, name):
-    result, page, shown = written
-    (report,) = (one for one in result["reports"] if one["name"] == name)
-    assert report["unit"] in {"s", "rows/s", "bytes"}
+    kept, shown = written
+    report = kept[name]
+    assert report["unit"] in {"s", "s/row", "s/call", "rows/s", "bytes"}
     assert len({(row["case"], row["contender"]) for row in report["values"]}) >= 2
     for row in report["values"]:
-        assert row["values"]
-        assert all(math.isfinite(value) for value in row["values"])
-        assert row["contender"] in page
-    assert len(report["floors"]) == FLOORS[name]
-    for floor in report["floors"]:
-        assert floor["values"]
-        assert floor["sense"] in {">=", "<="}
-        assert isinstance(floor["met"], bool)
-        assert floor["what"] in page
-    for peer, reason in report["skipped"].items():
-        assert reason
-        assert peer in page
-    assert f"{name}: {report['data']}" in page
-    assert f"{name}:" in shown
+        assert row["rounds"] >= 1
+        assert row["low"] <= row["median"] <= row["high"]
+        assert math.isfinite(row["median"])
+    there = {(row["case"], row["contender"]) for row in report["values"]}
+    for one in report["comparisons"]:
+        assert {tuple(one["ours"]), tuple(one["peer"])} <= there
+        assert math.isfinite(one["median"])
+    assert report["date"]
+    assert report["commit"]
+    assert f"{name}: {report['data'][:40]}" in shown
+    (floors,) = re.findall(rf"{name}: asked and measured(.*?)└", shown, re.DOTALL) or [""]
+    assert floors.count("│ >= ") + floors.count("│ <= ") == FLOORS[name]
+
+
+def test_facts_of_the_machine_are_kept_and_shown(written, pages):
+    kept, shown = written
+    for report in kept.values():
+        for fact in ("processor", "cores", "numpy", "numba", "scikit-learn"):
+            told = f"{fact} {report['machine'][fact]}"
+            assert all(told in page for page in pages)
+            assert told.replace(" ", ": ", 1) in shown
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_pages_tell_all_that_was_kept(written, pages, benchmarks, name):
+    report = written[0][name]
+    question = benchmarks("themes").BENCHMARKS[name].QUESTION
+    for page in pages:
+        assert page.count(question) == 2  # in the contents too
+        _, _, answer = page.rpartition(question)
+        for row in [*report["values"], *report["quality"]]:
+            for text in (row["case"], row.get("contender", row.get("measure"))):
+                assert text.replace("'", "&#39;") in answer or text in answer
+        for one in report["comparisons"]:
+            words = one["words"]
+            assert words in answer or words.replace("'", "&#39;") in answer
+        for peer in report["skipped"]:
+            assert peer in answer
+
+
+def test_no_page_tells_of_floors(pages):
+    for page in pages:
+        assert "floor" not in page.lower()
+        assert "asked" not in page.lower()
 
 
 def test_peers_compare_ours_with_theirs(written):
-    (report,) = (one for one in written[0]["reports"] if one["name"] == "peers")
+    report = written[0]["peers"]
     there = {row["contender"] for row in report["values"]}
     for peer in ("maxmargin Perceptron", "scikit-learn Perceptron", "scikit-learn LinearSVC"):
         assert peer in there
@@ -106,10 +145,92 @@ def test_peers_compare_ours_with_theirs(written):
         assert any(name.startswith(peer) for name in there | set(report["skipped"]))
 
 
-def test_unknown_name_is_refused(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(ROOT)
-    main = importlib.import_module("benchmarks.__main__").main
+def test_a_report_replaces_its_older_one_and_no_other(written, benchmarks, tmp_path):
+    kept, _ = written
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(kept | {"events": {"is": "old"}}))
+    harness, store = benchmarks("harness"), benchmarks("store")
+    new = harness.Report("events", "dicts", "s", {harness.Key("one", "maxmargin"): [3.0, 1.0, 2.0]})
+    store.keep(file, new, harness.QUICK, 0.5)
+    after = store.read(file)
+    assert list(after) == list(kept)
+    assert {name: after[name] for name in after if name != "events"} == {
+        name: kept[name] for name in kept if name != "events"
+    }
+    (row,) = after["events"]["values"]
+    assert row == {
+        "case": "one",
+        "contender": "maxmargin",
+        "low": 1.5,
+        "median": 2.0,
+        "high": 2.5,
+        "rounds": 3,
+    }
+    assert after["events"]["share"] == harness.QUICK.share
+
+
+def test_times_as_fast(benchmarks):
+    harness = benchmarks("harness")
+    ours, peer = harness.Key("one", "ours"), harness.Key("one", "peer")
+    pair = harness.Comparison(ours, peer, "theirs")
+    values = {ours: [2.0, 4.0], peer: [6.0, 2.0]}
+    for unit, times in (("s", [3.0, 0.5]), ("s/row", [3.0, 0.5]), ("rows/s", [1.0 / 3.0, 2.0])):
+        assert harness.Report("events", "", unit, values).times_as_fast(pair) == times
+
+
+def test_the_best_of_those_compared_is_bold(benchmarks):
+    page = benchmarks("page")
+    report = {
+        "unit": "s",
+        "values": [
+            {"case": case, "contender": who, "median": seconds}
+            for case, times in {"few": (0.002, 0.004, 0.001), "many": (0.3, 0.2, 0.1)}.items()
+            for who, seconds in zip(("ours", "theirs", "nobody's"), times, strict=True)
+        ],
+        "comparisons": [
+            {"ours": [case, "ours"], "peer": [case, "theirs"], "words": "theirs", "median": ratio}
+            for case, ratio in (("few", 2.0), ("many", 0.667))
+        ],
+    }
+    (table,) = page._times(report)
+    assert table.head == ["ms", "ours", "theirs", "nobody's"]
+    assert [[page.bold(cell) for cell in row] for row in table.body] == [
+        ["few", "**2.00**", "4.00", "1.00"],
+        ["many", "300", "**200**", "100"],
+    ]
+    assert list(page.sentences(report)) == [
+        "ours: 2.0 (few) and 0.67 (many) times as fast as theirs."
+    ]
+
+
+def test_cases_share_a_table_if_their_contenders_do(benchmarks):
+    page, Key = benchmarks("page"), benchmarks("harness").Key
+    keys = [Key("a", "x"), Key("a", "y"), Key("b", "x"), Key("c", "z"), Key("d", "y")]
+    assert page.grouped(keys) == [(["a", "b", "d"], ["x", "y"]), (["c"], ["z"])]
+
+
+def test_the_page_of_the_site_is_made_from_what_was_kept(benchmarks):
+    kept = benchmarks("store").read(ROOT / "docs" / "benchmarks.json")
+    assert kept
+    made = benchmarks("page").markdown(kept)
+    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == made
+
+
+def test_rendering_measures_nothing(benchmarks, tmp_path, monkeypatch):
+    main = benchmarks("__main__")
+    monkeypatch.setattr(main, "measure", None)
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "kept.json"
+    file.write_bytes((ROOT / "docs" / "benchmarks.json").read_bytes())
+    main.main(["--render", str(file)])
+    assert file.with_suffix(".md").read_bytes() == (ROOT / "docs" / "benchmarks.md").read_bytes()
+    page = (tmp_path / "maxmargin-bench.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert not re.search(r'(src|href)="(?!#)', page)  # it needs nothing else
+
+
+def test_unknown_name_is_refused(benchmarks, capsys):
     with pytest.raises(SystemExit) as end:
-        main(["no-such-benchmark"])
+        benchmarks("__main__").main(["no-such-benchmark"])
     assert end.value.code == 2
     assert "dense-pass" in capsys.readouterr().err

@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from maxmargin.pages.svg import STYLE, VARIABLES
-from pictures import certificates, choosing, theorems
+from pictures import benchmarks, certificates, choosing, theorems
 
 Picture = Callable[[], Figure]
 
@@ -35,6 +35,7 @@ PICTURES: tuple[Picture, ...] = (
     theorems.moving_targets,
     theorems.bounded_memory,
     theorems.mixtures,
+    benchmarks.times_as_fast,
 )
 # These are kept with the sources: a README cannot draw.
 OF_THE_README: tuple[Picture, ...] = (certificates.closing_in,)
