@@ -56,6 +56,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_toc_level": 2,
+    # Code needs the whole width.
+    "secondary_sidebar_items": {"gallery/**": []},
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
@@ -81,6 +83,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 600,
     "backreferences_dir": "api/examples",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
     "doc_module": ("maxmargin",),
     "reference_url": {"maxmargin": None},
 }
