@@ -45,8 +45,8 @@ def test_unknown_command(command):
         (["train", "rows.svm"], "Did you mean 'fit'?"),
         (["test", "model.mm", "rows.svm"], "Did you mean 'evaluate'?"),
         (["evaluat", "rows.svm"], "Did you mean 'evaluate'?"),
-        (["fit", "rows.csv", "--target", "y"], "(Possible options: --label)"),
-        (["fit", "rows.svm", "--epochs", "3"], "(Possible options: --passes)"),
+        (["fit", "rows.csv", "--target", "y"], "--label"),
+        (["fit", "rows.svm", "--epochs", "3"], "--passes"),
         (["fit", "rows.csv", "--lable", "y"], "--label"),
     ],
 )
