@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import machine, page, store
+from benchmarks import page, store
 from benchmarks.harness import FULL, QUICK, Scale
 from benchmarks.report import show
 from benchmarks.themes import BENCHMARKS
@@ -28,14 +28,14 @@ def main(arguments: Sequence[str] | None = None, scale: Scale = FULL) -> None:
 
 def measure(names: Sequence[str], scale: Scale, file: Path | None) -> None:
     """Run, show and keep one benchmark after the other."""
-    load = machine.load()
-    print("\n".join(f"{name}: {value}" for name, value in machine.facts().items()))
+    source = store.origin(scale)
+    print("\n".join(f"{name}: {value}" for name, value in source["machine"].items()))
     for name in names:
         print(f"\n{name} ...", file=sys.stderr, flush=True)
         report = BENCHMARKS[name].run(scale)
         show(report)
         if file:
-            store.keep(file, report, scale, load)
+            store.keep(file, report, source)
     if scale.share < 1.0:
         print("The floors are asked at full size; this run was smaller.")
 

@@ -118,7 +118,8 @@ def _times(report: dict[str, Any]) -> Iterator[Table]:
 
 def _quality(report: dict[str, Any]) -> Iterator[Table]:
     cells = {
-        Key(one["case"], one["measure"]): Cell(number(one["value"])) for one in report["quality"]
+        Key(one["case"], one["measure"]): Cell(number(one["value"], one["measure"]))
+        for one in report["quality"]
     }
     for cases, measures in grouped(list(cells)):
         yield pivoted(cells, cases, measures, "")
@@ -192,12 +193,13 @@ def three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 100.0 else f"{value:#.3g}".rstrip(".")
 
 
-def number(value: float) -> str:
-    """Four digits, all of a count."""
-    value = value if abs(value) >= 1.0 else round(value, 4) + 0.0  # a sum is never -0
+def number(value: float, measure: str) -> str:
+    """Two decimals of a percentage, four of what is below 1, all digits of a count."""
+    if "%" in measure:
+        return f"{round(value, 2) + 0.0:.2f}"  # a sum is never -0
     if value == round(value) or abs(value) >= 1000.0:
         return f"{value:,.0f}"
-    return f"{value:#.4g}" if abs(value) >= 1.0 else f"{value:.4f}"
+    return f"{value:.2f}" if abs(value) >= 1.0 else f"{value:.4f}"
 
 
 def sentences(report: dict[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Report, Scale, Spread
-from benchmarks.machine import commit, facts
+from benchmarks.machine import commit, facts, load
 from benchmarks.themes import BENCHMARKS
 from maxmargin.experiments.provenance import today
 
@@ -20,21 +20,27 @@ def read(file: Path) -> Kept:
     return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
-def keep(file: Path, report: Report, scale: Scale, load: float | None) -> None:
+def origin(scale: Scale) -> dict[str, Any]:
+    """Where, when and of what a run measures, to be asked before it begins."""
+    return {
+        "date": today(),
+        "commit": commit(),
+        "machine": facts(),
+        "load": load(),
+        "share": scale.share,
+    }
+
+
+def keep(file: Path, report: Report, source: dict[str, Any]) -> None:
     """Put the report in the place of an older one of its name; others stay."""
-    kept = read(file) | {report.name: as_plain(report, scale, load)}
+    kept = read(file) | {report.name: source | as_plain(report)}
     kept = {name: kept[name] for name in BENCHMARKS if name in kept}
     text = json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False)
     file.write_text(text + "\n", "utf-8")
 
 
-def as_plain(report: Report, scale: Scale, load: float | None) -> dict[str, Any]:
+def as_plain(report: Report) -> dict[str, Any]:
     return {
-        "date": today(),
-        "commit": commit(),
-        "machine": facts(),
-        "load": load,
-        "share": scale.share,
         "data": report.data,
         "unit": report.unit,
         "values": [

@@ -151,7 +151,7 @@ def test_a_report_replaces_its_older_one_and_no_other(written, benchmarks, tmp_p
     file.write_text(json.dumps(kept | {"events": {"is": "old"}}))
     harness, store = benchmarks("harness"), benchmarks("store")
     new = harness.Report("events", "dicts", "s", {harness.Key("one", "maxmargin"): [3.0, 1.0, 2.0]})
-    store.keep(file, new, harness.QUICK, 0.5)
+    store.keep(file, new, store.origin(harness.QUICK))
     after = store.read(file)
     assert list(after) == list(kept)
     assert {name: after[name] for name in after if name != "events"} == {
@@ -201,6 +201,21 @@ def test_the_best_of_those_compared_is_bold(benchmarks):
     assert list(page.sentences(report)) == [
         "ours: 2.0 (few) and 0.67 (many) times as fast as theirs."
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "measure", "told"),
+    [
+        (7.3, "error, %", "7.30"),
+        (-1e-9, "objective above, %", "0.00"),
+        (1727.6, "updates", "1,728"),
+        (40.0, "rows stored", "40"),
+        (10.487, "100 x margin", "10.49"),
+        (0.91784, "AUC", "0.9178"),
+    ],
+)
+def test_numbers_of_quality(benchmarks, value, measure, told):
+    assert benchmarks("page").number(value, measure) == told
 
 
 def test_cases_share_a_table_if_their_contenders_do(benchmarks):
