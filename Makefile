@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # How many processes run tests at a time.
 WORKERS ?= 2
 
-.PHONY: demo test test-all check format bench docs clean
+.PHONY: demo test test-all test-lowest check format bench docs clean
 
 demo: $(READY)
 	$(BIN)/maxmargin demo
@@ -19,6 +19,13 @@ test: $(READY)
 # Every learner where one of each kind would do, and examples that nobody has seen.
 test-all: export MAXMARGIN_TESTS = all
 test-all: test
+
+# With the lowest versions of everything, which need Python 3.10: make test-lowest PYTHON=python3.10
+test-lowest: VENV = .venv-lowest
+test-lowest:
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints/lowest.txt --editable ".[dev]"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not serial"
 
 check: $(READY)
 	$(BIN)/ruff format --check .
