@@ -1,7 +1,7 @@
 # All set-up happens here: a machine with Python 3.10 or newer and venv is enough.
 PYTHON ?= python3
 VENV ?= .venv
-BIN := $(VENV)/bin
+BIN = $(VENV)/bin
 READY := $(VENV)/.ready
 
 # How many processes run tests at a time.
