@@ -43,7 +43,7 @@ LEARNERS: dict[str, Any] = {
     "ALMA": ALMA(),
 }
 # Of which the floor is asked, on both sets, and whose time is taken.
-ASKED = "Perceptron, mean weights", "PA-I, C=1, mean weights", "Pegasos, mean weights"
+ASKED = "Perceptron, mean weights", "PA-I, C=1, mean weights", "Pegasos, mean weights", "NORMA"
 TIMED = "Perceptron, mean weights", "PA-I, C=1"
 BARE, ONLINE, FIVE = "without probabilities", "calibration='online'", "CalibratedClassifierCV"
 
