@@ -62,7 +62,8 @@ CHOICE_OF_ROWS = {
 }
 """How far the optima of two choices of so many rows are apart by chance, as a part of them: 95 %.
 
-From the standard deviation over 100 random choices each, without a look at the printed numbers.
+From the standard deviation of our optimum over 100 random choices each; printed numbers are no part
+of it.
 """
 NO_TIMES = NoVerdict("seconds of other code on another machine")
 NO_MICRA = NoVerdict("MICRA’s parameters were tuned for each set and are not printed")
