@@ -6,17 +6,20 @@ import inspect
 import math
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import Certificate
 from maxmargin.demo import problems, run, table, training
 from maxmargin.pages.svg import VARIABLES
 
+DOCS = Path(__file__).parents[1] / "docs"
 VOID_ELEMENTS = {"meta", "wbr"}
 
 
@@ -53,9 +56,9 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def tiny_problems():
     return [
-        problems.r_of_k(rows=60, max_iter=4),
-        problems.plane(rows=30, max_iter=4),
-        problems.breast_cancer(max_iter=2),
+        problems.r_of_k(rows=60, passes=4),
+        problems.plane(rows=30, passes=4),
+        problems.breast_cancer(passes=2),
     ]
 
 
@@ -74,7 +77,7 @@ def test_every_online_learner_with_a_certificate_takes_part():
         thing.__name__
         for thing in public
         if inspect.isclass(thing) and issubclass(thing, ClassifierMixin) and thing.facts.certificate
-        if thing.kernel == "linear" and thing is not maxmargin.MaxMargin
+        if thing.kernel == "linear" and hasattr(thing(), "partial_fit")
     }
     assert set(training.all_learners()) == classifiers
     assert "ROMMA" in classifiers
@@ -83,11 +86,11 @@ def test_every_online_learner_with_a_certificate_takes_part():
 def test_problems_are_ready_for_one_compilation():
     each = problems.all_problems()
     assert [problem.name for problem in each] == [
+        "Digits",
+        "Breast cancer",
         "r-of-k",
         "Separable cloud",
         "Plane",
-        "Breast cancer",
-        "Digits",
     ]
     for problem in each:
         assert problem.X.dtype == np.float64
@@ -102,16 +105,62 @@ def test_test_rows_are_not_training_rows():
         assert not any(row.tobytes() in seen for row in problem.X_test)
 
 
-def test_outcomes_are_sorted_by_certificate(tiny_problems):
+def test_solvers_come_first_and_online_learners_by_certificate(tiny_problems):
     outcomes = training.train(tiny_problems[0], ["Perceptron", "ROMMA", "AMIRA"], silent)
-    ratios = [one.clf.certificate_.ratio for one in outcomes]
+    assert [one.name for one in outcomes[:2]] == ["MaxMargin", "LinearSVC"]
+    ratios = [one.certificate.ratio for one in outcomes[2:]]
     assert ratios == sorted(ratios, reverse=True)
-    assert {one.name for one in outcomes} == {"Perceptron", "ROMMA", "AMIRA"}
+    assert {one.name for one in outcomes[2:]} == {"Perceptron", "ROMMA", "AMIRA"}
+
+
+def test_settings_are_chosen_by_certificate(tiny_problems):
+    problem = tiny_problems[0]
+    *_, chosen = training.train(problem, ["AMIRA"], silent)
+    tried = training.settings_to_try("AMIRA", problem, 1.0)
+    assert len(tried) > 1
+    assert chosen.settings in tried
+    shared = {"max_iter": problem.passes, "shuffle": False, "intercept_scaling": problem.radius}
+    with pytest.warns(ConvergenceWarning):
+        ratios = [
+            maxmargin.AMIRA(**one, **shared).fit(problem.X, problem.y).certificate_.ratio
+            for one in tried
+        ]
+    assert chosen.certificate.ratio == max(ratios)
+
+
+def test_all_online_learners_make_the_same_number_of_passes_at_most(tiny_problems):
+    for problem in tiny_problems:
+        for one in training.train(problem, ["Perceptron", "Pegasos", "PUMMA"], silent)[2:]:
+            assert one.clf.n_iter_ <= problem.passes
+            assert one.clf.n_iter_ == problem.passes or one.clf.converged_
+
+
+def test_margins_of_real_data_are_soft_for_all_learners():
+    problem = problems.breast_cancer(passes=2)
+    mean_square = np.mean(np.linalg.norm(problem.X, axis=1) ** 2)
+    assert problem.soft_margin == pytest.approx(mean_square, rel=0.05)
+    exact, svm, *others = training.train(problem, ["PUMMA", "AMIRA"], silent)
+    assert [one.clf.soft_margin for one in (exact, *others)] == [problem.soft_margin] * 3
+    assert svm.settings["C"] == pytest.approx(0.5 / problem.soft_margin)
+    assert 0.999 <= exact.certificate.ratio < 1.0
+
+
+def test_a_soft_margin_is_certified_for_classifiers_from_elsewhere():
+    """With rows that have a coordinate of their own, the margin is 1 / |w| there."""
+    problem = problems.breast_cancer()
+    exact, svm = training.train(problem, [], silent)
+    signs = np.where(problem.y == 1, 1.0, -1.0)
+    lacking = np.maximum(0.0, 1.0 - signs * svm.clf.decision_function(problem.X))
+    square = np.sum(svm.clf.coef_**2) + lacking @ lacking / problem.soft_margin
+    assert svm.certificate.margin == pytest.approx(square**-0.5, rel=1e-6)
+    assert svm.certificate.margin <= exact.certificate.bound
+    assert exact.certificate.margin <= svm.certificate.bound
+    assert svm.certificate.ratio > 0.98
 
 
 def test_test_error_is_that_of_the_test_rows(tiny_problems):
     problem = tiny_problems[0]
-    (one,) = training.train(problem, ["Perceptron"], silent)
+    *_, one = training.train(problem, ["Perceptron"], silent)
     assert one.test_error == pytest.approx(
         np.mean(one.clf.predict(problem.X_test) != problem.y_test)
     )
@@ -120,7 +169,7 @@ def test_test_error_is_that_of_the_test_rows(tiny_problems):
 @pytest.mark.parametrize("name", ["ROMMA", "Perceptron", "NORMA", "AMIRA"])
 def test_replay_ends_where_fit_ended(name, tiny_problems):
     problem = tiny_problems[0]
-    (one,) = training.train(problem, [name], silent)
+    *_, one = training.train(problem, [name], silent)
     last = one.moments[-1]
     assert last.updates == one.clf.n_updates_
     assert last.bound == one.clf.certificate_.bound  # to the bit
@@ -130,35 +179,51 @@ def test_replay_ends_where_fit_ended(name, tiny_problems):
 def test_no_bound_of_a_run_is_below_a_margin_of_any_run(tiny_problems):
     outcomes = training.train(tiny_problems[0], ["ROMMA", "Perceptron", "AMIRA"], silent)
     moments = [moment for one in outcomes for moment in one.moments]
-    assert min(m.bound for m in moments) >= max(m.margin for m in moments)
+    margins = [m.margin for m in moments] + [one.certificate.margin for one in outcomes]
+    assert min(m.bound for m in moments) >= max(margins)
     for one in outcomes:
         updates = [moment.updates for moment in one.moments]
         assert updates == sorted(updates)
 
 
 # -------------------------------------------------------------------------------- what is printed
-def outcome(*certificates, converged=True, settings=None):
+class Learner(SimpleNamespace):
+    """Whatever is asked of a learner."""
+
+
+def outcome(*certificates, converged=True, kind=Learner):
     """An outcome with one certificate, or with one per class."""
     if len(certificates) == 1:
         joined = certificates[0]
     else:
         worst = min(certificates, key=lambda one: one.ratio)
         joined = Certificate(worst.margin, worst.bound, certificates)
-    clf = SimpleNamespace(certificate_=joined, n_iter_=7, n_updates_=1234, converged_=converged)
-    return training.Outcome(settings or {}, clf, 0.0312, 0.0456, [])
+    clf = kind(n_iter_=7, n_updates_=1234, converged_=converged)
+    return training.Outcome({}, clf, joined, 0.0312, 0.0456)
 
 
 def test_numbers_of_a_learner():
     assert table.cells(outcome(Certificate(0.9, 1.0))) == (
         "0.9000",
         "1.000",
-        "90.0 %",
+        "90.00 %",
         "3.1 %",
         "7",
         "1,234",
         "46 ms",
     )
     assert len(table.cells(outcome(Certificate(0.9, 1.0)))) == len(table.HEADINGS)
+
+
+def test_solvers_have_neither_passes_nor_updates():
+    exact = outcome(Certificate(0.9, 1.0), kind=type("MaxMargin", (SimpleNamespace,), {}))
+    numbers = dict(zip(table.HEADINGS, table.cells(exact), strict=True))
+    assert (numbers["passes"], numbers["updates"], numbers["time"]) == ("-", "-", "46 ms")
+
+
+def test_certificates_are_rounded_down():
+    assert table.percentage(0.99999) == "99.99 %"
+    assert table.percentage(0.98765) == "98.76 %"
 
 
 def test_runs_cut_short_are_marked():
@@ -168,9 +233,9 @@ def test_runs_cut_short_are_marked():
 @pytest.mark.parametrize(
     ("certificates", "text"),
     [
-        ([Certificate(0.9, 1.0)], "90.0 %"),
+        ([Certificate(0.9, 1.0)], "90.00 %"),
         ([Certificate(-0.1, 1.0)], "-"),
-        ([Certificate(0.9, 1.0), Certificate(0.3, 0.5), Certificate(0.5, 0.6)], "60.0 %"),
+        ([Certificate(0.9, 1.0), Certificate(0.3, 0.5), Certificate(0.5, 0.6)], "60.00 %"),
         ([Certificate(0.9, 1.0), Certificate(-0.1, 0.5), Certificate(0.5, 0.6)], "2 of 3"),
     ],
 )
@@ -182,6 +247,8 @@ def test_what_all_runs_prove_together():
     runs = [outcome(Certificate(0.9, 1.5)), outcome(Certificate(0.2, 1.25))]
     assert training.best_margin(runs) == (0.9, 1.25)
     assert "between 0.9 and 1.25" in table.what_is_proved(runs)
+    exact = [outcome(Certificate(0.9, 0.90000001))]
+    assert "margin is 0.9." in table.what_is_proved(exact)
     failed = [outcome(Certificate(-0.9, 1.5)), outcome(Certificate(-0.2, 1.25))]
     assert "at most 1.25" in table.what_is_proved(failed)
 
@@ -201,19 +268,47 @@ def test_tables_are_plain_and_fit_100_columns(tmp_path, tiny_problems, capsys, m
     assert "\x1b" not in printed
     assert max(len(line) for line in printed.splitlines()[:-1]) <= 100
     assert "\N{HORIZONTAL ELLIPSIS}" not in printed  # nothing was cut off
-    for name in training.all_learners():
+    for name in (*training.SOLVERS, *training.all_learners()):
         assert len(re.findall(rf"^ {name}\(", printed, flags=re.MULTILINE)) == len(tiny_problems)
     assert printed.splitlines()[-1].endswith(f"The plots are in {tmp_path / 'page.html'}")
 
 
 # ----------------------------------------------------------------------------------- what is drawn
 def test_page_has_a_section_per_problem_with_every_learner(page, tiny_problems):
-    sections = page.split("<section>")[1:]
-    assert len(sections) == len(tiny_problems)
-    for problem, section in zip(tiny_problems, sections, strict=True):
+    sections = dict(re.findall(r'<section id="([^"]*)">(.*?)</section>', page, flags=re.DOTALL))
+    assert list(sections) == [
+        *("maxmargin", "online", "fair"),
+        *(problem.slug for problem in tiny_problems),
+        "next",
+    ]
+    for problem in tiny_problems:
+        section = sections[problem.slug]
         assert f"<h2>{problem.name}</h2>" in section
-        for name in training.all_learners():
+        for name in (*training.SOLVERS, *training.all_learners()):
             assert f">{name}<" in section.replace("<wbr>", "")
+
+
+def test_page_begins_with_definitions_and_ends_with_next_steps(page):
+    terms = re.findall(r"<dt[^>]*>(.*?)</dt>\s*<dd>(.*?)</dd>", page, flags=re.DOTALL)
+    assert [term for term, _ in terms] == ["Margin", "Bound", "Certificate", "Soft margin"]
+    assert all(text.count(".") == 1 and text.endswith(".") for _, text in terms)
+    assert page.index("<dl>") < page.index("<section")
+    commands = re.findall(r"<code>maxmargin (\w+)", page[page.index('id="next"') :])
+    assert {"fit", "algorithms", "reproduce"} <= set(commands)
+    for name in re.findall(r"<code>docs/([^<]*)</code>", page):
+        assert (DOCS / name).is_file()
+
+
+def test_page_has_maxmargin_first_in_every_table(page, tiny_problems):
+    for table_of_page in re.findall(r"<table>.*?</table>", page, flags=re.DOTALL)[1:]:
+        names = re.findall(r"<tr[^>]*><th>([^<]*(?:<wbr>[^<]*)*)<small>", table_of_page)
+        assert [name.replace("<wbr>", "") for name in names[:2]] == ["MaxMargin", "LinearSVC"]
+
+
+def test_page_says_how_learners_are_compared(page, tiny_problems):
+    most = max(problem.passes for problem in tiny_problems)
+    assert f"Every online learner makes {most} passes" in page
+    assert "best certificate on the training rows" in page
 
 
 def test_page_needs_nothing_else(page):
@@ -223,8 +318,18 @@ def test_page_needs_nothing_else(page):
 
 
 def test_page_draws_one_picture_per_learner_and_one_to_explain(page, tiny_problems):
-    drawn = sum(problem.picture != "none" for problem in tiny_problems)
-    assert len(Outline(page).named("svg")) == drawn * len(training.all_learners()) + 1
+    online, solvers = len(training.all_learners()), len(training.SOLVERS)
+    drawn = {"run": online, "plane": online + solvers, "none": 0}
+    pictures = sum(drawn[problem.picture] for problem in tiny_problems)
+    assert len(Outline(page).named("svg")) == pictures + 1
+
+
+def test_axes_have_labels(page):
+    labels = re.findall(r">(updates|margin|feature [12])</text>", page)
+    counts = {name: labels.count(name) for name in ("updates", "margin", "feature 1", "feature 2")}
+    online, solvers = len(training.all_learners()), len(training.SOLVERS)
+    assert counts["updates"] == counts["margin"] == online + 1
+    assert counts["feature 1"] == counts["feature 2"] == online + solvers
 
 
 def test_pictures_do_not_disturb_each_other(page):
@@ -241,7 +346,7 @@ def test_pictures_take_the_colours_and_the_font_of_the_page(page):
     assert not any(placeholder in body for placeholder in VARIABLES)
     assert not re.search(r"(fill|stroke): #", body)
     assert "font-family" not in body
-    assert ">the margin reached</text>" in body
+    assert ">margin of MaxMargin</text>" in body
 
 
 def test_page_adapts_to_theme_and_width(page):
@@ -252,11 +357,13 @@ def test_page_adapts_to_theme_and_width(page):
 
 
 def test_page_without_a_run_to_explain(tmp_path):
-    run(tmp_path / "page.html", [problems.plane(rows=30, max_iter=4)], ["Perceptron"])
+    run(tmp_path / "page.html", [problems.plane(rows=30, passes=4)], ["Perceptron"])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert len(Outline(page).named("svg")) == 1
+    assert len(Outline(page).named("svg")) == 1 + len(training.SOLVERS)
 
 
 def test_many_classes(tmp_path, capsys):
-    run(tmp_path / "page.html", [problems.digits(max_iter=2)], ["Perceptron"])
-    assert "of 10" in capsys.readouterr().out
+    run(tmp_path / "page.html", [problems.digits(passes=2)], ["Perceptron"])
+    printed = capsys.readouterr().out
+    assert "of the weakest class" in printed
+    assert re.search(r"Perceptron\(.*\d of 10", printed)

@@ -6,13 +6,17 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html import unescape
 
 import pytest
 from experiments.made_up import EXPERIMENT
 
+from maxmargin.experiments.experiment import Results
+from maxmargin.experiments.figures import Panel, as_svgs
 from maxmargin.experiments.page import render
-from maxmargin.experiments.runner import run_all
+from maxmargin.experiments.runner import Outcome, run_all
+from maxmargin.experiments.verdicts import judge
 from maxmargin.pages.svg import VARIABLES
 
 BROWSER = next(
@@ -47,20 +51,65 @@ def test_links_have_targets_and_ids_are_unique(page):
 def test_page_opens_with_the_summary(page):
     summary = page[: page.index("<section")]
     assert "<b>2 of 4</b>" in summary
-    assert "and 1 of 1 where missing details were fitted; of them\n1 are undecided." in summary
+    words = re.sub(r"\s+", " ", summary)
+    assert "1 of 1 where missing details were fitted. Of all these 2 are claims, and 1 und" in words
     assert "B, error: 2.05, printed 1.10" in summary
+
+
+def test_contents_have_every_experiment(page):
+    (contents,) = re.findall(r"<nav.*?</nav>", page, flags=re.DOTALL)
+    assert re.findall(r'href="#([^"]*)"', contents) == ["top", "made-up"]
 
 
 def test_lines_show_paper_ours_runs_and_verdict(page):
     text = unescape(re.sub(r"<[^>]+>", " ", page[page.index("<section") :]))
     words = re.sub(r"[ \n]+", " ", text)  # but not thin spaces
-    assert "error 1.10 1.05 ± 0.07 reproduced 2 of 4 ± 0.23 (20 %)" in words
-    assert "error 1.10 2.05 ± 0.07 not reproduced 2 of 4 ± 0.23 (20 %)" in words
-    assert "end 1.00 1.00 ± 0.00 reproduced fitted 2 of 4" in words
+    assert "error 1.10 1.05 ± 0.07 reproduced 2 paper 4 ± 0.23 (20 %)" in words
+    assert "error 1.10 2.05 ± 0.07 not reproduced 2 paper 4 ± 0.23 (20 %)" in words
+    assert "end 1.00 1.00 ± 0.00 reproduced fitted 2 paper 4" in words
     assert words.count("Made up.") == 1
     assert "updates 90\N{THIN SPACE}000 1\N{THIN SPACE}000 ± 0 not compared 4 other ways." in words
-    assert "A makes fewer errors 1.05 against 2.05 reproduced" in words
-    assert "nobody knows too few runs undecided" in words
+    assert "Claims: sentences of the paper, not printed numbers." in words
+    assert "A makes fewer errors Table 0 1.05 against 2.05 reproduced" in words
+    assert "nobody knows Table 0 too few runs undecided" in words
+
+
+def test_sections_say_what_was_run(outcomes, page, tmp_path):
+    assert "Quick run: 4 of the 8 measurements of a full one." in page
+    assert "The paper’s numbers are means of 4 runs." in page
+    full = render(run_all([EXPERIMENT], "full", tmp_path, None, 1), "full")
+    assert "Full run: 8 measurements." in full
+    assert "maxmargin reproduce made-up --quick" in page
+    assert "--quick" not in full
+
+
+def test_stand_ins_have_no_printed_numbers_beside_them():
+    def measure(cell, tiny, data_home):
+        return {**EXPERIMENT.measure(cell, tiny, data_home), "stand_in": "generated rows"}
+
+    other = replace(EXPERIMENT, measure=measure)
+    cells = [(cell, other.measure(cell, False, None)) for cell in other.cells("full")]
+    records = [{"cell": cell, "numbers": numbers} for cell, numbers in cells]
+    lines = judge(other, Results(cells), "full")
+    page = render([Outcome(other, records, lines, [])], "full")
+    assert page.count("Generated rows") == 1
+    assert ">1.15</td>" in page
+    assert not any(number in page for number in ("1.10<", "90\N{THIN SPACE}000"))
+    assert "A makes fewer errors" in page
+    assert "<th>paper</th>" not in page
+
+
+def test_pictures_of_the_same_quantities_have_the_same_axes():
+    def panel(height, label):
+        settings = {"xlabel": "passes", "ylabel": label}
+        return Panel(label, lambda axes: axes.plot([1, 2], [0.0, height]), settings, None)
+
+    def ticks(svg):
+        return re.findall(r">([\d.−]+)</text>", svg)
+
+    small, large, other = as_svgs([panel(1.0, "error"), panel(8.0, "error"), panel(1.0, "time")])
+    assert ticks(small) == ticks(large)
+    assert ticks(other) != ticks(large)
 
 
 def test_texts_are_escaped(page):
@@ -98,6 +147,12 @@ addEventListener("load", () => {
     broken: [...document.images].filter(image => !image.naturalWidth).length,
     dead: links.filter(to => !to.startsWith("#") || !document.getElementById(to.slice(1))),
     links: links.length,
+    cut: [...document.querySelectorAll("td.verdict")].filter(cell => {
+      const box = cell.getBoundingClientRect();
+      return box.left < 0 || box.right > innerWidth;
+    }).length,
+    verdicts: document.querySelectorAll("td.verdict").length,
+    contents: getComputedStyle(document.querySelector("nav")).display,
   };
   parent.postMessage(JSON.stringify(report), "*");
 });
@@ -124,6 +179,9 @@ def test_page_in_a_browser(page, width, tmp_path):
     assert min(report["pictures"]) > 200
     assert report["links"] >= 2
     assert report["dead"] == []
+    assert report["verdicts"] == 6
+    assert report["cut"] == 0
+    assert report["contents"] == ("block" if width > 1200 else "none")
 
 
 def looked_at(path, home):

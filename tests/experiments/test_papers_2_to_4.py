@@ -9,8 +9,9 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
 from maxmargin.datasets import load_vehicle, source, vehicle
-from maxmargin.experiments import directional_margin, find, noca_table3, rivals
+from maxmargin.experiments import directional_margin, find, noca_figure2, noca_table3, rivals
 from maxmargin.experiments.experiment import Claim, NoVerdict, Results
+from maxmargin.experiments.figures import as_svgs
 from maxmargin.experiments.runner import run_all
 from maxmargin.experiments.verdicts import FAILED, NOT_COMPARED, REPRODUCED, UNDECIDED, judge
 
@@ -102,7 +103,7 @@ def test_both_readings_of_noca_are_shown(outcomes):
 def test_the_figures_are_drawn(outcomes):
     for name in ("noca-figure2", "tracking-figure1", "directional-margin"):
         panels = outcomes[name].experiment.panels(outcomes[name].results)
-        assert all("<svg" in panel.as_svg() for panel in panels)
+        assert all("<svg" in svg for svg in as_svgs(panels))
 
 
 # -------------------------------------------------------------------------------- wrong numbers
@@ -146,6 +147,27 @@ def test_a_rival_that_is_better_faster_and_smaller_contradicts_the_claims():
     assert [claim.holds(orders(numbers))[0] for claim in rivals.CLAIMS] == [True, True, True]
 
 
+@pytest.mark.parametrize(
+    ("lead", "runs", "answer"), [(2.0, 5, True), (0.0, 5, None), (-2.0, 5, False), (2.0, 1, None)]
+)
+def test_the_best_at_every_look_beyond_chance(lead, runs, answer):
+    random = np.random.default_rng(0)
+    results = Results(
+        [
+            (
+                {"learner": name, "order": order},
+                {
+                    "seen": [10, 20, 30],
+                    "accuracies": [80.0 + lead * (name == "NOCApm") + random.normal(0.0, 0.1)] * 3,
+                },
+            )
+            for name in rivals.LEARNERS
+            for order in range(runs)
+        ]
+    )
+    assert noca_figure2.always_best(results)[0] is answer
+
+
 def test_order_of_mistakes():
     counts = {"Perceptron": 90, "NORMA₀": 95, "NORMA": 20, "ALMA₀": 60, "ALMA": 70}
     results = Results(
@@ -163,14 +185,19 @@ def test_order_of_mistakes():
     assert {line.verdict for line in lines if line.row.startswith("switching")} == {NOT_COMPARED}
 
 
-def test_quadratic_time_is_not_linear():
-    def times(power):
-        return Results(
-            [({"rows": n}, {"seconds": (n / 8000) ** power}) for n in directional_margin.SIZES]
-        )
-
-    assert directional_margin.linear_time(times(1.0))[0]
-    assert not directional_margin.linear_time(times(2.0))[0]
+@pytest.mark.parametrize(
+    ("power", "runs", "answer"), [(0.5, 5, True), (1.0, 5, None), (2.0, 5, False), (0.5, 1, None)]
+)
+def test_quadratic_time_is_not_linear(power, runs, answer):
+    random = np.random.default_rng(0)
+    results = Results(
+        [
+            ({"rows": n, "seed": seed}, {"seconds": (n / 8000) ** power * random.uniform(0.9, 1.1)})
+            for seed in range(runs)
+            for n in directional_margin.SIZES
+        ]
+    )
+    assert directional_margin.linear_time(results)[0] is answer
 
 
 def test_the_exact_directional_margin():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from experiments.made_up import EXPERIMENT
 
-from maxmargin.experiments.chance import alike, all_hold, less
+from maxmargin.experiments.chance import alike, all_hold, always, less
 from maxmargin.experiments.experiment import (
     BY_CHANCE,
     EXACT,
@@ -135,6 +135,7 @@ def test_stand_ins_are_not_compared():
     assert line(PART, 1.0, scale="tiny").verdict == NOT_COMPARED
     judged = line(PART, 1.0, stand_in="generated rows")
     assert (judged.verdict, judged.why) == (NOT_COMPARED, "generated rows")
+    assert (judged.paper, judged.ours) == ("", "1.00")
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,14 @@ def test_what_is_alike_differs_less_than_single_runs():
     assert alike([1.0, 3.0], [1.5, 3.5]) is True
     assert alike([1.0, 1.1], [3.0, 3.1]) is False
     assert alike([1.0], [1.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [([True, True], True), ([True], None), ([False], False), ([True, False], False)],
+)
+def test_one_run_can_contradict_but_not_confirm(answers, verdict):
+    assert always(answers) is verdict
 
 
 @pytest.mark.parametrize(

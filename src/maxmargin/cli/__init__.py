@@ -66,7 +66,7 @@ def demo(
         "maxmargin-demo.html"
     ),
 ) -> None:
-    """Train every learner on small data, print a table and write a page with plots."""
+    """Compare learners on small data: tables here, and a page with plots."""
     with one_line_errors():
         require("rich", extra="cli")
         require("matplotlib", "jinja2", extra="plots")

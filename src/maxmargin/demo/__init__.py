@@ -1,4 +1,7 @@
-"""The demo: every learner on small data, as tables in the terminal and as one page of plots."""
+"""The demo: `MaxMargin`, `LinearSVC` and every online learner on small data.
+
+It ends as tables in the terminal and as one page of plots.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from maxmargin._terminal import bar
 from maxmargin.demo.page import render
 from maxmargin.demo.problems import Problem, all_problems
 from maxmargin.demo.table import print_tables
-from maxmargin.demo.training import all_learners, train
+from maxmargin.demo.training import SOLVERS, all_learners, train
 
 __all__ = ["run"]
 
@@ -28,16 +31,16 @@ def run(
     problems : sequence of Problem, default=None
         None means `all_problems`.
     learners : sequence of str, default=None
-        Names of public learners; None means all of them.
+        Names of online learners; None means all of them.
     """
     began = time.perf_counter()
     problems = all_problems() if problems is None else problems
     learners = all_learners() if learners is None else learners
-    fits = len(problems) * len(learners)
-    with bar("demo", fits, "fits") as advance:
+    trained = len(problems) * (len(SOLVERS) + len(learners))
+    with bar("demo", trained, "learners") as advance:
         outcomes = {problem: train(problem, learners, advance) for problem in problems}
         advance(0, note="drawing the page")
         page = render(outcomes)
     out.write_text(page, encoding="utf-8")
     seconds = time.perf_counter() - began
-    print_tables(outcomes, f"{fits} fits in {seconds:.0f} s. The plots are in {out}")
+    print_tables(outcomes, f"{trained} learners in {seconds:.0f} s. The plots are in {out}")

@@ -7,48 +7,85 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numba
 import numpy as np
+import sklearn
 from markupsafe import Markup
 
 import maxmargin
 from maxmargin import pages
 from maxmargin.demo import plots
 from maxmargin.demo.problems import Problem
-from maxmargin.demo.table import HEADINGS, cells, settings_text, what_is_proved
-from maxmargin.demo.training import Outcome
+from maxmargin.demo.table import (
+    HEADINGS,
+    cells,
+    certified_text,
+    grouped,
+    settings_text,
+    what_is_proved,
+)
+from maxmargin.demo.training import SOLVERS, Outcome
 
 
 def render(outcomes: Mapping[Problem, Sequence[Outcome]]) -> str:
-    """The page, given the outcomes of each problem, best first."""
+    """The page, given the outcomes of each problem: the solvers, and then the best first."""
     return pages.render(
         "demo/page.html.jinja",
         problems=outcomes,
+        passes=max(problem.passes for problem in outcomes),
+        hero=_hero(outcomes),
+        champions=_champions,
+        short=_short,
         example=_example(outcomes),
         pictures=_pictures,
+        grouped=grouped,
         headings=HEADINGS,
         cells=cells,
         settings_text=settings_text,
         what_is_proved=what_is_proved,
         zip=zip,
-        versions=f"maxmargin {maxmargin.__version__}, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, Numba {numba.__version__}",
+        versions=f"maxmargin {maxmargin.__version__}, scikit-learn {sklearn.__version__}, Python "
+        f"{platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}",
     )
+
+
+def _hero(outcomes: Mapping[Problem, Sequence[Outcome]]) -> dict[str, str]:
+    """What `MaxMargin` says of itself on the first problem."""
+    problem, (best, *_) = next(iter(outcomes.items()))
+    return {"settings": settings_text(best), "text": _said(problem, best)}
+
+
+def _said(problem: Problem, one: Outcome) -> str:
+    text = f"{one.name} on {problem.name}: {one.certificate}."
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _champions(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The solvers, and the online learner with the best certificate."""
+    return [*outcomes[: len(SOLVERS)], *outcomes[len(SOLVERS) :][:1]]
+
+
+def _short(one: Outcome) -> dict[str, str]:
+    """The numbers of a learner that matter most."""
+    return {
+        "certified": certified_text(one),
+        "more": f"{1000 * one.seconds:.0f} ms, {100 * one.test_error:.1f} % test error",
+    }
 
 
 def _example(outcomes: Mapping[Problem, Sequence[Outcome]]) -> dict[str, str] | None:
     """The best of the runs that are drawn, to explain how to read them."""
-    for problem, (best, *_) in outcomes.items():
-        if problem.picture == "run":
-            text = f"{best.name} on {problem.name}: {best.clf.certificate_}."
-            text = text.replace(" %", "\N{NO-BREAK SPACE}%")
-            return {"text": text, "svg": plots.explained_run_plot(best)}
+    for problem, each in outcomes.items():
+        best = next((one for one in each if one.online), None)
+        if problem.picture == "run" and best:
+            return {"text": _said(problem, best), "svg": plots.explained_run_plot(best, each)}
     return None
 
 
 def _pictures(problem: Problem, outcomes: Sequence[Outcome]) -> Iterator[tuple[Markup, str]]:
-    """Captions and pictures, one of each learner."""
+    """Captions and pictures, one of each learner; only online learners have a run."""
+    run = problem.picture == "run"
     for one in outcomes:
-        ratio = one.clf.certificate_.ratio
-        proved = f"{100 * ratio:.1f} % certified" if ratio > 0.0 else "not separated"
-        run = problem.picture == "run"
+        if run and not one.online:
+            continue
         svg = plots.run_plot(one, outcomes) if run else plots.plane_plot(one, problem)
-        yield Markup("<b>{}</b> {}").format(pages.breakable(one.name), proved), svg
+        caption = Markup("<b>{}</b> {} certified")
+        yield caption.format(pages.breakable(one.name), certified_text(one)), svg

@@ -12,6 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin.datasets import make_r_of_k, make_separable
 
+PASSES = 200
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -23,12 +25,12 @@ class Problem:
         A title, and a sentence or two for the page.
     X, y, X_test, y_test : ndarray
         In the order in which every pass presents them.
-    max_iter : int
-        Passes at most.
-    ask : float
-        The margin that `DirectionalPerceptron` asks for.
+    soft_margin : float
+        The lambda of all learners; 0 for rows that can be separated.
     picture : {"run", "plane", "none"}
         What to draw: margin and bound during the run, the boundary in the plane, or nothing.
+    passes : int
+        Passes of each online learner, at most.
     """
 
     name: str
@@ -37,9 +39,9 @@ class Problem:
     y: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
-    max_iter: int
-    ask: float
+    soft_margin: float = 0.0
     picture: str = "none"
+    passes: int = PASSES
 
     @property
     def radius(self) -> float:
@@ -51,62 +53,73 @@ class Problem:
         rows, features = self.X.shape
         return f"{rows} rows, {features} features, {np.unique(self.y).size} classes"
 
+    @property
+    def slug(self) -> str:
+        """The name as an anchor of the page."""
+        return self.name.lower().replace(" ", "-")
+
+    @property
+    def kind(self) -> str:
+        """Which margin is meant."""
+        return f"soft margin, λ = {self.soft_margin:g}" if self.soft_margin else "hard margin"
+
 
 def all_problems() -> list[Problem]:
-    """The five data sets of the demo."""
-    return [r_of_k(), cloud(), plane(), breast_cancer(), digits()]
+    """The five data sets of the demo, real ones first."""
+    return [digits(), breast_cancer(), r_of_k(), cloud(), plane()]
 
 
-def r_of_k(rows: int = 1000, max_iter: int = 1000) -> Problem:
+def breast_cancer(**more: Any) -> Problem:
+    about = (
+        "Benign or malignant, by 30 standardised measurements of cell nuclei. Hyperplanes separate "
+        "the training rows by a hair's breadth, if at all, so margins are soft."
+    )
+    X, X_test, y, y_test = _split(*load_breast_cancer(return_X_y=True))
+    scaler = StandardScaler().fit(X)
+    X, X_test = scaler.transform(X), scaler.transform(X_test)
+    soft = as_long_as_a_row(X)
+    return Problem("Breast cancer", about, X, y, X_test, y_test, soft_margin=soft, **more)
+
+
+def digits(**more: Any) -> Problem:
+    about = (
+        "Handwritten digits of 8 x 8 pixels, scaled to between 0 and 1: ten problems, one digit "
+        "against the rest, with soft margins. A line is about the digit for which that learner "
+        "proves least, so margins of two lines may be those of different digits."
+    )
+    X, X_test, y, y_test = _split(*load_digits(return_X_y=True))
+    X, X_test = X / 16.0, X_test / 16.0
+    soft = as_long_as_a_row(X)
+    return Problem("Digits", about, X, y, X_test, y_test, soft_margin=soft, **more)
+
+
+def as_long_as_a_row(X: np.ndarray) -> float:
+    """The mean squared norm of a row, to two digits: a lambda that knows no labels."""
+    return float(f"{np.square(X).sum(axis=1).mean():.2g}")
+
+
+def r_of_k(rows: int = 1000, **more: Any) -> Problem:
     X, y = make_r_of_k(2 * rows, 100, k=16, r=1, random_state=0)
     about = (
         "A row is positive if at least one of 16 relevant features, out of 100, is +1. The "
         "hyperplane that says so has a large bias, which learners with an intercept must find."
     )
-    return _halves("r-of-k", about, X, y, rows, max_iter=max_iter, ask=0.9, picture="run")
+    return _halves("r-of-k", about, X, y, rows, picture="run", **more)
 
 
-def cloud(rows: int = 2000, max_iter: int = 1000) -> Problem:
+def cloud(rows: int = 2000, **more: Any) -> Problem:
     X, y = make_separable(rows + 1000, 10, gap=0.75, random_state=0)
     about = (
         "Uniform points of a cube, on two sides of a random hyperplane, none nearer to it than "
         "0.75."
     )
-    return _halves("Separable cloud", about, X, y, rows, max_iter=max_iter, ask=0.7, picture="run")
+    return _halves("Separable cloud", about, X, y, rows, picture="run", **more)
 
 
-def plane(rows: int = 80, max_iter: int = 1000) -> Problem:
+def plane(rows: int = 80, **more: Any) -> Problem:
     X, y = make_separable(rows + 1000, 2, gap=1.0, random_state=0)
     about = "The same in two dimensions, to look at."
-    return _halves("Plane", about, X, y, rows, max_iter=max_iter, ask=0.7, picture="plane")
-
-
-def breast_cancer(max_iter: int = 100) -> Problem:
-    about = (
-        "Benign or malignant, by 30 standardised measurements of cell nuclei. The bounds prove "
-        "that a hyperplane can separate the training rows by a hair's breadth, if at all."
-    )
-    X, X_test, y, y_test = _split(*load_breast_cancer(return_X_y=True))
-    scaler = StandardScaler().fit(X)
-    return Problem(
-        "Breast cancer",
-        about,
-        scaler.transform(X),
-        y,
-        scaler.transform(X_test),
-        y_test,
-        max_iter=max_iter,
-        ask=0.3,
-    )
-
-
-def digits(max_iter: int = 100) -> Problem:
-    about = (
-        "Handwritten digits of 8 x 8 pixels, scaled to between 0 and 1: ten problems, one digit "
-        "against the rest. Margins are those of the weakest one."
-    )
-    X, X_test, y, y_test = _split(*load_digits(return_X_y=True))
-    return Problem("Digits", about, X / 16.0, y, X_test / 16.0, y_test, max_iter=max_iter, ask=0.3)
+    return _halves("Plane", about, X, y, rows, picture="plane", **more)
 
 
 def _halves(name: str, about: str, X: np.ndarray, y: np.ndarray, rows: int, **more: Any) -> Problem:

@@ -69,7 +69,7 @@ EXPERIMENT = of_cube(
     choices=(
         *CHOICES,
         "Pegasos makes 20 passes: it never stops by itself.",
-        "250 runs instead of 500.",
+        "A full run makes 250 runs instead of 500.",
     ),
     differences=(
         "AMIRA(0.1) reaches 0.97 to 0.98 of the best margin with every gap that we tried, from 0.1 "

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from maxmargin import AMIRA, ROMMA
-from maxmargin.experiments.chance import alike, all_hold, less
+from maxmargin.experiments.chance import alike, all_hold, always, less
 from maxmargin.experiments.experiment import Answer, Cell, Claim, DataHome, Results, Scale, in_runs
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.separable import CHOICES, MOST_PASSES, measure_learners, of_cube, printed
@@ -63,9 +63,9 @@ def fewer_updates(results: Results) -> Answer:
 
 
 def never_ends(results: Results) -> Answer:
-    ended = sum(results.values("PA converged"))
-    runs = len(results.values("best"))
-    return ended == 0, f"{ended:.0f} of {in_runs(runs)} ended within {PASSES_OF_PA} passes"
+    ended = results.values("PA converged")
+    said = f"{sum(ended):.0f} of {in_runs(len(ended))} ended within {PASSES_OF_PA} passes"
+    return always([one == 0.0 for one in ended]), said
 
 
 def panels(results: Results) -> list[Panel]:

@@ -167,8 +167,8 @@ EXPERIMENT = Experiment(
         "The lines “k-best” are compared with 1-best, Algorithm 2: the printed updates are its. "
         "k-best itself is shown without a verdict.",
         ONE_ORDER,
-        "Learners that correct mistakes only make 40 runs: after one pass their last hypothesis "
-        "still swings, the Perceptron’s from 6.4 to 9.0 % in 55 orders.",
+        "In a full run learners that correct mistakes only make 40 runs: after one pass their last "
+        "hypothesis still swings, the Perceptron’s from 6.4 to 9.0 % in 55 orders.",
         "SVM is one-vs-rest LIBSVM with C = 100 and σ = 3.58.",
     ),
     differences=(

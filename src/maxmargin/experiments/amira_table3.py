@@ -88,8 +88,8 @@ EXPERIMENT = Experiment(
         "Kernel values are computed from products in single precision.",
         "Updates are summed over the ten classifiers.",
         ONE_ORDER,
-        "Aggressive ROMMA, the slowest learner, which gets no verdict, makes two runs instead of "
-        "five.",
+        "In a full run aggressive ROMMA, the slowest learner, which gets no verdict, makes two "
+        "runs instead of five.",
     ),
     differences=(
         "Aggressive ROMMA, which corrects every margin below 1, is printed with as many updates as "

@@ -39,6 +39,11 @@ def alike(ours: Sequence[float], theirs: Sequence[float]) -> bool | None:
     return abs(fmean(ours) - fmean(theirs)) < max(stdev(ours), stdev(theirs))
 
 
+def always(answers: Sequence[bool]) -> bool | None:
+    """Whether it is so in every run: not if one run contradicts; one run alone does not decide."""
+    return False if not all(answers) else None if len(answers) < 2 else True
+
+
 def all_hold(answers: Iterable[bool | None]) -> bool | None:
     """Whether all are true: not if one is false, and undecided if one of the others is."""
     found = set(answers)

@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 
 from maxmargin import BisectionPerceptron, DirectionalPerceptron
 from maxmargin.datasets import make_separable
+from maxmargin.experiments.chance import always, less
 from maxmargin.experiments.experiment import (
     Answer,
     Cell,
@@ -22,6 +23,7 @@ from maxmargin.experiments.experiment import (
     Experiment,
     Results,
     Scale,
+    in_runs,
 )
 from maxmargin.experiments.figures import Panel
 from maxmargin.experiments.training import fit_quietly
@@ -123,34 +125,41 @@ def between_bounds(results: Results) -> Answer:
     ratios = 1.0 / shares(results, "directional")
     above = ratios / np.hypot(1.0, 1.0 / np.array(DISTANCES))
     said = f"γ/γ_d ≥ {ratios.min():.5f}, and at most {above.max():.3f} R/ρ; runs: {len(ratios)}"
-    return bool(ratios.min() >= 1.0 - LIBSVM and above.max() <= 1.0 + LIBSVM), said
+    low, high = ratios.min(axis=1), above.max(axis=1)
+    return always(((low >= 1.0 - LIBSVM) & (high <= 1.0 + LIBSVM)).tolist()), said
 
 
 def tends_to_geometric(results: Results) -> Answer:
-    least = shares(results, "directional").min(axis=0)
+    """It grows from distance to distance, and ends above what (2.67) proves for the last one."""
+    runs = shares(results, "directional")
+    least = runs.min(axis=0)
     said = ", ".join(f"{s:.3f} for ρ = {d:g} R" for d, s in zip(DISTANCES, least, strict=True))
-    return bool((np.diff(least) > 0).all() and least[-1] >= 0.98), f"least γ_d/γ: {said}"
+    grows = (np.diff(runs) > 0.0).all(axis=1)
+    near = runs[:, -1] >= (1.0 - LIBSVM) / np.hypot(1.0, 1.0 / DISTANCES[-1])
+    return always((grows & near).tolist()), f"least γ_d/γ: {said}"
 
 
 def finds_the_best(results: Results) -> Answer:
     found = np.array(results.values("bisection")) / np.array(results.values("directional"))
     said = f"{found.min():.4f} to {found.max():.4f} of the exact margin; searches: {found.size}"
-    return bool(found.min() >= 1.0 - PRECISION), said
+    return always((found >= 1.0 - PRECISION).all(axis=1).tolist()), said
 
 
 def within_bound(length: str, where: str) -> Claim:
     def holds(results: Results) -> Answer:
         parts = np.array(results.values(length)) / np.array(results.values(f"{length} bound"))
-        said = f"at most {parts.max():.3f} of the bound; runs: {parts.size}"
-        return bool(parts.max() <= 1.0), said
+        said = f"at most {parts.max():.3f} of the bound; fits: {parts.size}"
+        return always((parts <= 1.0).all(axis=1).tolist()), said
 
     return Claim(f"updates, {length} length", "stay below the proved bound", holds, where)
 
 
 def linear_time(results: Results) -> Answer:
-    times = [results.mean("seconds", rows=rows) for rows in SIZES]
-    power = float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
-    return power <= 1.1, f"as the number of rows to the power {power:.2f}; 1.1 is allowed"
+    """The power of the number of rows is below 1; undecided where chance may have decided."""
+    times = [results.values("seconds", rows=rows) for rows in SIZES]
+    powers = np.polyfit(np.log(SIZES), np.log(times), 1)[0]
+    said = f"as the number of rows to the power {powers.mean():.2f}, {in_runs(powers.size)}"
+    return less(powers.tolist(), [1.0] * powers.size), said
 
 
 # -------------------------------------------------------------------------------------- figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -36,12 +36,34 @@ class Panel(NamedTuple):
     settings: dict[str, Any]
     legend: dict[str, Any] | None = {}
 
-    def as_svg(self) -> str:
-        with mpl.rc_context(STYLE):
-            figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-            axes = figure.add_subplot()
-            self.draw(axes)
-            axes.set(**self.settings)
-            if self.legend is not None:
-                axes.legend(**{"frameon": False, "fontsize": 8.5, **self.legend})
-            return as_svg(figure, self.caption)
+    @property
+    def axes_labels(self) -> tuple[str, str]:
+        return self.settings.get("xlabel", ""), self.settings.get("ylabel", "")
+
+    def drawn(self) -> Any:
+        """The axes, in a figure of their own."""
+        axes = Figure(figsize=(WIDTH, HEIGHT), layout="constrained").add_subplot()
+        self.draw(axes)
+        axes.set(**self.settings)
+        if self.legend is not None:
+            axes.legend(**{"frameon": False, "fontsize": 8.5, **self.legend})
+        return axes
+
+
+def as_svgs(panels: Sequence[Panel]) -> list[str]:
+    """The pictures of a figure; those that show the same quantities have the same limits."""
+    with mpl.rc_context(STYLE):
+        pictures = [panel.drawn() for panel in panels]
+        for panel, axes in zip(panels, pictures, strict=True):
+            alike = [
+                each
+                for other, each in zip(panels, pictures, strict=True)
+                if other.axes_labels == panel.axes_labels
+            ]
+            for end in ("x", "y"):
+                limits = [getattr(each, f"get_{end}lim")() for each in alike]
+                low, high = min(each[0] for each in limits), max(each[1] for each in limits)
+                getattr(axes, f"set_{end}lim")(low, high)
+        return [
+            as_svg(axes.figure, panel.caption) for panel, axes in zip(panels, pictures, strict=True)
+        ]

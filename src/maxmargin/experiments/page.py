@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from maxmargin import pages
-from maxmargin.experiments import provenance
-from maxmargin.experiments.experiment import NotMeasured, Scale
+from maxmargin.experiments import figures, provenance
+from maxmargin.experiments.experiment import NotMeasured, Printed, Scale
 from maxmargin.experiments.runner import Outcome
 from maxmargin.experiments.verdicts import (
     FAILED,
@@ -21,7 +22,7 @@ from maxmargin.experiments.verdicts import (
 SCALES = {
     "full": "",
     "quick": "This is the quick version, with fewer runs than the papers made, so that more stays "
-    "undecided; the tables say how many.",
+    "undecided; each section says what was run.",
     "tiny": "This is a tiny stand-in that shows that everything works; nothing is compared.",
 }
 
@@ -42,6 +43,12 @@ def render(outcomes: Sequence[Outcome], scale: Scale) -> str:
         made=_made(),
         score=score,
         pictures=_pictures,
+        stand_ins={one.results.stand_in for one in outcomes},
+        runs_of=partial(_runs, scale=scale),
+        claims=sum(
+            line.is_claim and line.verdict != NOT_COMPARED for one in outcomes for line in one.lines
+        ),
+        quick=scale == "quick",
         by_row=_by_row,
         reasons=_reasons,
         spread=_spread,
@@ -56,9 +63,24 @@ def _pictures(outcome: Outcome) -> list[tuple[str, str]] | None:
         return []
     try:
         panels = outcome.experiment.panels(outcome.results)
-        return [(panel.caption, panel.as_svg()) for panel in panels]
+        svgs = figures.as_svgs(panels)
     except NotMeasured:
         return None
+    return [(panel.caption, svg) for panel, svg in zip(panels, svgs, strict=True)]
+
+
+def _runs(outcome: Outcome, scale: Scale) -> str:
+    """What was run on this scale, and how many runs the paper made, if it prints numbers."""
+    one, made = outcome.experiment, len(outcome.records)
+    ours = {
+        "full": f"Full run: {made} measurements.",
+        "quick": f"Quick run: {made} of the {len(one.cells('full'))} measurements of a full one.",
+        "tiny": f"Tiny stand-in: {made} measurements.",
+    }[scale]
+    if outcome.results.stand_in or not any(isinstance(each, Printed) for each in one.compared):
+        return ours
+    papers = "single runs" if one.runs == 1 else f"means of {one.runs} runs"
+    return f"{ours} The paper’s numbers are {papers}."
 
 
 def _by_row(lines: Sequence[Line]) -> dict[str, list[Line]]:

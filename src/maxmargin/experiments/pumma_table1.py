@@ -12,6 +12,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from maxmargin import MICRA, PUMMA, ROMMA
 from maxmargin.datasets import load_adult, load_ionosphere, load_votes, make_separable
+from maxmargin.experiments.chance import always, less
 from maxmargin.experiments.experiment import (
     Answer,
     Cell,
@@ -52,17 +53,18 @@ SVM_PRECISION = Tolerance(
 ONE_PER_CENT = Tolerance(
     "1 %: proved for δ = 0.01, whatever the order of the rows", by_chance=False, part=DELTA
 )
-FOUR_PER_CENT = Tolerance(
-    "4 %: fitted; our optimum on Adult is 1 to 3 % above the printed one, the coding may differ",
-    by_chance=False,
-    part=0.04,
-)
-SIX_PER_CENT = Tolerance(
-    "6 %: fitted; which 1000 rows were taken is not said, and the optimum varies by 4 % between "
-    "choices",
-    by_chance=False,
-    part=0.06,
-)
+CHOICE_OF_ROWS = {
+    "adult-1k": 0.084,
+    "adult-2k": 0.055,
+    "adult-4k": 0.035,
+    "adult-8k": 0.021,
+    "adult-16k": 0.013,
+}
+"""How far the optima of two choices of so many rows are apart by chance, as a part of them: 95 %.
+
+From the standard deviation of our optimum over 100 random choices each; printed numbers are no part
+of it.
+"""
 NO_TIMES = NoVerdict("seconds of other code on another machine")
 NO_MICRA = NoVerdict("MICRA’s parameters were tuned for each set and are not printed")
 MISPRINT = NoVerdict("4.50 contradicts the proved 99 % of 4.95; most likely a misprint of 4.90")
@@ -137,9 +139,7 @@ def compared() -> Iterator[Printed]:
     for data in TABLE:
         for name in LEARNERS:
             ours, text = measured("margin", data=data, learner=name), printed(data, name)[1]
-            what = f"{name}, 100 × margin"
-            fitted = data.startswith("adult")
-            yield Printed(data, what, text, ours, rule(data, name), where, fitted=fitted)
+            yield Printed(data, f"{name}, 100 × margin", text, ours, rule(data, name), where)
     for data in TABLE:
         for name in LEARNERS:
             ours, text = measured("seconds", data=data, learner=name), printed(data, name)[0]
@@ -153,11 +153,13 @@ def compared() -> Iterator[Printed]:
 def rule(data: str, name: str) -> Tolerance | NoVerdict:
     if name == "MICRA":
         return NO_MICRA
-    if data == "adult-1k":
-        return MISPRINT if name == "PUMMA" else SIX_PER_CENT
-    if data.startswith("adult"):
-        return FOUR_PER_CENT
-    return SVM_PRECISION if name == "SVM" else ONE_PER_CENT
+    if (data, name) == ("adult-1k", "PUMMA"):
+        return MISPRINT
+    usual = SVM_PRECISION if name == "SVM" else ONE_PER_CENT
+    if data not in CHOICE_OF_ROWS:
+        return usual
+    why = f"{usual.why}; and the spread over choices of so many rows, which are not said"
+    return Tolerance(why, by_chance=False, part=usual.part + CHOICE_OF_ROWS[data])
 
 
 def printed(data: str, name: str) -> list[str]:
@@ -173,41 +175,52 @@ def ratio(data: str, above: str, below: str) -> Any:
     return values
 
 
-def on_all_sets(number: str, above: str, below: str, least: float) -> Callable[[Results], Answer]:
-    """Whether a number of one learner is at least so many times that of another, on every set."""
+def of_sets(
+    number: str, above: str, below: str, answer: Callable[[list[float]], bool | None]
+) -> Callable[[Results], Answer]:
+    """An answer that follows from the quotients of a number of two learners, one of each set."""
 
     def holds(results: Results) -> Answer:
         sides = (results.values(number, learner=each) for each in (above, below))
         quotients = [one / other for one, other in zip(*sides, strict=True)]
         said = f"{above} / {below}: {min(quotients):.3g} to {max(quotients):.3g}"
-        return min(quotients) >= least, f"{said}; data sets: {len(quotients)}"
+        return answer(quotients), f"{said}; data sets: {len(quotients)}"
 
     return holds
+
+
+def on_every_set(least: float) -> Callable[[list[float]], bool | None]:
+    return lambda quotients: always([one >= least for one in quotients])
+
+
+def on_the_whole(quotients: list[float]) -> bool | None:
+    """Above 1 in the geometric mean, by more than the spread between sets explains."""
+    return less([0.0] * len(quotients), np.log(quotients).tolist())
 
 
 CLAIMS = (
     Claim(
         "PUMMA against SVM",
         "comes within 1 % of the maximum margin",
-        on_all_sets("margin", "PUMMA", "SVM", 1.0 - DELTA),
+        of_sets("margin", "PUMMA", "SVM", on_every_set(1.0 - DELTA)),
         "section 4.2 and Theorem 2",
     ),
     Claim(
         "PUMMA against ROMMA",
         "converges quite faster",
-        on_all_sets("seconds", "ROMMA", "PUMMA", 1.0),
+        of_sets("seconds", "ROMMA", "PUMMA", on_the_whole),
         "section 4.2",
     ),
     Claim(
         "PUMMA against MICRA",
         "has larger margins on every set",
-        on_all_sets("margin", "PUMMA", "MICRA", 1.0),
+        of_sets("margin", "PUMMA", "MICRA", on_every_set(1.0)),
         "Table 1",
     ),
     Claim(
         "PUMMA against MICRA",
         "converges slower",
-        on_all_sets("seconds", "PUMMA", "MICRA", 1.0),
+        of_sets("seconds", "PUMMA", "MICRA", on_the_whole),
         "section 4.2",
         "MICRA has our default parameters, and stops at smaller margins.",
     ),
@@ -232,14 +245,16 @@ EXPERIMENT = Experiment(
         "hinge, which is the same problem without the Gram matrix.",
         "House votes: without the one voter of whom nothing is known, whose row is zero; with that "
         "row the optimum is 16.85 instead of the printed 17.42.",
-        "Adult: the first rows of the file a9a of LIBSVM.",
+        "Adult: the first rows of the file a9a of LIBSVM. Which rows were taken is not said, so "
+        "the spread of the optimum over 100 random choices is allowed for.",
         "MICRA runs with the library’s default parameters.",
     ),
     differences=(
-        "Adult’s optimum comes out 1 to 5 % above print for every number of rows, the whole set "
-        "included, so the choice of rows does not explain it. Other codings of the features, other "
-        "ways to learn the bias and leaving out rows with unknown values do not either; without "
-        "the feature capital-gain the numbers would fit.",
+        "Adult’s optimum comes out 1 to 5 % above print for every number of rows. The choice of "
+        "rows can explain that for up to 16 000 of them one by one, but not for the whole set, nor "
+        "that all are above. Other codings of the features, other ways to learn the bias and "
+        "leaving out rows with unknown values do not explain it either; without the feature "
+        "capital-gain the numbers would fit.",
         "Rows that still bring updates are presented more often than others, so our times are not "
         "those of plain passes.",
     ),

@@ -14,7 +14,7 @@ from maxmargin.experiments.experiment import Scale
 from maxmargin.experiments.page import render
 from maxmargin.experiments.runner import Outcome
 from maxmargin.experiments.store import file_name, write_whole
-from maxmargin.experiments.verdicts import FAILED, UNDECIDED, score
+from maxmargin.experiments.verdicts import FAILED, UNDECIDED, Line, score
 
 
 def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
@@ -86,15 +86,15 @@ def _row(outcome: Outcome) -> str:
     total = score(outcome.lines)
     counts = (str(each) if each.compared else "" for each in (total.strictly, total.fitted))
     names = (
-        "; ".join(
-            ", ".join(part for part in (line.row, line.column) if part)
-            for line in outcome.lines
-            if line.verdict == verdict
-        )
+        "; ".join(_name(line) for line in outcome.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
     cells = (f"`{one.name}`", f"{one.paper}, {one.place}", *counts, *names)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _name(line: Line) -> str:
+    return f"{line.row} (claim)" if line.is_claim else f"{line.row}, {line.column}"
 
 
 def in_words(outcomes: Sequence[Outcome]) -> str:

@@ -33,9 +33,10 @@ class Line:
     Attributes
     ----------
     row, column : str
-        What the number is.
+        What the number is; claims have no column.
     paper, ours : str
-        The printed number or claim, and what was measured, as shown.
+        The printed number or claim, and what was measured, as shown. No number is shown beside
+        those of a stand-in.
     mean, spread : float or None
         Of our runs; the spread is their standard deviation.
     runs : int
@@ -60,6 +61,11 @@ class Line:
     verdict: str = NOT_COMPARED
     tolerance: str = ""
     why: str = ""
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether it is a sentence of the paper and not a printed number."""
+        return not self.column
 
 
 class Count(NamedTuple):
@@ -113,6 +119,8 @@ def judge(experiment: Experiment, results: Results, scale: Scale) -> list[Line]:
             line = _claim(one, results)
         if stand_in and line.runs:
             line = replace(line, verdict=NOT_COMPARED, tolerance="", why=stand_in)
+            if not line.is_claim:
+                line = replace(line, paper="")  # numbers of other data do not belong beside it
         lines.append(line)
     return lines
 
