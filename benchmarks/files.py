@@ -135,8 +135,8 @@ def run_in(folder: Path, scale: Scale) -> Report:
     quality[Key("Parquet, 50 columns", "MB of Arrow data a second")] = parquet_rate
     data = f"svmlight text, {rows:,} rows of {len(piece) / rows:.0f} bytes, repeated"
     how = (
-        "One pass, by the clock, in processes that run; the whole command has its imports and "
-        "compiled code to load as well."
+        "One pass, by the clock, one contender after the other, in processes that run; the whole "
+        "command has its imports and compiled code to load as well."
     )
     return Report(NAME, data, "rows/s", values, floors, skipped, how, pairs, quality)
 

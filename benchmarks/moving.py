@@ -112,7 +112,8 @@ def run(scale: Scale) -> Report:
     data = f"{scale.rows(TRIALS):,} trials with a Gaussian kernel, {len(SEEDS)} streams"
     how = (
         "Mistakes are means over the streams, of predictions made before a row is learnt from; "
-        "parameters are those with the fewest mistakes on other streams."
+        "parameters are those with the fewest mistakes on other streams. Learners run one after "
+        "the other."
     )
     return Report(NAME, data, "s/row", values, floors, how=how, quality=quality)
 

@@ -73,8 +73,8 @@ def run(scale: Scale) -> Report:
     floors.append(Floor("evaluations per update of PUMMA, p = 2 ln n", "<=", 6.0, evaluations))
     data = "r-of-k threshold functions: 1,000 rows of 100 features, k = 16 of them relevant"
     how = (
-        "Processor time of whole fits, means over random sets; all learners aim at 0.9 of the best "
-        "margin."
+        "Processor time of whole fits; updates and margins are means over random sets. All "
+        "learners aim at 0.9 of the best margin."
     )
     return Report(NAME, data, "s", values, floors, how=how, quality=quality)
 

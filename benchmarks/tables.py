@@ -85,9 +85,9 @@ def run_in(folder: Path, scale: Scale) -> Report:
     ]
     data = f"{rows:,} customers: numbers, amounts, dates, categories and free text, with gaps"
     how = (
-        "By the clock, from the file to the model, with its threads; scikit-learn's pipeline of a "
-        f"ColumnTransformer and LinearSVC ran once, river learnt {RIVER_ROWS:,} rows. AUC is that "
-        "on other customers."
+        "By the clock, from the file to the model, with its threads, one contender after the "
+        "other; scikit-learn's pipeline of a ColumnTransformer and LinearSVC ran once, river "
+        f"learnt {RIVER_ROWS:,} rows. AUC is that on other customers."
     )
     quality = {Key(f"customers, {name}", "AUC"): area for name, area in areas.items()}
     return Report(NAME, data, "rows/s", values, floors, skipped, how, pairs, quality)
