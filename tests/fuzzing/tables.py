@@ -306,7 +306,9 @@ class Features:
             hashed[f"{first}*{second}"] += x * z
             off["hash"] = off.get("hash", 0.0) + off[one] * (1 + abs(z)) + off[other] * (1 + abs(x))
         self._add_hashed(row, hashed)
-        slack.update((name, off.get("hash", 0.0)) for name in row if name.startswith("hash "))
+        slack.update(
+            (name, off.get("hash", 0.0)) for name in row if name.startswith(f"{self.hashed_name} ")
+        )
         return row, slack
 
     def _days(self, value: datetime.datetime | None) -> float | None:
