@@ -28,9 +28,12 @@ try:
     import dask
     import dask.array as da
     import distributed
-    from dask.delayed import Delayed
+    from dask.base import is_dask_collection
+    from dask.delayed import Delayed, delayed
 except ImportError as error:  # pragma: no cover
-    raise ImportError(f'maxmargin.dask needs Dask: pip install "maxmargin[dask]" ({error})') from None
+    raise ImportError(
+        f'maxmargin.dask needs Dask: pip install "maxmargin[dask]" ({error})'
+    ) from None
 
 # So often somebody looks whether there still is a cluster, in seconds.
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -93,7 +96,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         self.rounds = rounds
         self.patience = patience
 
-    # ------------------------------------------------------------------------------------ learning
+    # ------------------------------------------------------------------------------------- learning
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Learn from all partitions.
 
@@ -127,7 +130,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
                 nonlocal began
                 rate = progress.rows / max(time.perf_counter() - began, 1e-9)
                 began = time.perf_counter()
-                note = f"round {progress.rounds}, certified {progress.ratio:.4f}, {rate:,.0f} rows/s"
+                note = (
+                    f"round {progress.rounds}, certified {progress.ratio:.4f}, {rate:,.0f} rows/s"
+                )
                 advance(1, note=note)
 
             try:
@@ -163,7 +168,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
             )
         return client
 
-    # ---------------------------------------------------------------------------------- predicting
+    # ----------------------------------------------------------------------------------- predicting
     def predict(self, X: Any) -> Any:
         """The class of each row: lazily, an array for an array and a series for a frame."""
         return _lazily(self._fitted(), "predict", X)
@@ -317,7 +322,7 @@ def _as_cluster_errors() -> Iterator[None]:
         raise ClusterError(f"The scheduler of the Dask cluster was lost ({error}).") from error
 
 
-# --------------------------------------------------------------------------------- whose rows these are
+# ----------------------------------------------------------------------------- whose rows these are
 def _shards(
     executor: DaskExecutor, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
 ) -> Sequence[Any]:
@@ -340,7 +345,7 @@ def _shards(
                 f"X and {name} must have the same partitions: {len(parts)} and {len(others)}."
             )
     held = [
-        dask.delayed(Held, pure=False)(k, f"partition {k}", *part)
+        delayed(Held, pure=False)(k, f"partition {k}", *part)
         for k, part in enumerate(zip(parts, labels, weights, strict=True))
     ]
     with _as_cluster_errors():
@@ -358,7 +363,9 @@ def _parts(data: Any, name: str, like: Any = None, count: int = 0) -> list[Any]:
     if data is None:
         return [None] * count
     if isinstance(data, da.Array):
-        is_known = isinstance(like, da.Array) and not np.isnan([*like.chunks[0], *data.chunks[0]]).any()
+        is_known = (
+            isinstance(like, da.Array) and not np.isnan([*like.chunks[0], *data.chunks[0]]).any()
+        )
         if is_known and data.chunks[0] != like.chunks[0] and data.shape[0] == like.shape[0]:
             data = data.rechunk({0: like.chunks[0]})
         return list(data.to_delayed().ravel())
@@ -374,10 +381,10 @@ def _parts(data: Any, name: str, like: Any = None, count: int = 0) -> list[Any]:
 
 def _is_frame(X: Any) -> bool:
     """Is it a frame or a series of Dask? (`dask.dataframe` needs pandas, which may be missing.)"""
-    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
+    return is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
 
 
-# ------------------------------------------------------------------------------------- predicting
+# --------------------------------------------------------------------------------------- predicting
 def _lazily(local: Any, method: str, X: Any) -> Any:
     """What a method of a fitted estimator says of each row, in the kind of collection of ``X``."""
     empty = _answer_to_nothing(local, method)
@@ -390,7 +397,7 @@ def _lazily(local: Any, method: str, X: Any) -> Any:
     if _is_frame(X):
         return X.map_partitions(_frame_of, local, method, meta=_frame(empty, X._meta.index[:0]))
     if isinstance(X, list | tuple) and X and all(isinstance(each, Delayed) for each in X):
-        return [dask.delayed(_rows_of)(part, local, method) for part in X]
+        return [delayed(_rows_of)(part, local, method) for part in X]
     return getattr(local, method)(X)
 
 

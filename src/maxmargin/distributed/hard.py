@@ -106,7 +106,12 @@ class Exchange:
         shards: Sequence[Any],
         problems: int,
     ) -> None:
-        self.learner, self.overview, self.executor, self.shards = learner, overview, executor, shards
+        self.learner, self.overview, self.executor, self.shards = (
+            learner,
+            overview,
+            executor,
+            shards,
+        )
         columns = overview.columns
         self.problems, self.classes = problems, columns.classes.size
         self.width, self.intercept = columns.features.count, bool(learner.fit_intercept)

@@ -49,7 +49,7 @@ GOOD = 0.5
 NUMBERS_AT_ONCE = 2**18
 
 
-# ------------------------------------------------------------------------------------- what is asked
+# ------------------------------------------------------------------------------------ what is asked
 class Sums(NamedTuple):
     """What shards answer; all of it adds up.
 
@@ -247,7 +247,12 @@ class Rounds:
         start: np.ndarray,
         first: int,
     ) -> None:
-        self.learner, self.overview, self.executor, self.shards = learner, overview, executor, shards
+        self.learner, self.overview, self.executor, self.shards = (
+            learner,
+            overview,
+            executor,
+            shards,
+        )
         self.first, self.penalty = first, float(learner.soft_margin)
         self.intercept, self.width = bool(learner.fit_intercept), start.shape[1] - 1
         self.weights, self.steps = start.copy(), np.zeros_like(start)
@@ -292,7 +297,7 @@ class Rounds:
     def _asked(self, question: Any) -> Any:
         return self.executor.ask(question, self.shards)
 
-    # ---------------------------------------------------------------------------------- certificates
+    # --------------------------------------------------------------------------------- certificates
     def _margin(self, c: int, point: np.ndarray, sums: Sums) -> float:
         overview = self.overview
         length = np.linalg.norm(point[:-1]) * overview.radius + abs(point[-1])
@@ -321,7 +326,7 @@ class Rounds:
             radius=float(np.hypot(self.overview.radius, longest_own)),
         )
 
-    # ------------------------------------------------------------------------------------- the steps
+    # ------------------------------------------------------------------------------------ the steps
     def _moved(self, c: int, point: np.ndarray, sums: Sums) -> bool:
         """Go to the end of the step, if that is good, else less far; are the sums those there?"""
         whole = self._value(point, sums.totals[2 * c : 2 * c + 2, 1].sum())

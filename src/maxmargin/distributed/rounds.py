@@ -106,7 +106,7 @@ class Plain:
             return list(threads.map(function, shards))
 
 
-# --------------------------------------------------------------------------- one thread for a task
+# ---------------------------------------------------------------------------- one thread for a task
 @cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
@@ -116,7 +116,8 @@ class _Limit:
     """Holds BLAS to one thread while anybody asks for that: its last bits depend on threads."""
 
     def __init__(self) -> None:
-        self._lock, self._asking, self._limit = threading.Lock(), 0, None  # type: ignore[var-annotated]
+        self._lock, self._asking = threading.Lock(), 0
+        self._limit: Any = None
 
     def begin(self) -> None:
         with self._lock:
@@ -128,7 +129,7 @@ class _Limit:
         with self._lock:
             self._asking -= 1
             if self._asking == 0:
-                self._limit.restore_original_limits()  # type: ignore[union-attr]
+                self._limit.restore_original_limits()
 
 
 _LIMIT = _Limit()

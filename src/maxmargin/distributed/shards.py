@@ -106,7 +106,7 @@ def files(paths: Any, **options: Any) -> list[File]:
     return [File(k, path, path, options) for k, path in enumerate(found)]
 
 
-# ------------------------------------------------------------------------- what learners are shown
+# -------------------------------------------------------------------------- what learners are shown
 class Rows(NamedTuple):
     """Rows that count, as learners take them: with class codes, and what each row counts."""
 
@@ -179,7 +179,7 @@ def as_wide(X: Any, width: int) -> Any:
     return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
-# ------------------------------------------------------------------------------ columns of all files
+# ----------------------------------------------------------------------------- columns of all files
 class Schemas(NamedTuple):
     """A question: how are the columns of the files to be read?"""
 

@@ -187,7 +187,7 @@ def _first_of_each(pairs: Any) -> tuple[Any, ...]:
 def _alike(one: Any, other: Any) -> bool:
     if not isinstance(one, Features):
         return one == other
-    return one.count == other.count and np.array_equal(one.names, other.names)
+    return one.count == other.count and _named(one) == _named(other)
 
 
 class Reservoir:
@@ -227,7 +227,7 @@ def stacked(parts: Sequence[Any]) -> Any:
     return sparse.vstack([as_wide(part, width) for part in parts], format="csr")
 
 
-# --------------------------------------------------------------------------------- what follows
+# ------------------------------------------------------------------------------------- what follows
 class Overview(NamedTuple):
     """What is known of all rows.
 
@@ -299,8 +299,8 @@ def overview(learner: Any, found: Found, *, wider: bool) -> Overview:
 
 def _check_same(found: Found, wider: bool) -> None:
     (kind, first), *others = found.kinds
-    for other, name in others:
-        raise ShardError(f"{name}: the labels are {other}, those of {first} are {kind}.")
+    for strange, name in others:
+        raise ShardError(f"{name}: the labels are {strange}, those of {first} are {kind}.")
     (features, first), *more = found.columns
     for other, name in () if wider else more:
         if other.count != features.count:

@@ -511,9 +511,7 @@ class Hessians:
         if factor is None and self.removed[c]:
             self._add_up(c)
             factor = cholesky(system_of(self.matrices[c], penalty))
-        return newton_step(
-            self.matrices[c], factor, gradient, self.center, penalty, task.intercept
-        )
+        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
 
 
 class Grams:
