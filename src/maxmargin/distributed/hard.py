@@ -170,10 +170,9 @@ class Exchange:
         return weights, geometric_margins(reached - lost, plain, self.width)
 
     def solution(self) -> Solution:
-        bounds = np.array([each.bound() for each in self.best.evidence])
-        margins, tol = self.best.margins, float(self.learner.tol)
-        reached = (margins > 0.0) & (margins >= (1.0 - tol) * bounds)
-        return Solution(self.best.weights, margins, self.best.evidence, self.rounds, reached)
+        best = self.best
+        reached = best.reached(float(self.learner.tol))
+        return Solution(best.weights, best.margins, best.evidence, self.rounds, reached)
 
 
 def separated(

@@ -45,6 +45,8 @@ from maxmargin.models.newton import (
 SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
 # A whole step is taken if it gains at least that share of what the best of them would.
 GOOD = 0.5
+# A round that gains less, as a share of the tolerance, gains nothing.
+LEAST_GAIN = 1e-3
 # So many numbers of rows are looked at together, that they stay in the cache.
 NUMBERS_AT_ONCE = 2**18
 
@@ -216,16 +218,20 @@ class Best:
     def __init__(self, problems: int, width: int) -> None:
         self.weights = np.zeros((problems, width + 1))
         self.margins, self.ratios = np.zeros(problems), np.full(problems, -1.0)
+        self.bounds = np.full(problems, np.inf)
         self.evidence: list[Any] = [None] * problems
 
-    def offer(self, c: int, weights: np.ndarray, margin: float, evidence: Evidence) -> float:
-        """Take what is better; the ratio of what was offered."""
+    def offer(self, c: int, weights: np.ndarray, margin: float, evidence: Evidence) -> None:
+        """Take what is better: a larger ratio or, where nothing is reached yet, a smaller bound."""
         bound = evidence.bound()
         ratio = margin / bound if 0.0 < bound < np.inf and margin > 0.0 else 0.0
-        if ratio > self.ratios[c]:
-            self.weights[c], self.margins[c], self.ratios[c] = weights, margin, ratio
-            self.evidence[c] = evidence
-        return ratio
+        if (ratio, -bound) > (self.ratios[c], -self.bounds[c]):
+            self.weights[c], self.margins[c] = weights, margin
+            self.ratios[c], self.bounds[c], self.evidence[c] = ratio, bound, evidence
+
+    def reached(self, tol: float) -> np.ndarray:
+        """Which problems are certified as asked for?"""
+        return (self.margins > 0.0) & (self.margins >= (1.0 - tol) * self.bounds)
 
 
 class Rounds:
@@ -339,7 +345,8 @@ class Rounds:
         ]
         before, best = self.values[c], int(np.argmin(others))
         least = min(whole, others[best])
-        self.idle[c] = 0 if least < (1.0 - GAIN) * before else self.idle[c] + 1
+        gain = max(GAIN, LEAST_GAIN * float(self.learner.tol))
+        self.idle[c] = 0 if least < (1.0 - gain) * before else self.idle[c] + 1
         if before - whole >= GOOD * (before - least):
             self.weights[c], self.values[c] = point, whole
             return True
@@ -429,16 +436,14 @@ def solved(
     if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each
         assert interrupted is not None
         raise interrupted
-    margins = np.concatenate([part.best.margins for part in parts])
-    evidence = [sums for part in parts for sums in part.best.evidence]
-    bounds = np.array([sums.bound() for sums in evidence])
+    best, tol = [part.best for part in parts], float(learner.tol)
     return (
         Solution(
-            np.concatenate([part.best.weights for part in parts]),
-            margins,
-            evidence,
+            np.concatenate([each.weights for each in best]),
+            np.concatenate([each.margins for each in best]),
+            [sums for each in best for sums in each.evidence],
             max(part.rounds for part in parts),
-            (margins > 0.0) & (margins >= (1.0 - learner.tol) * bounds),
+            np.concatenate([each.reached(tol) for each in best]),
         ),
         interrupted,
     )
