@@ -1,4 +1,4 @@
-"""The best soft margin of awkward rows, between two numbers that are found apart from the library."""
+"""The best soft margin of awkward rows, between two numbers that are found apart from it all."""
 
 import numpy as np
 from scipy.optimize import nnls

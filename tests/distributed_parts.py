@@ -1,5 +1,7 @@
 """Rows in shards, for the tests of learning from many places."""
 
+import itertools
+
 import numpy as np
 
 from maxmargin.distributed import Held
@@ -10,7 +12,7 @@ def held(X, y, cuts, weights=None):
     ends = [0, *sorted(cuts), len(y)]
     return [
         Held(k, f"partition {k}", X[a:b], y[a:b], None if weights is None else weights[a:b])
-        for k, (a, b) in enumerate(zip(ends[:-1], ends[1:], strict=True))
+        for k, (a, b) in enumerate(itertools.pairwise(ends))
     ]
 
 

@@ -1,5 +1,7 @@
 """Online learners whose models are mixed, against means that NumPy computes."""
 
+import itertools
+
 import numpy as np
 import pytest
 from distributed_parts import evenly, held, noisy, same
@@ -31,7 +33,7 @@ def passes(clf, X, y, cuts, rounds):
     coef = intercept = None
     for _ in range(rounds):
         found = []
-        for begin, end in zip(ends[:-1], ends[1:], strict=True):
+        for begin, end in itertools.pairwise(ends):
             one = clone(clf)
             if begin == end:
                 found.append((0.0, 0.0))
@@ -166,7 +168,7 @@ def test_balanced_classes_count_the_same():
         (Perceptron(calibration="online"), 1, "calibration"),
         (Perceptron(warm_start=True), 1, "warm_start"),
         (Perceptron(intercept_scaling="max"), 1, "intercept_scaling"),
-        (FixedShare([Perceptron()]), 1, "several learners"),
+        (FixedShare(), 1, "several learners"),
         (NOCA(), 1, "NOCA"),
     ],
     ids=lambda value: type(value).__name__,

@@ -111,7 +111,8 @@ def _surveyed(
     found: Found = executor.ask(Survey(learner, len(shards)), placed)
     if guesses and not found.zero:
         found = _from_one(found)
-    known = overview(learner, found, wider=wider)
+    most = shards[0].options.get("n_features") if wider else None
+    known = overview(learner, found, wider=wider, width=most)
     if wider:
         zero_based = found.zero if guesses else shards[0].options["zero_based"]
         width = known.columns.features.count

@@ -253,16 +253,19 @@ class Overview(NamedTuple):
     sample: Sample
 
 
-def overview(learner: Any, found: Found, *, wider: bool) -> Overview:
+def overview(learner: Any, found: Found, *, wider: bool, width: int | None = None) -> Overview:
     """What follows from a survey; raises if shards do not go together.
 
-    ``wider`` says that rows may have any number of columns.
+    ``wider`` says that rows may have any number of columns, or at most ``width``.
     """
     check_any(found.rows)
     _check_same(found, wider)
     features, several = found.columns[0][0], found.kinds[0][0].endswith("labels a row")
     if wider:
-        features = features._replace(count=max(each.count for each, _ in found.columns))
+        widest, name = max(((each.count, name) for each, name in found.columns))
+        if width is not None and widest > width:
+            raise ShardError(f"{name}: there are {widest} columns, more than n_features={width}.")
+        features = features._replace(count=width or widest)
     classes = found.labels
     if several:
         same = np.flatnonzero((found.totals == 0.0) | (found.totals == found.rows))
