@@ -255,10 +255,9 @@ class DaskExecutor:
             root = tree(leaves, lambda some: self._submit(merged, sent, some))
         try:
             return self._result(root, shards, leaves)
-        except BaseException:
-            if self.client.status == "running":
-                self.client.cancel([root, *leaves], force=True)
-            raise
+        finally:  # whatever is not done yet nobody wants any more
+            for future in (root, *leaves):
+                future.release()
 
     def _submit(self, function: Callable[..., Any], *given: Any) -> Any:
         with dask.config.set(LARGE_GRAPH):
