@@ -7,7 +7,18 @@ answers; `maxmargin.dask` has one for Dask, and ``docs/clusters.md`` shows those
 from __future__ import annotations
 
 from maxmargin.distributed.learning import fit
-from maxmargin.distributed.rounds import Executor, Plain, answer, merged, tree
+from maxmargin.distributed.rounds import Executor, Plain, answer, derived, merged, tree
 from maxmargin.distributed.shards import File, Held, files
 
-__all__ = ["Executor", "File", "Held", "Plain", "answer", "files", "fit", "merged", "tree"]
+__all__ = [
+    "Executor",
+    "File",
+    "Held",
+    "Plain",
+    "answer",
+    "derived",
+    "files",
+    "fit",
+    "merged",
+    "tree",
+]
