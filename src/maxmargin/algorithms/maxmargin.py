@@ -15,6 +15,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import giving_up, inputs
 from maxmargin.estimator.access import writing
+from maxmargin.estimator.columns import Features
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import Facts
@@ -149,12 +150,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()
-        if self.kernel != "linear":
-            raise ValueError(
-                f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
-                "other kernels use PUMMA, with the same soft_margin."
-            )
+        self.check_can_fit()
         X, y, features, radius = inputs.check_fit(self, X, y, several=True)
         if several := y.ndim == 2:
             check_number_of_labels(self, y)
@@ -182,20 +178,46 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         )
         with bar("MaxMargin", None, "steps", enabled=bool(self.verbose)) as advance:
             found = solve(task, problems, advance)
-        model = Hyperplanes.of(found)
+        self.conclude(found, classes, features, radius, several=several)
+        return self
+
+    def check_can_fit(self) -> None:
+        """Raise if a parameter has a value that it cannot have."""
+        self._validate_params()
+        if self.kernel != "linear":
+            raise ValueError(
+                f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
+                "other kernels use PUMMA, with the same soft_margin."
+            )
+
+    def conclude(
+        self,
+        found: Solution,
+        classes: np.ndarray,
+        features: Features,
+        radius: float,
+        *,
+        several: bool,
+        schema: dict[str, Any] | None = None,
+        complains: bool = True,
+    ) -> None:
+        """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
+
+        For who finds it elsewhere, see `maxmargin.distributed`.
+        """
         converged = bool(found.reached.all())
         self._state = State(
-            model,
+            Hyperplanes.of(found),
             classes,
             features,
             found.margins,
             multilabel=several,
             n_iter=found.n_iter,
             converged=converged,
+            schema=schema,
         )
-        if not converged:
+        if complains and not converged:
             giving_up.warn(self._complaint(found, radius))
-        return self
 
     @property
     def n_updates_(self) -> int:

@@ -51,6 +51,19 @@ def pulls(rows, numbers, targets, first, lines, worth, slack, sums, totals):  # 
 
 
 @Compiled
+def losses_before(slack, change, worth, numbers, lines, lengths, out):  # type: ignore[no-untyped-def]
+    """Add what rows would have lost had a step been shorter: ``sum s (slack + (1 - t) change)+^2``.
+
+    ``change`` is what the whole step has taken off the slacks, and t one of the lengths.
+    """
+    for c in lines:
+        for n in range(numbers.size):
+            for k in range(lengths.size):
+                left = slack[c, n] + (1.0 - lengths[k]) * change[c, n]
+                out[c, k] += worth[numbers[n]] * left * left if left > 0.0 else 0.0
+
+
+@Compiled
 def best_step(slack, change, worth, numbers, penalty, slope, curvature):  # type: ignore[no-untyped-def]
     """The t > 0 at which ``penalty (slope t + curvature t^2 / 2) + sum (slack - t change)+^2 / 2``
     is least.

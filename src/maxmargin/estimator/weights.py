@@ -85,8 +85,12 @@ def weights_of_classes(
 
     "balanced" gives all classes the same total.
     """
+    return weights_by_totals(class_weight, classes, np.bincount(codes, weights, classes.size))
+
+
+def weights_by_totals(class_weight: Any, classes: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """The same, given the sums of the weights of the rows of each class."""
     if isinstance(class_weight, str):
-        totals = np.bincount(codes, weights, classes.size)
         return totals.sum() / (classes.size * totals)
     return told_weights(class_weight, classes)
 

@@ -24,6 +24,7 @@ from maxmargin.models.growth import (
     without_private_coordinates,
     without_private_members,
 )
+from maxmargin.models.mixing import mix
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.euclid import Euclid
@@ -187,6 +188,14 @@ class LinearModel(Model):
         model.tally, model.linear = self.tally.copy(), linear
         return model
 
+    def mixture(self, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> LinearModel:
+        model = self.twin()
+        mix(model, parts, shares, before)
+        # Bound the margin by what is known, and begin a snapshot: see `certificates.bounds`.
+        model.linear.scalars.table.next_mark = 0
+        model.maintain(model.space)
+        return model
+
     def can_have_room(self, width: int) -> bool:
         return self.spec.p != "log" and self.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
 
@@ -328,6 +337,12 @@ class PairModel(LinearModel):
         model: Any = super().grown(width, which, codes)
         model.pair = grown_pair(self.pair, model.linear, which)
         return model
+
+    def mixture(self, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> PairModel:
+        raise ValueError(
+            "There is no mean of models with a free intercept: each rests on a pair of rows of "
+            "margin 1, and a mean has none."
+        )
 
     def intercepts(self) -> np.ndarray:
         return self.pair.bias.copy()

@@ -23,14 +23,24 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from maxmargin.certificates import geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.certificates.scalars import soft_margin
 from maxmargin.core import newton
+from maxmargin.models.hessian import (
+    BLOCK,
+    ConjugateGradients,
+    add_gathered,
+    cholesky,
+    enough_residual,
+    gathered,
+    is_gathered,
+    newton_step,
+    system_of,
+)
 from maxmargin.spaces.scalars import ROUNDING
 
 # With more features than that no matrix of their products is made.
@@ -43,12 +53,8 @@ SAMPLE = 8
 LEAST_SAMPLE, LEAST_PER_FEATURE = 1000, 4
 # Samples are done with at this ratio of margin to bound.
 SAMPLE_RATIO, SAMPLE_STEPS = 0.5, 10
-# Rows that are gathered at a time.
-BLOCK = 512
 # Passes of dual ascent, at most; in between, the ratio must grow by this factor as they double.
 FIRST_PASSES, MOST_PASSES, PROGRESS = 4, 32, 1.5
-# Conjugate gradients stop when the residual is that much smaller, or after so many.
-RESIDUAL, MOST_GRADIENTS = 0.1, 200
 # So many steps without gain mean that rounding leaves none; less is no gain, relative to P.
 PATIENCE, GAIN = 3, 1e-14
 # Rounds of the hard margin: how much lambda falls, and at most how many steps each takes.
@@ -193,13 +199,9 @@ class Newton:
         some = self.everything[::step][:BLOCK]
         if self.task.width > MOST_DIRECT:
             return max(self.task.radius**2, 1e-300)
-        block = self._gathered(some, np.zeros(self.task.width + 1), np.ones(self.task.worth.size))
+        ones, origin = np.ones(self.task.worth.size), np.zeros(self.task.width + 1)
+        block = gathered(self.task.rows, some, ones, origin)
         return max(float(block.var(axis=0).sum()), 1e-14 * self.task.radius**2, 1e-300)
-
-    def _gathered(self, chosen: np.ndarray, center: np.ndarray, worth: np.ndarray) -> np.ndarray:
-        block = np.empty((chosen.size, self.task.width + 1))
-        newton.gather(self.task.rows, chosen, worth, center, block)
-        return block
 
     # --------------------------------------------------------------------------- where the rows are
     def _begin(self, numbers: np.ndarray, curvature: Any) -> None:
@@ -464,7 +466,7 @@ class Hessians:
         self.state, task = state, state.task
         size = task.width + 1
         self.matrices = np.zeros((state.weights.shape[0], size, size))
-        self.gathers = task.filled > 0.25 * task.width
+        self.gathers = is_gathered(task.filled, task.width)
         self.center = np.zeros(size)
         self.centers = self.gathers and task.intercept
         self.room = np.empty(size, np.uint64), np.empty(size)
@@ -475,7 +477,8 @@ class Hessians:
         if self.centers:
             step = max(1, state.numbers.size // BLOCK)
             some = state.numbers[::step][:BLOCK]
-            block = state._gathered(some, self.center, np.ones(state.task.worth.size))
+            ones = np.ones(state.task.worth.size)
+            block = gathered(state.task.rows, some, ones, self.center)
             self.center[:-1] = block[:, :-1].mean(axis=0)
         for c in state.open:
             self._add_up(c)
@@ -498,53 +501,17 @@ class Hessians:
         rows, worth = state.task.rows, state.task.worth
         if not self.gathers:
             newton.scatter(rows, chosen, worth, sign, *self.room, self.matrices[c])
-            return
-        # BLAS takes columns for lines: its lower triangle is our upper one.
-        matrix = self.matrices[c].T
-        for start in range(0, chosen.size, BLOCK):
-            block = state._gathered(chosen[start : start + BLOCK], self.center, worth)
-            dsyrk(sign, block.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)
+        else:
+            add_gathered(self.matrices[c], rows, chosen, worth, sign, self.center)
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         """The Newton step; down the gradient where rounding leaves no system to solve."""
-        width = self.state.task.width
-        factor = self._factor(c)
+        task, penalty = self.state.task, self.state.penalty
+        factor = cholesky(system_of(self.matrices[c], penalty))
         if factor is None and self.removed[c]:
             self._add_up(c)
-            factor = self._factor(c)
-        # From here on the intercept is the output at the center.
-        shifted = gradient.copy()
-        shifted[:width] -= self.center[:width] * gradient[width]
-        if factor is None:
-            step = -shifted / self._system(c).diagonal()
-        else:
-            step, _ = dpotrs(factor, -shifted, lower=1)
-        step[width] -= self.center[:width] @ step[:width]
-        if not self.state.task.intercept:
-            step[width] = 0.0
-        return step
-
-    def _system(self, c: int) -> np.ndarray:
-        width, system = self.state.task.width, self.matrices[c].copy()
-        ends = np.arange(width)
-        system[ends, ends] = np.maximum(system[ends, ends], 0.0) + self.state.penalty
-        if system[width, width] <= 0.0:  # without intercept, or without active rows
-            system[width, width] = 1.0
-        return system
-
-    def _factor(self, c: int) -> np.ndarray | None:
-        return _cholesky(self._system(c))
-
-
-def _cholesky(system: np.ndarray) -> np.ndarray | None:
-    """Of the upper triangle, which rounding may have made indefinite; None if it is so."""
-    ends, largest = np.arange(system.shape[0]), float(system.diagonal().max())
-    for more in (0.0, 1e-15, 1e-13, 1e-11, 1e-9):
-        system[ends, ends] += more * largest
-        factor, failed = dpotrf(system.T, lower=1)
-        if not failed:
-            return np.asarray(factor)
-    return None
+            factor = cholesky(system_of(self.matrices[c], penalty))
+        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
 
 
 class Grams:
@@ -577,7 +544,7 @@ class Grams:
             ends = np.arange(active.size)
             system[ends, ends] += state.penalty / task.worth[state.numbers[active]]
             sides = np.stack([np.where(self.signs[c, active], goals, -goals), np.ones(active.size)])
-            factor, bias = _cholesky(system), 0.0
+            factor, bias = cholesky(system), 0.0
             if factor is None:
                 return -gradient / (state.penalty + self.gram.trace())
             wanted, ones = dpotrs(factor, sides.T, lower=1)[0].T
@@ -606,27 +573,12 @@ class Gradients:
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         state, task = self.state, self.state.task
         active, penalty, width = state.numbers[state.slack[c] > 0.0], state.penalty, task.width
-        scale = np.zeros((1, width + 1))
-        newton.diagonal(task.rows, active, task.worth, scale)
-        scale[0, :width] += penalty
-        scale[0, width] = scale[0, width] or 1.0
-        step, left = np.zeros(width + 1), -gradient
-        scaled = left / scale[0]
-        line, size = scaled, float(left @ scaled)
-        # A smaller residual would not show in the certificate.
-        enough = 0.5 * np.sqrt(task.tol) * penalty * np.linalg.norm(state.weights[c, :width])
-        enough = max(RESIDUAL * float(np.linalg.norm(left)), float(enough))
-        for _ in range(MOST_GRADIENTS):
-            if np.linalg.norm(left) <= enough or size <= 0.0:
-                break
+        diagonal = np.zeros((1, width + 1))
+        newton.diagonal(task.rows, active, task.worth, diagonal)
+        enough = enough_residual(task.tol, penalty, state.weights[c])
+        search = ConjugateGradients(gradient, diagonal[0], penalty, enough)
+        while not search.is_over():
             out = np.zeros((1, width + 1))
-            newton.along(task.rows, active, task.worth, line[None], out)
-            curved = out[0]
-            curved[:width] += penalty * line[:width]
-            amount = size / float(line @ curved)
-            step += amount * line
-            left = left - amount * curved
-            scaled = left / scale[0]
-            before, size = size, float(left @ scaled)
-            line = scaled + (size / before) * line
-        return step
+            newton.along(task.rows, active, task.worth, search.line[None], out)
+            search.follow(out[0])
+        return search.step

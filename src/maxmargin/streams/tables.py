@@ -288,9 +288,7 @@ class TableSource(Source):
 
     def survey(self) -> Survey:
         if self._survey is None:
-            unknown = [name for name in self._texts() if name not in self._vocabulary]
-            if self._hashed is not None or self.plan is not None:
-                unknown = []
+            unknown = self._unknown_texts()
             wanted = dict.fromkeys(unknown, "text") | self._label_kinds
             labels: set[Any] = set()
             values: dict[str, set[str]] = {name: set() for name in unknown}
@@ -312,6 +310,12 @@ class TableSource(Source):
 
     def _texts(self) -> list[str]:
         return [name for name, kind in self._kinds.items() if kind == "text"]
+
+    def _unknown_texts(self) -> list[str]:
+        """The columns of text whose values nobody has listed yet, though they must be."""
+        if self._hashed is not None or self.plan is not None:
+            return []
+        return [name for name in self._texts() if name not in self._vocabulary]
 
     def _pieces_to_look_at(self, wanted: Mapping[str, str]) -> Iterator[Piece]:
         pieces = self._reader.pieces(START, wanted)
@@ -364,7 +368,8 @@ class TableSource(Source):
         return Encoder(self._kinds, self._hashed or OneHot(self._vocabulary))
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
-        self.survey()
+        if self._unknown_texts():
+            self.survey()
         encoder = self._encoder()
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         row, self.skipped = start.row, 0

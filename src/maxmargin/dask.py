@@ -1,0 +1,425 @@
+"""Learning on a Dask cluster, with the same certificate as on one machine.
+
+It needs ``pip install "maxmargin[dask]"``. See ``docs/clusters.md``.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+
+from maxmargin._terminal import bar
+from maxmargin.distributed import answer, files, fit, merged, tree
+from maxmargin.distributed.newton import Progress
+from maxmargin.distributed.rounds import Question, derived
+from maxmargin.distributed.shards import File, Held, ShardError
+from maxmargin.estimator.weights import check_weights
+
+try:
+    import dask
+    import dask.array as da
+    import distributed
+    from dask.base import is_dask_collection
+    from dask.delayed import Delayed, delayed
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        f'maxmargin.dask needs Dask: pip install "maxmargin[dask]" ({error})'
+    ) from None
+
+# So often somebody looks whether there still is a cluster, in seconds.
+SECONDS_BETWEEN_LOOKS = 1.0
+# Models of many features are sent as part of the graph, so that they can be made again.
+LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "4 GiB"}
+
+
+class ClusterError(RuntimeError):
+    """There is no cluster to work with, or none any more."""
+
+
+class DaskClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that learns from rows in a Dask cluster, and proves how good it is.
+
+    The model depends on the rows and on how they are partitioned, and on nothing else: not on how
+    many workers there are, which of them die on the way, or who is first.
+
+    Parameters
+    ----------
+    estimator : estimator
+        `MaxMargin`, which is solved exactly by rounds over all partitions; or an online learner
+        with linear weights, which makes a pass over each partition, whose results are mixed.
+    client : distributed.Client, default=None
+        By default the current one. None is started.
+    rounds : int, default=None
+        Rounds at most. By default as many as `MaxMargin` needs, up to its `max_iter`, and one for
+        other learners.
+    patience : float, default=30.0
+        An error is raised if there is no worker, or no scheduler, for so many seconds.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        What was learnt, as on one machine; see `to_local`.
+    certificate_ : Certificate
+        The margin reached on the rows of all partitions, and a proved bound on the best possible.
+    classes_, coef_, intercept_, n_features_in_, n_iter_, converged_
+        Those of `estimator_`; `n_iter_` counts rounds.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client  # doctest: +SKIP
+    >>> from maxmargin import MaxMargin  # doctest: +SKIP
+    >>> from maxmargin.dask import DaskClassifier  # doctest: +SKIP
+    >>> client = Client()  # doctest: +SKIP
+    >>> clf = DaskClassifier(MaxMargin()).fit("rows/part-*.parquet", label="spam")  # doctest: +SKIP
+    >>> print(clf.certificate_)  # doctest: +SKIP
+    >>> clf.to_local().predict([[0.5, 1.0]])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        client: Any = None,
+        rounds: int | None = None,
+        patience: float = 30.0,
+    ) -> None:
+        self.estimator = estimator
+        self.client = client
+        self.rounds = rounds
+        self.patience = patience
+
+    # ------------------------------------------------------------------------------------- learning
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        """Learn from all partitions.
+
+        An error leaves what was learnt before; Ctrl-C the best certified model so far.
+
+        Parameters
+        ----------
+        X : dask array, dask frame, list of delayed blocks, or path, pattern or list of paths
+            Arrays have chunks of NumPy arrays or CSR matrices. Files are svmlight, CSV, Parquet or
+            others that `maxmargin.streams.open` takes, each a partition, which workers read
+            themselves in each round, in constant memory.
+        y : dask array, dask series, or list of delayed blocks
+            The labels, in the same partitions; None for files, which have them.
+        sample_weight : as y, default=None
+            How often each row counts.
+        **options
+            For files, see `maxmargin.streams.open`: ``label="spam"``, say.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        executor, local = DaskExecutor(self._client(), self.patience), clone(self.estimator)
+        shards = _shards(executor, X, y, sample_weight, options)
+        title = f"{type(local).__name__} on {len(shards)} partitions"
+        with bar(title, None, "rounds", enabled=bool(local.verbose)) as advance:
+            began = time.perf_counter()
+
+            def report(progress: Progress) -> None:
+                nonlocal began
+                rate = progress.rows / max(time.perf_counter() - began, 1e-9)
+                began = time.perf_counter()
+                note = (
+                    f"round {progress.rounds}, certified {progress.ratio:.4f}, {rate:,.0f} rows/s"
+                )
+                advance(1, note=note)
+
+            try:
+                fit(local, shards, executor, rounds=self.rounds, report=report)
+            except KeyboardInterrupt:
+                if local.__sklearn_is_fitted__():
+                    self.estimator_ = local
+                raise
+        self.estimator_ = local
+        return self
+
+    def _check_parameters(self) -> None:
+        rounds, patience = self.rounds, self.patience
+        if rounds is not None and not (isinstance(rounds, Integral) and rounds >= 1):
+            raise ValueError(f"rounds must be None or a whole number from 1 on, got {rounds!r}.")
+        if not (isinstance(patience, Real) and float(patience) > 0.0):
+            raise ValueError(f"patience must be a number of seconds, got {patience!r}.")
+
+    def _client(self) -> Any:
+        client = self.client
+        if client is None:
+            try:
+                client = distributed.default_client()
+            except ValueError:
+                raise ClusterError(
+                    "There is no Dask client, and none is started here: make one by "
+                    "`from dask.distributed import Client; client = Client()`."
+                ) from None
+        if client.asynchronous:
+            raise TypeError(
+                "An asynchronous client cannot be waited for: pass one that was made by Client(), "
+                "without asynchronous=True, and call fit in a thread of its own."
+            )
+        return client
+
+    # ----------------------------------------------------------------------------------- predicting
+    def predict(self, X: Any) -> Any:
+        """The class of each row: lazily, an array for an array and a series for a frame."""
+        return _lazily(self._fitted(), "predict", X)
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores of each row, in the same way; a column for each class if there are more."""
+        return _lazily(self._fitted(), "decision_function", X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> float:
+        """The share of rows that are predicted right, of rows as `fit` takes them."""
+        local = self._fitted()
+        executor = DaskExecutor(self._client(), self.patience)
+        shards = _shards(executor, X, y, sample_weight, options)
+        if isinstance(shards[0], File):
+            shards = [shard._replace(schema=local._known().schema) for shard in shards]
+        right, rows = executor.ask(Hits(local), executor.place(shards))
+        return right / rows
+
+    def to_local(self) -> Any:
+        """The plain estimator, fitted: it saves, loads and serves as any other."""
+        return copy.deepcopy(self._fitted())
+
+    def _fitted(self) -> Any:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("This DaskClassifier instance is not fitted yet.")
+        return self.estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """What was learnt, such as `classes_` and `certificate_`."""
+        if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class Hits(NamedTuple):
+    """The question how many rows a classifier gets right, and how many there are, by weight."""
+
+    classifier: Any
+
+    def answer(self, shard: Any) -> tuple[float, float]:
+        right = rows = 0.0
+        for block in shard.blocks():
+            weight = check_weights(block.weight, np.shape(block.X)[0])
+            hits = np.asarray(self.classifier.predict(block.X) == np.asarray(block.y))
+            right += float(weight @ (hits.all(axis=1) if hits.ndim == 2 else hits))
+            rows += float(weight.sum())
+        return right, rows
+
+    def merged(self, answers: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        right, rows = np.sum(answers, axis=0).tolist()
+        return right, rows
+
+
+# ---------------------------------------------------------------------------------- who asks shards
+class DaskExecutor:
+    """Asks the partitions of a cluster; what stands for them are futures.
+
+    Whatever a worker holds is the result of a task, and tasks are pure: what is lost with a worker
+    the scheduler has computed anew, to the bit.
+    """
+
+    def __init__(self, client: Any, patience: float) -> None:
+        self.client, self.patience = client, patience
+
+    def place(self, shards: Sequence[Any]) -> Sequence[Any]:
+        with _as_cluster_errors():
+            return [
+                shard if isinstance(shard, distributed.Future) else self._submit(_itself, shard)
+                for shard in shards
+            ]
+
+    def derive(self, function: Callable[..., Any], shards: Sequence[Any], *given: Any) -> Any:
+        with _as_cluster_errors():
+            sent = [self._submit(_itself, each) for each in given]
+            return [self._submit(derived, function, shard, *sent) for shard in shards]
+
+    def ask(self, question: Question, shards: Sequence[Any]) -> Any:
+        with _as_cluster_errors():
+            sent = self._submit(_itself, question)
+            leaves = [self._submit(answer, sent, shard) for shard in shards]
+            root = tree(leaves, lambda some: self._submit(merged, sent, some))
+        try:
+            return self._result(root, shards, leaves)
+        finally:  # whatever is not done yet nobody wants any more
+            for future in (root, *leaves):
+                future.release()
+
+    def _submit(self, function: Callable[..., Any], *given: Any) -> Any:
+        with dask.config.set(LARGE_GRAPH):
+            return self.client.submit(function, *given, pure=False)
+
+    def _result(self, root: Any, shards: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        alone_since: float | None = None
+        while not root.done():
+            try:
+                distributed.wait(root, timeout=SECONDS_BETWEEN_LOOKS)
+            except (TimeoutError, distributed.TimeoutError):
+                if self._has_workers():
+                    alone_since = None
+                    continue
+                alone_since = alone_since or time.monotonic()
+                if time.monotonic() - alone_since >= self.patience:
+                    raise ClusterError(
+                        f"There was no worker of the Dask cluster for {self.patience:g} seconds."
+                    ) from None
+            except distributed.CancelledError:
+                break
+        if root.status == "finished":
+            with _as_cluster_errors():
+                return self.client.gather(root)
+        if root.status == "error":
+            raise self._blamed(root, shards, leaves)
+        raise ClusterError("The scheduler of the Dask cluster was lost.")
+
+    def _has_workers(self) -> bool:
+        if self.client.status != "running":
+            return False
+        try:
+            return bool(self.client.nthreads(callback_timeout=self.patience))
+        except (OSError, TimeoutError, distributed.TimeoutError):
+            return False
+
+    def _blamed(self, root: Any, shards: Sequence[Any], leaves: Sequence[Any]) -> BaseException:
+        """The error of the first shard that failed, with its name."""
+        for k, (shard, leaf) in enumerate(zip(shards, leaves, strict=True)):
+            for future in (shard, leaf):
+                if future.status == "error":
+                    error = future.exception()
+                    if isinstance(error, ShardError):
+                        return error
+                    named = ShardError.naming(f"partition {k}", error)
+                    named.__cause__ = error
+                    return named
+        return root.exception()
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+@contextmanager
+def _as_cluster_errors() -> Iterator[None]:
+    """What Dask says of a connection that is gone, in our words."""
+    try:
+        yield
+    except (distributed.CancelledError, OSError) as error:
+        raise ClusterError(f"The scheduler of the Dask cluster was lost ({error}).") from error
+
+
+# ----------------------------------------------------------------------------- whose rows these are
+def _shards(
+    executor: DaskExecutor, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]
+) -> Sequence[Any]:
+    """Of files, or futures of shards in memory."""
+    if _are_paths(X):
+        if y is not None or sample_weight is not None:
+            raise ValueError("Files have labels, and weights, of their own: pass them alone.")
+        return files(X, **options)
+    if options:
+        raise TypeError(f"{next(iter(options))!r} is an option of files only.")
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    parts = _parts(X, "X")
+    labels, weights = _parts(y, "y", X), _parts(sample_weight, "sample_weight", X, len(parts))
+    for name, others in (("y", labels), ("sample_weight", weights)):
+        if len(others) != len(parts):
+            raise ValueError(
+                f"X and {name} must have the same partitions: {len(parts)} and {len(others)}."
+            )
+    held = [
+        delayed(Held, pure=False)(k, f"partition {k}", *part)
+        for k, part in enumerate(zip(parts, labels, weights, strict=True))
+    ]
+    with _as_cluster_errors():
+        return executor.client.compute(held)
+
+
+def _are_paths(X: Any) -> bool:
+    if isinstance(X, list | tuple):
+        return bool(X) and all(isinstance(each, str | os.PathLike) for each in X)
+    return isinstance(X, str | os.PathLike)
+
+
+def _parts(data: Any, name: str, like: Any = None, count: int = 0) -> list[Any]:
+    """Delayed blocks of rows, in the partitions of ``like``; None for each if there are no data."""
+    if data is None:
+        return [None] * count
+    if isinstance(data, da.Array):
+        is_known = (
+            isinstance(like, da.Array) and not np.isnan([*like.chunks[0], *data.chunks[0]]).any()
+        )
+        if is_known and data.chunks[0] != like.chunks[0] and data.shape[0] == like.shape[0]:
+            data = data.rechunk({0: like.chunks[0]})
+        return list(data.to_delayed().ravel())
+    if _is_frame(data):
+        return list(data.to_delayed())
+    if isinstance(data, list | tuple) and data and all(isinstance(each, Delayed) for each in data):
+        return list(data)
+    raise TypeError(
+        f"{name} must be a Dask array or frame, a list of delayed blocks, or for X paths of files; "
+        f"got {type(data).__name__}."
+    )
+
+
+def _is_frame(X: Any) -> bool:
+    """Is it a frame or a series of Dask? (`dask.dataframe` needs pandas, which may be missing.)"""
+    return is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "npartitions")
+
+
+# --------------------------------------------------------------------------------------- predicting
+def _lazily(local: Any, method: str, X: Any) -> Any:
+    """What a method of a fitted estimator says of each row, in the kind of collection of ``X``."""
+    empty = _answer_to_nothing(local, method)
+    if isinstance(X, da.Array):
+        X = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
+        how: dict[str, Any] = {"drop_axis": 1}
+        if empty.ndim == 2:
+            how = {"chunks": (X.chunks[0], (empty.shape[1],))}
+        return X.map_blocks(_rows_of, local, method, dtype=empty.dtype, meta=empty, **how)
+    if _is_frame(X):
+        return X.map_partitions(_frame_of, local, method, meta=_frame(empty, X._meta.index[:0]))
+    if isinstance(X, list | tuple) and X and all(isinstance(each, Delayed) for each in X):
+        return [delayed(_rows_of)(part, local, method) for part in X]
+    return getattr(local, method)(X)
+
+
+def _answer_to_nothing(local: Any, method: str) -> np.ndarray:
+    """What a method says of no rows: its type and its number of columns."""
+    given = np.zeros((1, local.n_features_in_))
+    learner = copy.copy(local)
+    state = learner._known()
+    learner._state = state._replace(features=state.features._replace(names=None))
+    return getattr(learner, method)(given)[:0]
+
+
+def _rows_of(X: Any, local: Any, method: str) -> np.ndarray:
+    if X.shape[0] == 0:
+        return _answer_to_nothing(local, method)
+    return getattr(local, method)(X)
+
+
+def _frame_of(X: Any, local: Any, method: str) -> Any:
+    return _frame(_rows_of(X, local, method), X.index)
+
+
+def _frame(values: np.ndarray, index: Any) -> Any:
+    import pandas as pd
+
+    return (pd.Series if values.ndim == 1 else pd.DataFrame)(values, index=index)

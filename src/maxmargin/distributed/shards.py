@@ -1,0 +1,199 @@
+"""Where rows lie: in memory, or in files that are read anew in each round, in constant memory."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin import streams
+from maxmargin.estimator import inputs
+from maxmargin.estimator.columns import Features
+from maxmargin.estimator.weights import check_weights
+from maxmargin.streams.svmlight import SvmlightSource
+
+
+class ShardError(ValueError):
+    """A shard that cannot be learnt from; the message names it."""
+
+    @classmethod
+    def naming(cls, name: str, error: BaseException) -> ShardError:
+        """With the name of the shard before the message, unless it is there already."""
+        message = str(error) or type(error).__name__
+        return cls(message if message.startswith(name) else f"{name}: {message}")
+
+
+class Block(NamedTuple):
+    """Rows as a user has them; without labels, and without weights, None."""
+
+    X: Any
+    y: Any
+    weight: Any
+
+
+class Held(NamedTuple):
+    """A shard in memory.
+
+    Attributes
+    ----------
+    number : its place among all shards, from 0 on
+    name : for messages
+    X, y, weight : rows, labels, and how often rows count (None: once)
+    """
+
+    number: int
+    name: str
+    X: Any
+    y: Any
+    weight: Any = None
+
+    def blocks(self) -> Iterator[Block]:
+        if np.shape(self.X)[0]:
+            yield Block(self.X, self.y, self.weight)
+
+    def encoded(self, columns: Columns) -> Encoded:
+        """The same with class codes in place of labels."""
+        found = [columns.encode(block) for block in self.blocks()]
+        return Encoded(self.number, self.name, tuple(one for one in found if one.codes.size))
+
+
+class File(NamedTuple):
+    """A file, which is read by who is asked for its rows.
+
+    Attributes
+    ----------
+    number, name : see `Held`
+    path : as `maxmargin.streams.open` takes it
+    options : for `maxmargin.streams.open`
+    schema : how the columns of all files are read, see `maxmargin.streams.Source.schema`
+    """
+
+    number: int
+    name: str
+    path: str
+    options: dict[str, Any]
+    schema: dict[str, Any] | None = None
+
+    def source(self) -> streams.Source:
+        return streams.open(self.path, schema=self.schema, **self.options)
+
+    def blocks(self) -> Iterator[Block]:
+        for block in self.source().blocks():
+            yield Block(block.X, block.y, block.weight)
+
+    def encoded(self, columns: Columns) -> EncodedFile:
+        """The same with class codes in place of labels, which are found anew each time."""
+        return EncodedFile(self.number, self.name, self, columns)
+
+
+def files(paths: Any, **options: Any) -> list[File]:
+    """A shard for each file: of a path, a pattern such as ``data/part-*.parquet``, or a list."""
+    found = list[str]()
+    if "recipe" in options:
+        raise ValueError("Files on many machines cannot be prepared by a recipe, which learns.")
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        path = os.fspath(path)
+        matching = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+        if not matching:
+            raise FileNotFoundError(f"There is no file {path}.")
+        found += matching
+    if not found:
+        raise ValueError("There are no files to learn from.")
+    return [File(k, path, path, options) for k, path in enumerate(found)]
+
+
+# -------------------------------------------------------------------------- what learners are shown
+class Rows(NamedTuple):
+    """Rows that count, as learners take them: with class codes, and what each row counts."""
+
+    X: Any
+    codes: np.ndarray
+    worth: np.ndarray
+
+
+class Columns(NamedTuple):
+    """What a survey has found about all rows, and how labels become numbers.
+
+    Attributes
+    ----------
+    learner : an estimator without what it learnt, for messages
+    features : the columns
+    classes : the labels, sorted
+    class_weight : how often rows of each class count, by their codes
+    several : can a row have several labels?
+    """
+
+    learner: Any
+    features: Features
+    classes: np.ndarray
+    class_weight: np.ndarray
+    several: bool
+
+    def encode(self, block: Block) -> Rows:
+        X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
+        X, _ = inputs.check_X(self.learner, X, self.features)
+        y = inputs.check_y(block.y, X.shape[0], several=self.several)
+        worth = check_weights(block.weight, X.shape[0])
+        if not worth.all():
+            X, y, worth = X[worth > 0.0], y[worth > 0.0], worth[worth > 0.0]
+        codes = inputs.class_codes(y, self.classes)
+        if not self.several:
+            worth = worth * self.class_weight[codes]
+        return Rows(X, codes, worth)
+
+
+class Encoded(NamedTuple):
+    """A shard in memory, ready to be asked."""
+
+    number: int
+    name: str
+    held: tuple[Rows, ...]
+
+    def rows(self) -> Iterator[Rows]:
+        return iter(self.held)
+
+
+class EncodedFile(NamedTuple):
+    """A shard in a file, ready to be asked."""
+
+    number: int
+    name: str
+    file: File
+    columns: Columns
+
+    def rows(self) -> Iterator[Rows]:
+        for block in self.file.blocks():
+            rows = self.columns.encode(block)
+            if rows.codes.size:
+                yield rows
+
+
+def as_wide(X: Any, width: int) -> Any:
+    """Sparse rows with so many columns, the last of which may be empty; wider ones stay so."""
+    if X.shape[1] >= width or X.format != "csr":
+        return X
+    return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+
+
+# ----------------------------------------------------------------------------- columns of all files
+class Schemas(NamedTuple):
+    """A question: how are the columns of the files to be read?"""
+
+    def answer(self, shard: File) -> dict[str, Any]:
+        source = shard.source()
+        if isinstance(source, SvmlightSource):
+            return {"format": "svmlight"}
+        return source.schema()
+
+    def merged(self, answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """That of the first file, with all values of text."""
+        first, *others = answers
+        words = first.get("vocabulary", {})
+        for other in others:
+            more = other.get("vocabulary", {})
+            words = {name: sorted({*words[name], *more.get(name, ())}) for name in words}
+        return {**first, "vocabulary": words} if words else first

@@ -1,0 +1,319 @@
+"""The first round: what rows there are, and a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
+from maxmargin.estimator import inputs
+from maxmargin.estimator.columns import Features
+from maxmargin.estimator.multilabel import check_number_of_labels
+from maxmargin.estimator.refusals import likely_classes, only_one_class
+from maxmargin.estimator.weights import (
+    check_any,
+    check_products,
+    check_weights,
+    weights_by_totals,
+)
+from maxmargin.models.newton import MOST_DIRECT
+
+# A sample has so many rows of all shards together, and so many for each feature up to
+# `MOST_DIRECT`; but no more numbers than these.
+LEAST_SAMPLE, PER_FEATURE, MOST_NUMBERS = 4000, 40, 2**23
+
+
+class Sample(NamedTuple):
+    """Rows with labels, and how often each counts to stand for all rows of its shard."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+
+
+class Found(NamedTuple):
+    """What there is in some shards.
+
+    Attributes
+    ----------
+    rows, stored : how many rows count, and how many of their values are stored
+    columns : each kind of columns, with the name of the first shard that has it
+    kinds : each kind of labels (numbers, text, several a row), in the same way
+    labels, totals : which labels there are, and the sums of the weights of their rows; of several
+        labels a row, how many rows have each
+    worth, least : the sum of all weights, and the least one
+    weighted : is there another weight than 1?
+    radius : the largest norm of a row
+    zero : has a column 0 a value?
+    samples : of each shard
+    """
+
+    rows: int
+    stored: int
+    columns: tuple[tuple[Features, str], ...]
+    kinds: tuple[tuple[str, str], ...]
+    labels: np.ndarray
+    totals: np.ndarray
+    worth: float
+    least: float
+    weighted: bool
+    radius: float
+    zero: bool
+    samples: tuple[Sample, ...]
+
+
+NOTHING = Found(
+    *(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ()),
+)
+
+
+class Survey(NamedTuple):
+    """The question.
+
+    Attributes
+    ----------
+    learner : an estimator, for its checks
+    shards : how many there are
+    """
+
+    learner: Any
+    shards: int
+
+    def answer(self, shard: Any) -> Found:
+        seen, reservoir, features = NOTHING, None, None
+        random = np.random.default_rng(shard.number)
+        for block in shard.blocks():
+            X, columns = inputs.check_X(self.learner, block.X, self._same(features, block))
+            features = features or columns
+            y = inputs.check_y(block.y, X.shape[0], several=True)
+            check_number_of_labels(self.learner, y)
+            inputs.check_labels(y)
+            radius = inputs.check_values(X, columns)
+            weight = check_weights(block.weight, X.shape[0])
+            weighted = bool((weight != 1.0).any())
+            if not weight.all():
+                X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
+            here = self._look(X, y, weight)._replace(
+                columns=((columns, shard.name),), weighted=weighted, radius=radius
+            )
+            here = here._replace(kinds=((_kind_of(y), shard.name),))
+            if reservoir is None:
+                reservoir = Reservoir(self._wanted(X), random)
+            reservoir.add(X, y, weight)
+            seen = self.merged([seen, here])
+        if reservoir is None or seen.rows == 0:
+            return seen
+        return seen._replace(samples=(reservoir.sample(),))
+
+    def _same(self, features: Features | None, block: Block) -> Features | None:
+        """Columns must be those of the first block, unless sparse rows of text grow wider."""
+        if features is not None and sparse.issparse(block.X):
+            return features._replace(count=max(features.count, block.X.shape[1]))
+        return features
+
+    def _wanted(self, X: Any) -> int:
+        filled = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
+        rows = max(LEAST_SAMPLE, PER_FEATURE * min(X.shape[1], MOST_DIRECT))
+        rows = min(rows, int(MOST_NUMBERS / max(filled, 1.0)))
+        return -(-rows // self.shards)
+
+    def _look(self, X: Any, y: np.ndarray, weight: np.ndarray) -> Found:
+        zero = bool((X.indices == 0).any()) if sparse.issparse(X) else True
+        if y.ndim == 2:
+            labels, totals = np.arange(y.shape[1]), (y.T @ np.ones(y.shape[0])).astype(float)
+        else:
+            labels, codes = np.unique(y, return_inverse=True)
+            totals = np.bincount(codes, weight, labels.size)
+        return NOTHING._replace(
+            rows=X.shape[0],
+            stored=int(X.nnz) if sparse.issparse(X) else X.size,
+            labels=labels,
+            totals=totals,
+            worth=float(weight.sum()),
+            least=float(weight.min(initial=np.inf)),
+            zero=zero,
+        )
+
+    def merged(self, answers: Sequence[Found]) -> Found:
+        parts = [part for part in answers if part.columns]
+        if not parts:
+            return NOTHING
+        kinds = _first_of_each(pair for part in parts for pair in part.kinds)
+        labels, totals = parts[0].labels, parts[0].totals
+        if len({kind for kind, _ in kinds}) == 1 and len(parts) > 1:
+            every = np.concatenate([part.labels for part in parts])
+            labels, codes = np.unique(every, return_inverse=True)
+            totals = np.zeros(labels.size)
+            for part, mine in zip(parts, _split(codes, parts), strict=True):
+                totals[mine] += part.totals
+        return Found(
+            rows=sum(part.rows for part in parts),
+            stored=sum(part.stored for part in parts),
+            columns=_first_of_each(pair for part in parts for pair in part.columns),
+            kinds=kinds,
+            labels=labels,
+            totals=totals,
+            worth=float(np.sum([part.worth for part in parts])),
+            least=min(part.least for part in parts),
+            weighted=any(part.weighted for part in parts),
+            radius=max(part.radius for part in parts),
+            zero=any(part.zero for part in parts),
+            samples=tuple(sample for part in parts for sample in part.samples),
+        )
+
+
+def _split(codes: np.ndarray, parts: Sequence[Found]) -> list[np.ndarray]:
+    return np.split(codes, np.cumsum([part.labels.size for part in parts])[:-1])
+
+
+def _kind_of(y: np.ndarray) -> str:
+    if y.ndim == 2:
+        return f"{y.shape[1]} labels a row"
+    return "numbers" if y.dtype.kind in "biuf" else "text"
+
+
+def _first_of_each(pairs: Any) -> tuple[Any, ...]:
+    """Pairs of something and the name of a shard, without those of which there was one before."""
+    found = list[Any]()
+    for what, name in pairs:
+        if not any(_alike(what, before) for before, _ in found):
+            found.append((what, name))
+    return tuple(found)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if not isinstance(one, Features):
+        return one == other
+    return one.count == other.count and _named(one) == _named(other)
+
+
+class Reservoir:
+    """The rows with the smallest of random numbers, of all that come along."""
+
+    def __init__(self, size: int, random: np.random.Generator) -> None:
+        self.size, self.random, self.seen = size, random, 0
+        self.parts = list[tuple[Any, np.ndarray, np.ndarray]]()
+        self.numbers = np.zeros(0)
+
+    def add(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
+        drawn = self.random.random(X.shape[0])
+        self.seen += drawn.size
+        chosen = np.sort(np.argsort(drawn, kind="stable")[: self.size])
+        self.parts.append((X[chosen], y[chosen], weight[chosen]))
+        self.numbers = np.concatenate([self.numbers, drawn[chosen]])
+        if self.numbers.size > 4 * self.size:
+            self._prune()
+
+    def _prune(self) -> None:
+        X, y, weight = (stacked([part[k] for part in self.parts]) for k in range(3))
+        chosen = np.sort(np.argsort(self.numbers, kind="stable")[: self.size])
+        self.parts = [(X[chosen], y[chosen], weight[chosen])]
+        self.numbers = self.numbers[chosen]
+
+    def sample(self) -> Sample:
+        self._prune()
+        ((X, y, weight),) = self.parts
+        return Sample(X, y, weight * (self.seen / max(self.numbers.size, 1)))
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Rows one below the other; sparse ones as wide as the widest."""
+    if not sparse.issparse(parts[0]):
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    width = max(part.shape[1] for part in parts)
+    return sparse.vstack([as_wide(part, width) for part in parts], format="csr")
+
+
+# ------------------------------------------------------------------------------------- what follows
+class Overview(NamedTuple):
+    """What is known of all rows.
+
+    Attributes
+    ----------
+    columns : how rows become numbers
+    rows, filled : how many rows count, and how many of their features are stored, on average
+    worth, least : the sum of what they count, and the least of it
+    weighted : is there one that does not count 1?
+    totals : the sums of the weights of the rows of each class, without those of the classes
+    radius : the largest norm of a row
+    sample : some of the rows, each of which counts for many
+    """
+
+    columns: Columns
+    rows: int
+    filled: float
+    worth: float
+    least: float
+    weighted: bool
+    totals: np.ndarray
+    radius: float
+    sample: Sample
+
+
+def overview(learner: Any, found: Found, *, wider: bool, width: int | None = None) -> Overview:
+    """What follows from a survey; raises if shards do not go together.
+
+    ``wider`` says that rows may have any number of columns, or at most ``width``.
+    """
+    check_any(found.rows)
+    _check_same(found, wider)
+    features, several = found.columns[0][0], found.kinds[0][0].endswith("labels a row")
+    if wider:
+        widest, name = max(((each.count, name) for each, name in found.columns))
+        if width is not None and widest > width:
+            raise ShardError(f"{name}: there are {widest} columns, more than n_features={width}.")
+        features = features._replace(count=width or widest)
+    classes = found.labels
+    if several:
+        same = np.flatnonzero((found.totals == 0.0) | (found.totals == found.rows))
+        if same.size:
+            raise ValueError(f"All rows have the same value of label {same[0]}: leave it out.")
+    elif classes.size < 2:
+        raise ValueError(only_one_class(classes))
+    else:
+        likely_classes(classes, found.rows)
+    told, worth, least, weighted = np.ones(classes.size), found.worth, found.least, found.weighted
+    if not several and learner.class_weight is not None:
+        told = weights_by_totals(learner.class_weight, classes, found.totals)
+        worth, least = float(found.totals @ told), least * float(told.min())
+        check_products(np.array([least, worth]))
+        weighted = True
+    columns = Columns(learner, features, classes, told, several)
+    X, y, weight = (stacked([part[k] for part in found.samples]) for k in range(3))
+    if sparse.issparse(X):
+        X = as_wide(X, features.count)
+    if not several:
+        weight = weight * told[inputs.class_codes(y, classes)]
+    return Overview(
+        columns=columns,
+        rows=found.rows,
+        filled=found.stored / found.rows,
+        worth=worth,
+        least=least,
+        weighted=weighted,
+        totals=found.totals,
+        radius=found.radius,
+        sample=Sample(X, y, weight),
+    )
+
+
+def _check_same(found: Found, wider: bool) -> None:
+    (kind, first), *others = found.kinds
+    for strange, name in others:
+        raise ShardError(f"{name}: the labels are {strange}, those of {first} are {kind}.")
+    (features, first), *more = found.columns
+    for other, name in () if wider else more:
+        if other.count != features.count:
+            raise ShardError(
+                f"{name}: there are {other.count} columns, {first} has {features.count}."
+            )
+        raise ShardError(
+            f"{name}: the columns are {_named(other)}, those of {first} are {_named(features)}."
+        )
+
+
+def _named(features: Features) -> str:
+    return "without names" if features.names is None else str(features.names.tolist())

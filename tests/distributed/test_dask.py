@@ -1,0 +1,210 @@
+"""`DaskClassifier` on a cluster of two processes."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed_parts import evenly, noisy, same
+from scipy import sparse
+
+from maxmargin import MaxMargin, PassiveAggressive, Perceptron, load, save
+from maxmargin.distributed import fit
+from maxmargin.distributed.shards import ShardError
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster
+
+from maxmargin.dask import ClusterError, DaskClassifier
+
+
+@pytest.fixture(scope="module")
+def data():
+    return noisy(2000, 6)
+
+
+def arrays(X, y, count):
+    rows = -(-len(y) // count)
+    return da.from_array(X, chunks=(rows, -1)), da.from_array(y, chunks=rows)
+
+
+@pytest.mark.parametrize("clf", [MaxMargin(), PassiveAggressive(), MaxMargin(soft_margin=0.0)])
+def test_it_is_the_plain_executor(client, data, clf):
+    X, y = data
+    if clf.get_params()["soft_margin"] == 0.0 and isinstance(clf, MaxMargin):
+        y = (X[:, 0] > 3).astype(int)
+        X = X + 0.5 * np.eye(1, 6) * np.where(y, 1, -1)[:, None]
+    far = DaskClassifier(clf, client).fit(*arrays(X, y, 10))
+    assert same(far, fit(clf, evenly(X, y, 10)))
+    assert far.n_iter_ == clf.n_iter_
+    assert far.score(*arrays(X, y, 10)) == clf.score(X, y)
+    assert not hasattr(clf, "estimator_")
+
+
+def test_kinds_of_collections(client, data):
+    import dask.dataframe as dd
+
+    X, y = data
+    weights = np.random.default_rng(0).integers(1, 3, size=2000).astype(float)
+    near = fit(MaxMargin(), evenly(X, y, 4, weights))
+    rows, labels = arrays(X, y, 4)
+    given = da.from_array(weights, chunks=700)
+    wide = rows.rechunk((500, 2))
+    assert same(DaskClassifier(MaxMargin()).fit(wide, labels, given), near)
+    blocks = [list(each.to_delayed().ravel()) for each in (rows, labels, given.rechunk(500))]
+    assert same(DaskClassifier(MaxMargin()).fit(*blocks), near)
+    csr = rows.map_blocks(sparse.csr_matrix)
+    in_sparse = DaskClassifier(MaxMargin()).fit(csr, labels, given)
+    np.testing.assert_allclose(in_sparse.coef_, near.coef_, rtol=1e-2, atol=1e-4)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")).assign(y=y), npartitions=4)
+    named = DaskClassifier(MaxMargin()).fit(frame[list("abcdef")], frame["y"])
+    assert named.feature_names_in_.tolist() == list("abcdef")
+
+    predicted = named.predict(frame[list("abcdef")])
+    assert isinstance(predicted, dd.Series)
+    local = named.to_local()
+    table = pd.DataFrame(X, columns=list("abcdef"))
+    np.testing.assert_array_equal(predicted.compute(), local.predict(table))
+    scores = in_sparse.decision_function(csr)
+    assert isinstance(scores, da.Array)
+    assert scores.shape == (2000,)
+    np.testing.assert_array_equal(
+        scores.compute(), in_sparse.to_local().decision_function(sparse.csr_matrix(X))
+    )
+    (first, *_) = dask.compute(*in_sparse.predict(blocks[0]))
+    np.testing.assert_array_equal(first, in_sparse.predict(X[:500]))
+    with pytest.raises(ValueError, match="same partitions: 4 and 5"):
+        DaskClassifier(MaxMargin()).fit(blocks[0], blocks[1] + blocks[1][:1])
+    with pytest.raises(TypeError, match="X must be a Dask array"):
+        DaskClassifier(MaxMargin()).fit(X, labels)
+
+
+def test_several_classes(client):
+    X, y = noisy(900, 4, 3)
+    names = np.array(["ham", "spam", "egg"])[y]
+    rows, labels = arrays(X, names, 3)
+    far = DaskClassifier(Perceptron(), rounds=3).fit(rows, labels)
+    assert same(far, fit(Perceptron(), evenly(X, names, 3), rounds=3))
+    scores = far.decision_function(rows)
+    assert scores.shape == (900, 3)
+    np.testing.assert_array_equal(scores.compute(), far.to_local().decision_function(X))
+    assert far.predict(rows).compute().tolist() == far.predict(X).tolist()
+
+
+def test_files_and_what_is_left_of_it(client, data, tmp_path):
+    X, y = data
+    for k in range(4):
+        frame = pd.DataFrame(X[500 * k : 500 * (k + 1)], columns=list("abcdef"))
+        frame.assign(spam=y[500 * k : 500 * (k + 1)]).to_parquet(tmp_path / f"{k}.parquet")
+    far = DaskClassifier(MaxMargin()).fit(tmp_path / "*.parquet", label="spam")
+    assert same(far, fit(MaxMargin(), evenly(X, y, 4)))
+    assert far.score(str(tmp_path / "*.parquet"), label="spam") == far.to_local().score(X, y)
+    save(far.to_local(), tmp_path / "model")
+    assert same(load(tmp_path / "model"), far)
+    with pytest.raises(ValueError, match="labels, and weights, of their own"):
+        DaskClassifier(MaxMargin()).fit(tmp_path / "*.parquet", y)
+
+
+# ------------------------------------------------------------------------------------------- faults
+def test_a_broken_partition_is_named(client, data):
+    X, y = data
+    far = DaskClassifier(MaxMargin()).fit(*arrays(X, y, 10))
+    before = far.estimator_
+    broken = X.copy()
+    broken[700, 3] = np.nan
+    with pytest.raises(ShardError, match=r"^partition 3: Input X contains NaN"):
+        far.fit(*arrays(broken, y, 10))
+
+    def lost(k):
+        raise OSError(f"disk {k} is gone")
+
+    blocks = [dask.delayed(np.asarray)(X[:100]), dask.delayed(lost)(7)]
+    with pytest.raises(ShardError, match=r"^partition 1: disk 7 is gone"):
+        far.fit(blocks, [dask.delayed(np.asarray)(y[:100])] * 2)
+    assert far.estimator_ is before
+
+
+def test_clients(client, data):
+    with pytest.raises(ValueError, match="rounds"):
+        DaskClassifier(MaxMargin(), rounds=0).fit(*arrays(*data, 2))
+    with pytest.raises(ValueError, match="patience"):
+        DaskClassifier(MaxMargin(), patience=-1).fit(*arrays(*data, 2))
+
+    class Asynchronous:
+        asynchronous = True
+
+    with pytest.raises(TypeError, match="asynchronous"):
+        DaskClassifier(MaxMargin(), Asynchronous()).fit(*arrays(*data, 2))
+
+
+def test_without_a_client(data):
+    with pytest.raises(ClusterError, match="none is started"):
+        DaskClassifier(MaxMargin()).fit(*arrays(*data, 2))
+
+
+def slowly(X):
+    time.sleep(0.2)
+    return X
+
+
+@pytest.mark.serial
+def test_a_cluster_without_workers_is_an_error(data):
+    how = {"n_workers": 0, "dashboard_address": ":0", "processes": False}
+    with LocalCluster(**how) as empty, Client(empty) as client:
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match="no worker of the Dask cluster for 2 seconds"):
+            DaskClassifier(MaxMargin(), client, patience=2.0).fit(*arrays(*data, 2))
+        assert time.monotonic() - began < 20.0
+
+
+@pytest.mark.serial
+def test_a_lost_scheduler_is_an_error(data):
+    rows, labels = arrays(*data, 20)
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "scheduler.json"
+        scheduler = subprocess.Popen(
+            [*command, "--dashboard-address", ":0", "--scheduler-file", str(place)],
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not place.exists():
+                time.sleep(0.1)
+            with Client(scheduler_file=str(place), timeout=2) as client:
+                began = time.monotonic()
+                stopping = threading.Timer(1.0, scheduler.kill)
+                stopping.start()
+                with pytest.raises(ClusterError, match="scheduler of the Dask cluster was lost"):
+                    DaskClassifier(MaxMargin(), client).fit(rows, labels)
+                assert time.monotonic() - began < 20.0
+        finally:
+            scheduler.kill()
+            scheduler.wait()
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("seed", range(2))
+def test_a_worker_that_is_killed_makes_no_difference(cluster, client, data, seed):
+    X, y = data
+    chance = random.Random(seed)
+    rows, labels = arrays(X, y, 10)
+    rows = rows.map_blocks(slowly)
+    client.wait_for_workers(2)
+    victims = client.run(os.getpid)
+    victim = victims[chance.choice(sorted(victims))]
+    stopping = threading.Timer(chance.uniform(0.1, 1.5), os.kill, (victim, signal.SIGKILL))
+    stopping.start()
+    far = DaskClassifier(MaxMargin(tol=1e-8), client).fit(rows, labels)
+    stopping.join()
+    assert same(far, fit(MaxMargin(tol=1e-8), evenly(X, y, 10)))

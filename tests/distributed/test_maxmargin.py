@@ -1,0 +1,183 @@
+"""`MaxMargin` from shards, against the fit of all rows at once and against exact solutions."""
+
+import numpy as np
+import pytest
+from brackets import best_margin, drawn
+from distributed_parts import evenly, held, noisy, same
+from extent import EVERYTHING
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import MaxMargin
+from maxmargin.distributed import Plain, fit, newton, survey
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """So few rows that rounds have something left to do."""
+    monkeypatch.setattr(survey, "LEAST_SAMPLE", 20)
+    monkeypatch.setattr(survey, "PER_FEATURE", 1)
+
+
+def rounds_of(clf, shards, **more):
+    """The ratios after each round."""
+    ratios = []
+    fit(clf, shards, report=lambda progress: ratios.append(progress.ratio), **more)
+    return ratios
+
+
+def of_each(clf):
+    """The certificates of all problems."""
+    return clf.certificate_.classes or (clf.certificate_,)
+
+
+@pytest.mark.parametrize("seed", range(500 if EVERYTHING else 60))
+def test_the_best_margin_is_between_margin_and_bound(seed, small_samples):
+    random = np.random.default_rng(seed)
+    X, y, weights, penalty = drawn(random)
+    penalty = penalty or 1.0
+    intercept = bool(random.integers(2))
+    clf = MaxMargin(soft_margin=penalty, tol=1e-4, fit_intercept=intercept)
+    cuts = random.integers(0, y.size + 1, size=random.integers(0, 12))
+    fit(clf, held(X, y, cuts, weights))
+    attained, bound = best_margin(X, y, weights, penalty, intercept)
+    certificate = clf.certificate_
+    assert certificate.bound >= attained * (1 - 1e-12)
+    assert certificate.margin <= bound * (1 + 1e-12)
+    if not clf.converged_:  # rows that are much longer than their differences are rounded as such
+        assert np.abs(X).max() > 1e5 * X.std(axis=0).max()
+        whole = MaxMargin(soft_margin=penalty, tol=1e-4, fit_intercept=intercept)
+        whole.fit(X, y, sample_weight=weights)
+        assert certificate.ratio > min(0.99, whole.certificate_.ratio)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_it_is_the_fit_of_all_rows(classes, as_sparse, small_samples):
+    X, y = noisy(3000, 10, classes)
+    if as_sparse:
+        X = sparse.csr_matrix(X * (np.random.default_rng(1).random(X.shape) < 0.2))
+    whole, clf = MaxMargin(tol=1e-6).fit(X, y), MaxMargin(tol=1e-6)
+    ratios = rounds_of(clf, evenly(X, y, 7))
+    assert 2 <= len(ratios) <= 12
+    assert ratios[0] < 1 - 1e-6 <= ratios[-1]
+    assert clf.converged_
+    for mine, best in zip(of_each(clf), of_each(whole), strict=True):
+        assert mine.margin == pytest.approx(best.margin, rel=1e-6)
+    assert (clf.predict(X) == whole.predict(X)).mean() >= 0.999
+
+
+def test_weights_of_rows_and_classes(small_samples):
+    X, y = noisy(2000, 6)
+    weights = np.random.default_rng(2).integers(0, 4, size=2000)
+    how = {"tol": 1e-8, "class_weight": "balanced"}
+    whole = MaxMargin(**how).fit(X, y, sample_weight=weights)
+    parts = fit(MaxMargin(**how), evenly(X, y, 5, weights))
+    repeated = fit(MaxMargin(**how), evenly(X.repeat(weights, axis=0), y.repeat(weights), 5))
+    for other in (parts, repeated):
+        assert other.certificate_.margin == pytest.approx(whole.certificate_.margin, rel=1e-7)
+        np.testing.assert_allclose(other.coef_, whole.coef_, rtol=1e-3)
+
+
+def test_several_labels_a_row(small_samples):
+    X, y = noisy(1000, 5, 3)
+    Y = (y[:, None] == np.arange(3)).astype(int)
+    clf, whole = fit(MaxMargin(), evenly(X, Y, 4)), MaxMargin().fit(X, Y)
+    assert (clf.predict(X) == whole.predict(X)).mean() > 0.999
+    assert clf.predict(X).shape == Y.shape
+
+
+def test_many_features_by_conjugate_gradients(monkeypatch, small_samples):
+    X, y = noisy(1500, 40, offset=0.0)
+    direct = fit(MaxMargin(tol=1e-4), evenly(X, y, 3))
+    monkeypatch.setattr(newton, "MOST_DIRECT", 10)
+    clf = fit(MaxMargin(tol=1e-4), evenly(X, y, 3))
+    assert clf.converged_
+    assert clf.certificate_.margin == pytest.approx(direct.certificate_.margin, rel=1e-4)
+
+
+def test_a_bad_step_is_made_shorter(monkeypatch, small_samples):
+    """Steps that go much too far cost rounds, and nothing else."""
+    X, y = noisy(2000, 8)
+    found = newton.newton_step
+
+    def too_far(*given):
+        return 20.0 * found(*given)
+
+    monkeypatch.setattr(newton, "newton_step", too_far)
+    clf = MaxMargin()
+    ratios = rounds_of(clf, evenly(X, y, 3))
+    assert clf.converged_
+    assert len(ratios) > len(rounds_of(MaxMargin(), evenly(X, y, 3))) - 2
+
+
+@settings(max_examples=30)
+@given(
+    cuts=st.lists(st.integers(0, 300), max_size=20),
+    n_jobs=st.integers(1, 3),
+    by_label=st.booleans(),
+)
+def test_partitions(cuts, n_jobs, by_label):
+    """Any cuts, empty shards and shards of one class, in any number of threads."""
+    X, y = noisy(300, 4)
+    if by_label:
+        order = np.argsort(y, kind="stable")
+        X, y = X[order], y[order]
+    shards = held(X, y, cuts)
+    clf = fit(MaxMargin(), shards, Plain(n_jobs))
+    assert clf.certificate_.ratio >= 0.999
+    assert same(clf, fit(MaxMargin(), shards))
+    whole = MaxMargin().fit(X, y).certificate_
+    assert clf.certificate_.margin <= whole.bound
+    assert whole.margin <= clf.certificate_.bound
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1))
+def test_the_certificate_of_any_round_is_valid(seed):
+    """A bound after each round is above the best margin, and the margin is that of the weights."""
+    random = np.random.default_rng(seed)
+    X, y = noisy(200, 3, seed=seed)
+    penalty = float(10.0 ** random.integers(-3, 3))
+    best = MaxMargin(soft_margin=penalty, tol=1e-8).fit(X, y)
+    signs = np.where(y == 1, 1, -1)
+    for rounds in (1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(survey, "LEAST_SAMPLE", 8)
+            patch.setattr(survey, "PER_FEATURE", 1)
+            clf = fit(MaxMargin(soft_margin=penalty), evenly(X, y, 4), rounds=rounds)
+        assert clf.n_iter_ <= rounds
+        slack = np.maximum(0.0, 1.0 - signs * clf.decision_function(X))
+        reached = 1 / np.sqrt((clf.coef_**2).sum() + (slack**2).sum() / penalty)
+        assert clf.certificate_.bound >= best.certificate_.margin
+        assert clf.certificate_.margin <= reached
+        assert clf.certificate_.margin == pytest.approx(reached, rel=1e-9)
+
+
+# -------------------------------------------------------------------------------------- hard margin
+@pytest.mark.parametrize("classes", [2, 3])
+def test_hard_margins_by_exchange_of_rows(classes, small_samples):
+    random = np.random.default_rng(0)
+    centers = 6 * np.eye(classes, 4)
+    y = random.integers(0, classes, size=2000)
+    X = centers[y] + random.uniform(-1, 1, size=(2000, 4))
+    clf, whole = MaxMargin(soft_margin=0.0), MaxMargin(soft_margin=0.0).fit(X, y)
+    ratios = rounds_of(clf, evenly(X, y, 9))
+    assert clf.converged_
+    assert len(ratios) > 1
+    for mine, best in zip(of_each(clf), of_each(whole), strict=True):
+        assert best.margin <= mine.bound
+        assert mine.margin >= 0.999 * best.margin
+    outputs = np.atleast_2d(clf.decision_function(X).T)
+    for c, (w, scores) in enumerate(zip(clf.coef_, outputs, strict=True)):
+        sign = np.where(y == (1 if classes == 2 else c), 1, -1)
+        assert (sign * scores).min() / np.linalg.norm(w) >= of_each(clf)[c].margin
+
+
+def test_rows_that_cannot_be_separated_have_no_hard_margin(small_samples):
+    X, y = noisy(300, 3)
+    with pytest.warns(ConvergenceWarning, match="No hyperplane separates"):
+        clf = fit(MaxMargin(soft_margin=0.0), evenly(X, y, 4))
+    assert not clf.converged_
