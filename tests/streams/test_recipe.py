@@ -18,6 +18,7 @@ from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
 from maxmargin import Pegasos, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
 from maxmargin.streams import Recipe, StreamError
+from maxmargin.streams.columns import dates_of
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -570,6 +571,13 @@ def test_a_recipe_for_types_reads_texts_and_objects_alike(kind, typed, texts, ob
     expected = sparse.csr_matrix(recipe.transform(pa.table({"x": typed})))
     for rows in (pd.DataFrame({"x": texts}), [{"x": each} for each in objects]):
         same(sparse.csr_matrix(recipe.transform(rows)), expected)
+
+
+@pytest.mark.parametrize(("zone", "minutes"), [("+01:00", 60), ("-05:30", -330), ("UTC", 0)])
+def test_times_are_those_of_a_clock_in_their_zone(zone, minutes):
+    times, missing, _ = dates_of(pa.array([10**9, None], pa.timestamp("s", zone)), "%Y")
+    assert times[0] == 10**9 + 60 * minutes
+    assert missing.tolist() == [False, True]
 
 
 def test_gaps_are_looked_for_in_as_many_rows_however_they_come():

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
 # Squares of larger numbers, and their sums, might be infinite.
 LARGEST_NUMBER = 1e100
+# A zone by its distance from UTC.
+OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
 # Around the digits of amounts: blanks, signs of currencies and of percent.
 BLANK = r"[\s\x{00a0}\x{202f}]"
 UNIT = r"([$€£¥₹%]|USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)"
@@ -383,7 +386,7 @@ def dates_of(column: Any, format: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
         if not types.is_timestamp(kind):
             column = column.cast(pa.timestamp("s"), safe=False)
         elif kind.tz is not None:
-            column = pc.local_timestamp(column)
+            column = _on_the_clock(column)
         times = _chunk(column)
         missing = times.is_null().to_numpy(zero_copy_only=False)
         return _whole(times) // PARTS_OF_SECONDS[times.type.unit], missing, None
@@ -402,6 +405,17 @@ def dates_of(column: Any, format: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
         usual, are_usual = _usual_dates(texts)
         times, bad = np.where(bad & are_usual, usual, times), bad & ~are_usual
     return times, missing, bad
+
+
+def _on_the_clock(column: Any) -> Any:
+    """Times in their zone, which pyarrow before version 22 knows by names like Europe/Rome only."""
+    pa, pc, kind = arrow(), arrow("pyarrow.compute"), column.type
+    offset = OFFSET.fullmatch(kind.tz)
+    if offset is None:
+        return pc.local_timestamp(column)
+    hours, minutes = (int(offset["sign"] + offset[name]) for name in ("hours", "minutes"))
+    ahead = pa.scalar(timedelta(hours=hours, minutes=minutes), pa.duration(kind.unit))
+    return pc.add(column.cast(pa.timestamp(kind.unit)), ahead)
 
 
 def _usual_dates(texts: Any) -> tuple[np.ndarray, np.ndarray]:
