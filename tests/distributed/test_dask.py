@@ -193,28 +193,19 @@ def test_a_lost_scheduler_is_an_error(data):
             scheduler.wait()
 
 
-def processes_of(client):
-    """The processes of two workers that are there, whoever has just died."""
-    while True:
-        client.wait_for_workers(2)
-        try:
-            if len(found := client.run(os.getpid)) == 2:
-                return found
-        except OSError:
-            time.sleep(0.2)
-
-
 @pytest.mark.serial
 @pytest.mark.parametrize("seed", range(2))
-def test_a_worker_that_is_killed_makes_no_difference(cluster, client, data, seed):
+def test_a_worker_that_is_killed_makes_no_difference(data, seed):
     X, y = data
     chance = random.Random(seed)
     rows, labels = arrays(X, y, 10)
     rows = rows.map_blocks(slowly)
-    victims = processes_of(client)
-    victim = victims[chance.choice(sorted(victims))]
-    stopping = threading.Timer(chance.uniform(0.1, 1.5), os.kill, (victim, signal.SIGKILL))
-    stopping.start()
-    far = DaskClassifier(MaxMargin(tol=1e-8), client).fit(rows, labels)
-    stopping.join()
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**how) as cluster, Client(cluster) as client:
+        victims = client.run(os.getpid)
+        victim = victims[chance.choice(sorted(victims))]
+        stopping = threading.Timer(chance.uniform(0.1, 1.5), os.kill, (victim, signal.SIGKILL))
+        stopping.start()
+        far = DaskClassifier(MaxMargin(tol=1e-8), client).fit(rows, labels)
+        stopping.join()
     assert same(far, fit(MaxMargin(tol=1e-8), evenly(X, y, 10)))
