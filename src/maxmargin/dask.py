@@ -246,7 +246,10 @@ class DaskExecutor:
     def derive(self, function: Callable[..., Any], shards: Sequence[Any], *given: Any) -> Any:
         with _as_cluster_errors():
             sent = [self._submit(_itself, each) for each in given]
-            return [self._submit(derived, function, shard, *sent) for shard in shards]
+            found = [self._submit(derived, function, shard, *sent) for shard in shards]
+            for shard in shards:  # it is held only until it has been turned into another one
+                shard.release()
+            return found
 
     def ask(self, question: Question, shards: Sequence[Any]) -> Any:
         with _as_cluster_errors():

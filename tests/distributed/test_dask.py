@@ -195,16 +195,17 @@ def test_a_lost_scheduler_is_an_error(data):
 
 @pytest.mark.serial
 @pytest.mark.parametrize("seed", range(2))
-def test_a_worker_that_is_killed_makes_no_difference(cluster, client, data, seed):
+def test_a_worker_that_is_killed_makes_no_difference(data, seed):
     X, y = data
     chance = random.Random(seed)
     rows, labels = arrays(X, y, 10)
     rows = rows.map_blocks(slowly)
-    client.wait_for_workers(2)
-    victims = client.run(os.getpid)
-    victim = victims[chance.choice(sorted(victims))]
-    stopping = threading.Timer(chance.uniform(0.1, 1.5), os.kill, (victim, signal.SIGKILL))
-    stopping.start()
-    far = DaskClassifier(MaxMargin(tol=1e-8), client).fit(rows, labels)
-    stopping.join()
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**how) as cluster, Client(cluster) as client:
+        victims = client.run(os.getpid)
+        victim = victims[chance.choice(sorted(victims))]
+        stopping = threading.Timer(chance.uniform(0.1, 1.5), os.kill, (victim, signal.SIGKILL))
+        stopping.start()
+        far = DaskClassifier(MaxMargin(tol=1e-8), client).fit(rows, labels)
+        stopping.join()
     assert same(far, fit(MaxMargin(tol=1e-8), evenly(X, y, 10)))
