@@ -14,8 +14,8 @@ from maxmargin.streams import Option, OptionError
 
 MOST_LISTED = 10
 RAW_COLUMNS = (
-    "Raw columns are prepared by a maxmargin.streams.Recipe, the first step of a pipeline, or by "
-    "fit_stream(rows, recipe=Recipe())."
+    "Raw columns are prepared by a maxmargin.streams.Recipe, the first step of a pipeline, or in "
+    "fit_stream(streams.open(rows, label=..., recipe=Recipe()))."
 )
 # So many classes need no explanation; more do if they are fractions, or if hardly any two rows have
 # the same. Of a stream whose rows nobody has counted, that is as of so many.
