@@ -1,9 +1,14 @@
-"""Libraries that come with an extra of the package."""
+"""What may not be there: libraries of extras, and `Self`, which Python has from 3.11 on."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self as Self
+else:
+    Self = Any
 
 
 def plotting(module: str) -> Any:

@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 import maxmargin
 from maxmargin import AMIRA, NOCA, PUMMA, Perceptron
-from maxmargin.models.linear import MOST_COPIED_WEIGHTS
+from maxmargin.models.growth import MOST_COPIED_WEIGHTS
 
 PACKAGE = str(Path(maxmargin.__file__).parent)
 ERRORS = [KeyboardInterrupt, MemoryError]

@@ -93,5 +93,5 @@ def _are_ours(args: tuple[Any, ...]) -> bool:
 @cache_of_calls
 def _is_ours(kind: type) -> bool:
     """Is it one of this package's classes, or none that code is made of?"""
-    foreign = issubclass(kind, tuple) and not kind.__module__.startswith("maxmargin.")
-    return kind is tuple or not foreign
+    plain = kind is tuple or not issubclass(kind, tuple)
+    return plain or kind.__module__.startswith("maxmargin.")

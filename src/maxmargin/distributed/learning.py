@@ -14,6 +14,7 @@ from maxmargin.distributed.newton import Progress, Report, solved
 from maxmargin.distributed.rounds import Executor, Plain
 from maxmargin.distributed.shards import File, Schemas
 from maxmargin.distributed.survey import Found, Overview, Survey, overview
+from maxmargin.estimator.handles import put
 from maxmargin.estimator.state import problems_for
 
 
@@ -71,7 +72,7 @@ def fit(
     known, encoded, schema = _surveyed(learner, shards, executor)
     if not exact:
         state, interrupted = mixed(learner, known, executor, encoded, rounds or 1, report)
-        estimator._state = state._replace(schema=schema)
+        put(estimator, state._replace(schema=schema))
     else:
         if rounds is not None:
             learner.set_params(max_iter=min(rounds, learner.max_iter))

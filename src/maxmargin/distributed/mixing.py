@@ -17,8 +17,10 @@ from maxmargin.distributed.rounds import Executor
 from maxmargin.distributed.survey import Overview
 from maxmargin.estimator import inputs
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.handles import holding, is_online, learnt, spec_of, state_of
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.state import State, shown
+from maxmargin.models.mixing import mixture
 
 
 class Part(NamedTuple):
@@ -45,29 +47,30 @@ class Pass(NamedTuple):
     def answer(self, shard: Any) -> Part | None:
         """None of a shard without rows."""
         learner = self.learner
-        state, seen = learner._known(), 0
+        state, seen = state_of(learner), 0
         known = self.classes if state is None else None
         for rows in shard.rows():
             y = rows.codes if rows.codes.ndim == 2 else self.classes[rows.codes]
             weight = rows.worth if self.weighted else None
-            state, _ = learner._learnt(state, rows.X, y, known, sample_weight=weight)
+            state = learnt(learner, state, rows.X, y, known, weight)
             state.model.settle()
             known, seen = None, seen + rows.worth.size
-        return Part(learner._holding(state), seen) if seen else None
+        return Part(holding(learner, state), seen) if state is not None and seen else None
 
     def merged(self, answers: Sequence[Part | None]) -> Part | None:
         parts = [part for part in answers if part is not None]
         if len(parts) < 2:
             return parts[0] if parts else None
-        before, rows = self.learner._known(), np.array([part.rows for part in parts], float)
-        states = [part.learner._known() for part in parts]
-        model = states[0].model.mixture(
+        before, rows = state_of(self.learner), np.array([part.rows for part in parts], float)
+        states: Any = [state_of(part.learner) for part in parts]
+        model = mixture(
+            states[0].model,
             [state.model for state in states],
             rows / rows.sum(),
             None if before is None else before.model,
         )
         state = states[0]._replace(model=model)
-        return Part(self.learner._holding(state), int(rows.sum()))
+        return Part(holding(self.learner, state), int(rows.sum()))
 
 
 class Margins(NamedTuple):
@@ -76,7 +79,7 @@ class Margins(NamedTuple):
     learner: Any
 
     def answer(self, shard: Any) -> np.ndarray:
-        state = self.learner._known()
+        state: Any = state_of(self.learner)
         lowest = np.full(state.model.verdicts(), np.inf)
         for part in shard.rows():
             targets = inputs.as_targets(part.codes, state.classes.size, state.spare)
@@ -90,10 +93,10 @@ class Margins(NamedTuple):
 def check_can_mix(learner: Any, rounds: int) -> None:
     """Raise if there are no means of what the learner learns, before anything is learnt."""
     name = type(learner).__name__
-    if not (hasattr(learner, "_learnt") and hasattr(learner, "_spec")):
+    if not is_online(learner):
         raise TypeError(f"{name} has no partial_fit, which learning on many machines is made of.")
     learner.check_parameters()
-    spec = learner._spec()
+    spec = spec_of(learner)
     if spec.kernel != "linear" or spec.on_full is not None or spec.experts:
         raise ValueError(
             f"{name} with a kernel, on a budget, or of several learners cannot be mixed: its "
@@ -136,11 +139,11 @@ def mixed(
     try:
         for done in range(1, rounds + 1):
             question = Pass(common, overview.columns.classes, overview.weighted)
-            after = executor.ask(question, shards).learner._known()
+            after: Any = state_of(executor.ask(question, shards).learner)
             settled = state is not None and after.model.updates() == state.model.updates()
             converged = bool(settled and learner.settles)
             state = after._replace(n_iter=done, converged=converged)
-            common = common._holding(state)
+            common = holding(common, state)
             ratio = 0.0
             if measures and (tol is not None or converged or done == rounds):
                 lowest = executor.ask(Margins(common), shards)

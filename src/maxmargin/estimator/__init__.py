@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from maxmargin._extras import Self
 from maxmargin.estimator import giving_up, inputs, multilabel
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import in_one_pass
@@ -23,9 +24,6 @@ from maxmargin.estimator.weights import counted
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from maxmargin._extras import Self
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX, Trace
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
@@ -23,9 +24,6 @@ from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.kernel import variance
 from maxmargin.streams import Option, OptionError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 NEEDS_ALL = " needs all rows at once, as fit has them: "
 

@@ -22,8 +22,6 @@ from maxmargin.models.linear import as_rows, read_only
 NO_TAIL = Tail(0.0, 0.0)
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
-# What NumPy says of text.
-NO_NUMBER = "could not convert string to float"
 
 
 # ------------------------------------------------------------------------------------------ columns
@@ -76,9 +74,8 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
     try:
         return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
     except ValueError as error:
-        if not str(error).startswith(NO_NUMBER):
-            raise
-        raise ValueError(f"{error}. {refusals.RAW_COLUMNS}") from error
+        refusals.hint_at_recipes(error)
+        raise
 
 
 # ------------------------------------------------------------------------------------------- values

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from maxmargin._extras import Self
 from maxmargin.estimator import files
 from maxmargin.estimator.access import access_to, reading
 from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.estimator.prepared import RECIPE, names_of, recipe_of
 from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # What is made anew when it is needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_checked_spec"}

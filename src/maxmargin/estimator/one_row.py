@@ -7,11 +7,12 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from maxmargin._extras import Self
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
@@ -29,9 +30,6 @@ from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
 from maxmargin.models.linear import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.

@@ -17,9 +17,17 @@ RAW_COLUMNS = (
     "Raw columns are prepared by a maxmargin.streams.Recipe, the first step of a pipeline, or in "
     "fit_stream(streams.open(rows, label=..., recipe=Recipe()))."
 )
+# What NumPy says of text.
+NO_NUMBER = "could not convert string to float"
 # So many classes need no explanation; more do if they are fractions, or if hardly any two rows have
 # the same. Of a stream whose rows nobody has counted, that is as of so many.
 FEW_CLASSES, FEW_FRACTIONS, UNCOUNTED_ROWS = 100, 1000, 20_000
+
+
+def hint_at_recipes(error: ValueError) -> None:
+    """Raise an error that says more, if this one is about text in place of numbers."""
+    if str(error).startswith(NO_NUMBER):
+        raise ValueError(f"{error}. {RAW_COLUMNS}") from error
 
 
 def unusable_row(X: Any, i: int, features: Features | None = None) -> str:

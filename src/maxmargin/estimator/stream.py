@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
 from maxmargin import streams
+from maxmargin._extras import Self
 from maxmargin._terminal import bar
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import check_passes
@@ -26,9 +27,6 @@ from maxmargin.estimator.prepared import restored, storable
 from maxmargin.estimator.refusals import likely_classes
 from maxmargin.estimator.state import State, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # Without a number of rows, checkpoints are written so often.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0

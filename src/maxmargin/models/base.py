@@ -93,12 +93,6 @@ class Model(ABC):
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
 
-    def mixture(self, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> Model:
-        """The mean of models that went on from ``before``, this one the first of them."""
-        raise ValueError(
-            "There is no mean of models whose weights are those of rows, or of several learners."
-        )
-
     # ------------------------------------------------------------------------------ what was learnt
     @abstractmethod
     def problems(self) -> int:

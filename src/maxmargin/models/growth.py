@@ -15,6 +15,9 @@ from maxmargin.spaces.pnorm import PNorm, new_pnorm
 from maxmargin.spaces.scalars import Scalars
 from maxmargin.spaces.witness import Witness
 
+# More are not copied for less than as many numbers to learn from.
+MOST_COPIED_WEIGHTS = 2**16
+
 
 # --------------------------------------------------------------------- more features, more problems
 def with_width(vectors: np.ndarray, before: int, width: int) -> np.ndarray:
@@ -138,3 +141,19 @@ def copied(part: Any, made: dict[int, Any]) -> Any:
         else:
             return part
     return made[id(part)]
+
+
+def streaming(model: Any, rows: int, alone: bool) -> Any:
+    """What is to learn from so many rows of a stream: the model, or a twin, if that can be had."""
+    if model.p != 2.0 and model.tail.private > 0.0:
+        raise ValueError(
+            f"partial_fit cannot keep a soft margin with p={model.p}; use fit, or p=2."
+        )
+    if model.private_coordinates():
+        model = model._without_private_coordinates()
+    else:
+        is_small = model.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * model.width())
+        beside = (rows > 1 and is_small) or model.knows_numbers()
+        model = model.twin() if beside and not alone else model
+    model.begin_rows()
+    return model

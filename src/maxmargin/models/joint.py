@@ -15,7 +15,6 @@ from maxmargin.core.rivals import learn_jointly, new_rivals
 from maxmargin.core.rows import Tail
 from maxmargin.models.growth import without_private_blocks
 from maxmargin.models.linear import LinearModel
-from maxmargin.models.mixing import mix
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.joint import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear import LinearSpace
@@ -78,14 +77,6 @@ class JointModel(LinearModel):
         model = super().grown(width, which, codes)
         assert isinstance(model, JointModel)
         model.joint = new_joint_space(model.linear, self.spec)
-        return model
-
-    def mixture(self, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> JointModel:
-        model: Any = self.twin()
-        mix(model, parts, shares, before)
-        # The bound rests on the sums since the last snapshot, too: the next one waits for a step.
-        table = model.linear.scalars.table
-        table.next_mark[0] = table.updates[0] + 1
         return model
 
     def maintain(self, space: Any) -> None:

@@ -16,15 +16,8 @@ from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.models import growth
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
-from maxmargin.models.growth import (
-    copied,
-    grown_linear,
-    grown_pair,
-    without_private_coordinates,
-    without_private_members,
-)
-from maxmargin.models.mixing import mix
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.euclid import Euclid
@@ -40,8 +33,6 @@ Rows = DenseRows | SparseRows
 # Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
 # which needs none, serves instead.
 MOST_WITNESSED_WEIGHTS = 2**24
-# More are not copied for less than as many numbers to learn from.
-MOST_COPIED_WEIGHTS = 2**16
 
 
 def as_rows(X: Any, tail: Any) -> Rows:
@@ -134,7 +125,7 @@ class LinearModel(Model):
     def twin(self) -> LinearModel:
         model, made = copy.copy(self), {}  # type: ignore[var-annotated]
         for name, value in vars(self).items():
-            setattr(model, name, copied(value, made))
+            setattr(model, name, growth.copied(value, made))
         return model
 
     def continued(self) -> LinearModel:
@@ -154,18 +145,7 @@ class LinearModel(Model):
         scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
 
     def streaming(self, rows: int, alone: bool = False) -> LinearModel:
-        if self.p != 2.0 and self.tail.private > 0.0:
-            raise ValueError(
-                f"partial_fit cannot keep a soft margin with p={self.p}; use fit, or p=2."
-            )
-        if self.private_coordinates():
-            model = self._without_private_coordinates()
-        else:
-            is_small = self.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * self.width())
-            beside = (rows > 1 and is_small) or self.knows_numbers()
-            model = self.twin() if beside and not alone else self
-        model.begin_rows()
-        return model
+        return growth.streaming(self, rows, alone)
 
     def settle(self) -> None:
         self.maintain(self.space)
@@ -177,23 +157,15 @@ class LinearModel(Model):
         return apart_from_rows(self, self._without_private_coordinates())
 
     def _without_private_coordinates(self) -> LinearModel:
-        return self._copied(without_private_coordinates(self.linear))
+        return self._copied(growth.without_private_coordinates(self.linear))
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
-        return self._copied(grown_linear(self.linear, width, which))
+        return self._copied(growth.grown_linear(self.linear, width, which))
 
     def _copied(self, linear: LinearSpace) -> LinearModel:
         """The same model over other weights, with counts of its own."""
         model = copy.copy(self)
         model.tally, model.linear = self.tally.copy(), linear
-        return model
-
-    def mixture(self, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> LinearModel:
-        model = self.twin()
-        mix(model, parts, shares, before)
-        # Bound the margin by what is known, and begin a snapshot: see `certificates.bounds`.
-        model.linear.scalars.table.next_mark = 0
-        model.maintain(model.space)
         return model
 
     def can_have_room(self, width: int) -> bool:
@@ -330,19 +302,13 @@ class PairModel(LinearModel):
 
     def _without_private_coordinates(self) -> PairModel:
         model: Any = super()._without_private_coordinates()
-        model.pair = without_private_members(self.pair, model.linear)
+        model.pair = growth.without_private_members(self.pair, model.linear)
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:
         model: Any = super().grown(width, which, codes)
-        model.pair = grown_pair(self.pair, model.linear, which)
+        model.pair = growth.grown_pair(self.pair, model.linear, which)
         return model
-
-    def mixture(self, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> PairModel:
-        raise ValueError(
-            "There is no mean of models with a free intercept: each rests on a pair of rows of "
-            "margin 1, and a mean has none."
-        )
 
     def intercepts(self) -> np.ndarray:
         return self.pair.bias.copy()

@@ -10,11 +10,15 @@ for all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from maxmargin.core.bridge import Compiled
+from maxmargin.models.base import Model
+from maxmargin.models.joint import JointModel
+from maxmargin.models.linear import LinearModel, PairModel
 
 # By what power of the scale they are multiplied.
 MASSES = {"positive": 1, "negative": 1, "hidden_positive": 2, "hidden_negative": 2}
@@ -31,6 +35,42 @@ def fold_all(space):  # type: ignore[no-untyped-def]
 def fold_together(space):  # type: ignore[no-untyped-def]
     """The same for classes that are learnt together."""
     space.fold_lines(0, 0, space.weights.shape[0], 1.0)
+
+
+@singledispatch
+def mixture(model: Model, parts: Sequence[Any], shares: np.ndarray, before: Any = None) -> Any:
+    """The mean of models that went on from ``before``, ``model`` the first of them."""
+    raise ValueError(
+        "There is no mean of models whose weights are those of rows, or of several learners."
+    )
+
+
+@mixture.register(PairModel)
+def _of_pairs(model: PairModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
+    raise ValueError(
+        "There is no mean of models with a free intercept: each rests on a pair of rows of margin "
+        "1, and a mean has none."
+    )
+
+
+@mixture.register(LinearModel)
+def _of_vectors(model: LinearModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
+    mean = model.twin()
+    mix(mean, parts, shares, before)
+    # Bound the margin by what is known, and begin a snapshot: see `certificates.bounds`.
+    mean.linear.scalars.table.next_mark = 0
+    mean.maintain(mean.space)
+    return mean
+
+
+@mixture.register(JointModel)
+def _of_classes(model: JointModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
+    mean: Any = model.twin()
+    mix(mean, parts, shares, before)
+    # The bound rests on the sums since the last snapshot, too: the next one waits for a step.
+    table = mean.linear.scalars.table
+    table.next_mark[0] = table.updates[0] + 1
+    return mean
 
 
 def mix(model: Any, parts: Sequence[Any], shares: np.ndarray, before: Any) -> None:

@@ -22,6 +22,7 @@ from maxmargin.distributed import answer, files, fit, merged, tree
 from maxmargin.distributed.newton import Progress
 from maxmargin.distributed.rounds import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
+from maxmargin.estimator.handles import put, state_of
 from maxmargin.estimator.weights import check_weights
 
 try:
@@ -182,8 +183,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         local = self._fitted()
         executor = DaskExecutor(self._client(), self.patience)
         shards = _shards(executor, X, y, sample_weight, options)
+        known: Any = state_of(local)
         if isinstance(shards[0], File):
-            shards = [shard._replace(schema=local._known().schema) for shard in shards]
+            shards = [shard._replace(schema=known.schema) for shard in shards]
         right, rows = executor.ask(Hits(local), executor.place(shards))
         return right / rows
 
@@ -407,8 +409,8 @@ def _answer_to_nothing(local: Any, method: str) -> np.ndarray:
     """What a method says of no rows: its type and its number of columns."""
     given = np.zeros((1, local.n_features_in_))
     learner = copy.copy(local)
-    state = learner._known()
-    learner._state = state._replace(features=state.features._replace(names=None))
+    state: Any = state_of(learner)
+    put(learner, state._replace(features=state.features._replace(names=None)))
     return getattr(learner, method)(given)[:0]
 
 
