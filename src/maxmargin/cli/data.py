@@ -40,7 +40,10 @@ class Missing(str, Enum):
     skip = "skip"
 
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A file, or - for standard input.")]
+Data = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="A file, an address (s3://...), or - for standard input."),
+]
 Format = Annotated[
     Kind | None, typer.Option(help="By default as the file, its name or its first line says.")
 ]
@@ -256,10 +259,18 @@ def open_alike(
     if schema["format"] == "table" and not labelled:
         schema["needs_label"] = False
     kind, skipping = format and format.value, dict[str, Any]()
-    is_array = isinstance(rows := streams.opened(data), Path) and streams.format_of(rows) == "numpy"
-    if skip_errors and not is_array:
+    rows = streams.opened(data)
+    if skip_errors and (kind or streams.format_of(rows)) != "numpy":
         skipping["on_error"] = "skip"
     return streams.open(rows, format=kind, schema=schema, frozen=True, **skipping)
+
+
+def check_is_there(data: str) -> None:
+    """Raise unless there are such data; a pipe stays unopened."""
+    from maxmargin import streams
+
+    if data != "-" and not Path(data).exists():
+        streams.opened(data)  # an address, or a pattern
 
 
 def with_bar(source: Any, title: str, enabled: bool = True) -> Iterator[Any]:

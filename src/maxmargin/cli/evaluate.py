@@ -48,7 +48,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="[MODEL] DATA",
-        help="A file with rows, or - for standard input; before it a model, to test it on them.",
+        help="Rows: a file, an address or - for standard input; before it a model, to test it.",
     ),
 ]
 # Of the rows alone, and so said once for all learners.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,8 +80,8 @@ def fit(
         if checkpoint is not None:
             check_writable(checkpoint, unlike=others)
             check_writable(Path(f"{checkpoint}.previous"), unlike=others)
-        if test not in (None, "-") and not Path(test).exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), test)
+        if test is not None:
+            data.check_is_there(test)
         from maxmargin.cli.counted import Counted
         from maxmargin.persistence import save
 

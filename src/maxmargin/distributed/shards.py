@@ -14,6 +14,8 @@ from maxmargin import streams
 from maxmargin.estimator import inputs
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.weights import check_weights
+from maxmargin.streams.addresses import is_address, without_credentials
+from maxmargin.streams.folders import addresses_like
 from maxmargin.streams.svmlight import SvmlightSource
 
 
@@ -78,6 +80,9 @@ class File(NamedTuple):
     options: dict[str, Any]
     schema: dict[str, Any] | None = None
 
+    def __repr__(self) -> str:
+        return f"File({self.number}, {self.name!r})"  # an address may have credentials
+
     def source(self) -> streams.Source:
         return streams.open(self.path, schema=self.schema, **self.options)
 
@@ -91,19 +96,25 @@ class File(NamedTuple):
 
 
 def files(paths: Any, **options: Any) -> list[File]:
-    """A shard for each file: of a path, a pattern such as ``data/part-*.parquet``, or a list."""
+    """A shard for each file.
+
+    ``paths`` is a path, an address, a pattern such as ``data/part-*.parquet``, or a list of these.
+    """
     found = list[str]()
     if "recipe" in options:
         raise ValueError("Files on many machines cannot be prepared by a recipe, which learns.")
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         path = os.fspath(path)
-        matching = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
+        if is_address(path):
+            matching = addresses_like(path)
+        else:
+            matching = sorted(glob.glob(path)) if glob.has_magic(path) else [path]
         if not matching:
-            raise FileNotFoundError(f"There is no file {path}.")
+            raise FileNotFoundError(f"There is no file {without_credentials(path)}.")
         found += matching
     if not found:
         raise ValueError("There are no files to learn from.")
-    return [File(k, path, path, options) for k, path in enumerate(found)]
+    return [File(k, without_credentials(path), path, options) for k, path in enumerate(found)]
 
 
 # -------------------------------------------------------------------------- what learners are shown

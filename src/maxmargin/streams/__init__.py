@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib
 import inspect
 import io
 import os
+from collections.abc import Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.streams.addresses import is_address, local_path
 from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
 from maxmargin.streams.options import Option, OptionError
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
+from maxmargin.streams.stored import Folder, LocalFile, Stored
 
 if TYPE_CHECKING:
     from maxmargin.streams.recipe import Recipe
@@ -65,6 +67,7 @@ SOURCES = {
     "arrow": ("tables", "ArrowSource"),
     "numpy": ("arrays", "ArraySource"),
     "frame": ("tables", "FrameSource"),
+    "batches": ("tables", "BatchesSource"),
     "iterator": ("iterators", "IteratorSource"),
     "dicts": ("tables", "DictSource"),
 }
@@ -86,10 +89,13 @@ def open(
 
     Parameters
     ----------
-    source : path, "-", binary file, frame, array, or iterable
-        "-" is standard input. Text may be compressed by gzip, bzip2, xz or zstd. Frames are those
-        of pandas, polars or pyarrow; arrays may be memory maps. An iterable gives pairs (X, y) of
-        blocks, or of a row as a dict and its label, or triples with the weights behind.
+    source : path, address, "-", binary file, frame, stream of Arrow, array, or iterable
+        "-" is standard input. Text may be compressed by gzip, bzip2, xz or zstd. A folder, or a
+        pattern such as "data/year=*/*.parquet", stands for all its Parquet files. Addresses are
+        those of fsspec ("s3://...", "https://...", "zip://rows.csv::https://..."). Frames are those
+        of pandas, polars or pyarrow, or anything with ``__arrow_c_stream__``, such as a relation of
+        DuckDB, and datasets of Hugging Face; arrays may be memory maps. An iterable gives pairs
+        (X, y) of blocks, or of a row as a dict and its label, or triples with the weights behind.
     y : array of shape (n_rows,), default=None
         The labels, if ``source`` is an array.
     format : {"svmlight", "csv", "parquet", "arrow", "numpy"}, default=None
@@ -142,7 +148,11 @@ def open(
         options["y"] = y
     if isinstance(source, str | os.PathLike):
         source = opened(source)
-    if isinstance(source, Path):
+    if isinstance(source, Folder):
+        if format not in (None, "parquet"):
+            raise ValueError(f"{source}: only Parquet files are read many at a time, not {format}.")
+        kind = "parquet"
+    elif isinstance(source, Stored):
         kind = format or _guess(source, family, options)
     elif hasattr(source, "read"):
         if isinstance(source, io.TextIOBase):
@@ -155,10 +165,8 @@ def open(
             raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
     elif isinstance(source, np.ndarray) or sparse.issparse(source):
         kind = "numpy"
-    elif type(source).__name__ == "LazyFrame":
-        raise TypeError("A lazy frame has no rows yet: collect() it first.")
-    elif hasattr(source, "columns") or hasattr(source, "column_names"):
-        kind = "frame"
+    elif (tables := _kind_of_table(source)) is not None:
+        kind = tables
     elif hasattr(source, "__iter__"):
         kind, source = _kind_of_iterable(source, recipe)
     else:
@@ -170,6 +178,12 @@ def open(
         )
     if family not in (None, "table") and module == "tables":
         raise StreamError(f"{source}: columns were learnt without names, and those of tables have.")
+    if kind == "numpy" and isinstance(source, Stored):
+        if not isinstance(source, LocalFile):
+            raise StreamError(
+                f"{source}: arrays are mapped into memory, and must be in a file of this machine."
+            )
+        source = source.path
     if family not in ("table", kind):
         known = {}  # columns without names are the same in sources of all kinds
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
@@ -220,39 +234,65 @@ if not TYPE_CHECKING:  # a type checker would believe that there is every name
         return importlib.import_module(f"{__name__}.recipe").Recipe
 
 
-def _guess(source: Path | Peeked, family: str | None, options: dict[str, Any]) -> str:
+def _kind_of_table(source: Any) -> str | None:
+    from maxmargin.streams.batches import gives_batches
+    from maxmargin.streams.frames import is_frame
+
+    if is_frame(source):
+        return "frame"
+    if gives_batches(source):
+        if isinstance(source, Mapping):
+            names = ", ".join(map(repr, source))
+            raise TypeError(f"{type(source).__name__} has several tables: choose one of {names}.")
+        return "batches"
+    if type(source).__name__ == "LazyFrame":
+        raise TypeError("A lazy frame of this version has no rows yet: collect() it first.")
+    return None
+
+
+def _guess(source: Stored | Peeked, family: str | None, options: dict[str, Any]) -> str:
     """The format of a file, unless its first line alone contradicts what is said of the rows."""
     kind = format_of(source)
-    is_sure = isinstance(source, Path) and plain_suffix(source).lower() in SUFFIXES
+    is_sure = isinstance(source, Stored) and plain_suffix(source.path).lower() in SUFFIXES
     is_svmlight = family == "svmlight" or bool(options.keys() & {"zero_based", "n_features"})
     return "svmlight" if kind == "csv" and is_svmlight and not is_sure else kind
 
 
-def opened(path: Any) -> Path | Peeked:
-    """The file at ``path``; a pipe ("-" is standard input) with its first line."""
+def opened(path: Any) -> Stored | Folder | Peeked:
+    """The file at ``path``, or the files; a pipe ("-" is standard input) with its first line."""
+    if is_address(path):
+        if (local := local_path(path)) is None:
+            return importlib.import_module(f"{__name__}.folders").remote(path)
+        path = local
+    if path != "-" and not os.path.isfile(path):
+        folders = importlib.import_module(f"{__name__}.folders")
+        if (folder := folders.local_folder(os.fspath(path))) is not None:
+            return folder
     pipe = opened_once(path)
-    return Path(path) if pipe is None else Peeked(pipe)
+    return LocalFile(Path(path)) if pipe is None else Peeked(pipe)
 
 
-def format_of(source: Path | Peeked) -> str:
+def format_of(source: Stored | Folder | Peeked) -> str:
     """As the first bytes of a file say, or its name, or its first line."""
     if isinstance(source, Peeked):
         if source.first_line.lower().startswith(b"@relation"):
             raise StreamError(f"{source.name} is ARFF, which is not read; behind @data it is CSV.")
         is_text = opener_of(source.first_line) is None
         return "csv" if is_text and looks_like_csv(source.first_line) else "svmlight"
-    with builtins.open(source, "rb") as file:
+    if isinstance(source, Folder):
+        return "parquet"
+    with source.open() as file:
         head = file.read(16)
         for magic, kind in MAGICS.items():
             if head.startswith(magic):
                 return kind
-        suffix = plain_suffix(source).lower()
+        suffix = plain_suffix(source.path).lower()
         if suffix in SUFFIXES:
             return SUFFIXES[suffix]
         file.seek(0)
         try:
-            first = Peeked(Bytes(file, str(source)))
+            first = Peeked(Bytes(file, source.name))
         except StreamError:
             return "svmlight"  # whose reader knows what to say about it
-        first.name = str(source)
+        first.name = source.name
         return format_of(first)

@@ -1,49 +1,73 @@
-"""Parquet and Arrow files, read a few columns and rows at a time."""
+"""Columns of Parquet and Arrow files and of streams, read a few columns and rows at a time."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from maxmargin.streams.arrow import Piece, arrow, kind_of, place_behind
-from maxmargin.streams.source import Position, StreamError, identity_of_file
+from maxmargin.streams.source import Position, StreamError
+from maxmargin.streams.stored import LocalFile, Stored
 
 NUMBER_SIZE = 8
 # Of a column of Parquet: pages are read one after another instead of a row group at once.
 BUFFER_SIZE = 2**18
+# Who looks at the end of a file alone reads little of it at a time.
+A_LITTLE = 64
+
+
+class Columnar(Protocol):
+    """What has columns with types, and rows in an order.
+
+    Attributes
+    ----------
+    name : for messages
+    total : bytes in all, if that is known
+    repeatable : can it be read more than once?
+    """
+
+    name: str
+    total: int | None
+    repeatable: bool
+
+    def schema(self) -> Any:
+        """That of pyarrow."""
+
+    def rows(self) -> int | None:
+        """Their number, if it is known without reading them."""
+
+    def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
+        """Rows from ``first`` on, so many at a time, and the share of all that was read so far."""
+
+    def identity(self) -> str:
+        """See `Source.identity`."""
 
 
 class ColumnarReader:
-    """Tables from a Parquet or an Arrow (Feather, IPC) file.
+    """Tables from what is columnar.
 
     A position is a number of rows.
 
     Parameters
     ----------
-    path : Path
-    format : {"parquet", "arrow"}
+    source : Columnar
     block_size : int
         Bytes of a block, with eight bytes for each value.
     """
 
-    repeatable = True
-
-    def __init__(self, path: Path, *, format: str, block_size: int) -> None:
-        self._path = path
+    def __init__(self, source: Columnar, *, block_size: int) -> None:
+        self._source = source
         self._block_size = block_size
-        self.name, self.total = str(path), os.stat(path).st_size
-        self._file: Any = ParquetFile(path) if format == "parquet" else ArrowFile(path)
+        self.name, self.total, self.repeatable = source.name, source.total, source.repeatable
         with as_stream_errors(self.name):
-            self._schema = self._file.schema()
+            self._schema = source.schema()
             names = self._schema.names
-            self.rows: int | None = self._file.rows()
+            self.rows: int | None = source.rows()
         name, times = Counter(names).most_common(1)[0] if names else ("", 1)
         if times > 1:
-            raise StreamError(f"{path}: there are {times} columns {name!r}.")
+            raise StreamError(f"{self.name}: there are {times} columns {name!r}.")
 
     def kinds(self) -> dict[str, str | None]:
         """The columns, and what kind they are."""
@@ -54,71 +78,91 @@ class ColumnarReader:
         rows = max(1, self._block_size // (NUMBER_SIZE * max(1, len(kinds))))
         row = start.offset
         with as_stream_errors(self.name):
-            for table, share in self._file.tables(list(kinds), row, rows):
+            for table, share in self._source.tables(list(kinds), row, rows):
                 table.validate(full=True)  # a damaged file may point anywhere
                 place = place_behind(row)
                 row += table.num_rows
-                yield Piece(table, row, 0, int(share * self.total), (), place)
+                yield Piece(table, row, 0, int(share * (self.total or 0)), (), place)
 
     def read(self, piece: Piece, kinds: Mapping[str, str]) -> Piece:
         return piece
 
     def identity(self) -> str:
-        with open(self._path, "rb") as file:
-            return identity_of_file(file, self.total)
+        return self._source.identity()
 
 
-class ParquetFile:
+class ColumnarFile:
+    """What Parquet and Arrow files have in common."""
+
+    repeatable = True
+
+    def __init__(self, file: Stored) -> None:
+        self._file = file
+        self.name, self.total = file.name, file.size
+
+    @contextmanager
+    def _opened(self, at_once: int) -> Iterator[Any]:
+        """The file, for pyarrow, read in so many places in turns."""
+        if isinstance(self._file, LocalFile):
+            with arrow().OSFile(str(self._file.path)) as file:
+                yield file
+        else:
+            with self._file.open(at_once) as own, arrow().PythonFile(own, mode="r") as file:
+                yield file
+
+    def identity(self) -> str:
+        return self._file.identity()
+
+
+class ParquetFile(ColumnarFile):
     """Row groups of a Parquet file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: Stored) -> None:
+        super().__init__(file)
+        self._known: Any = None  # what stands at the end of the file
 
-    def _open(self) -> Any:
-        parquet = arrow("pyarrow.parquet")
-        return parquet.ParquetFile(self._path, pre_buffer=False, buffer_size=BUFFER_SIZE)
+    def _metadata(self) -> Any:
+        if self._known is None:
+            with self._opened(A_LITTLE) as file:
+                self._known = arrow("pyarrow.parquet").read_metadata(file)
+        return self._known
 
     def schema(self) -> Any:
-        with self._open() as file:
-            return file.schema_arrow
+        return self._metadata().schema.to_arrow_schema()
 
     def rows(self) -> int:
-        with self._open() as file:
-            return file.metadata.num_rows
+        return self._metadata().num_rows
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
-        """The rows from ``first`` on, and the share of the file read up to there."""
-        with self._open() as file:
-            read = first
-            for group in range(file.metadata.num_row_groups):
-                size = file.metadata.row_group(group).num_rows
+        metadata, read = self._metadata(), first
+        how = {"metadata": metadata, "pre_buffer": False, "buffer_size": BUFFER_SIZE}
+        with self._opened(len(columns) + 1) as opened:
+            file = arrow("pyarrow.parquet").ParquetFile(opened, **how)
+            for group in range(metadata.num_row_groups):
+                size = metadata.row_group(group).num_rows
                 if first < size:
                     batches = file.iter_batches(rows, row_groups=[group], columns=columns)
                     for table in even(batches, first, rows):
                         read += table.num_rows
-                        yield table, read / file.metadata.num_rows
+                        yield table, read / metadata.num_rows
                 first = max(0, first - size)
 
 
-class ArrowFile:
+class ArrowFile(ColumnarFile):
     """Record batches of an Arrow file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
     def schema(self) -> Any:
-        with arrow().OSFile(str(self._path)) as file:
+        with self._opened(A_LITTLE) as file:
             return arrow("pyarrow.ipc").open_file(file).schema
 
     def rows(self) -> None:
         """To know it, all batches would have to be read."""
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
-        """The rows from ``first`` on, and the share of the file read up to there."""
         ipc = arrow("pyarrow.ipc")
         fields = [self.schema().get_field_index(name) for name in columns]
         options = ipc.IpcReadOptions(included_fields=sorted(fields))
-        with arrow().OSFile(str(self._path)) as file:
+        with self._opened(len(columns) + 1) as file:
             reader = ipc.open_file(file, options=options)
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)

@@ -8,7 +8,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from maxmargin.streams.source import StreamError
@@ -134,7 +134,7 @@ def opener_of(head: bytes) -> Callable[[Any], Any] | None:
     return None
 
 
-def plain_suffix(path: Path) -> str:
+def plain_suffix(path: PurePath) -> str:
     """The suffix of a file's name, without that of a compression."""
     return path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
 

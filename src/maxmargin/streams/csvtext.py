@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +29,7 @@ from maxmargin.streams.letters import Letters
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.options import Option
 from maxmargin.streams.source import Position, StreamError, identity_of_file
+from maxmargin.streams.stored import Stored, stored
 
 # Bytes of text that say what kind a column is, whatever the size of blocks.
 HEAD = 2**18
@@ -82,7 +81,7 @@ class CsvReader:
 
     Parameters
     ----------
-    file : path, or binary file that is read once
+    file : path, stored file, or binary file that is read once
     header : bool
         Does the first row have the names of the columns? If not, they are "0", "1", ...
     delimiter : str or None
@@ -102,7 +101,7 @@ class CsvReader:
 
     def __init__(
         self,
-        file: Path | BinaryIO,
+        file: Any,
         *,
         header: bool,
         delimiter: str | None,
@@ -111,7 +110,7 @@ class CsvReader:
         encoding: str = "utf-8",
         decimal: str = ".",
     ) -> None:
-        self._file = file
+        self._file = file = stored(file)
         self._has_header = header
         self._skip = skip
         self._block_size = block_size
@@ -122,10 +121,10 @@ class CsvReader:
         self.total: int | None = None
         # Of a file that is read once: what was read to know its columns, and the rest.
         self._begun: tuple[Chunk, Generator[Chunk, None, None]] | None = None
-        if isinstance(file, Path):
-            self.name, self.total = str(file), os.stat(file).st_size
+        if isinstance(file, Stored):
+            self.name, self.total = file.name, file.size
             self.repeatable = True
-            with open(file, "rb") as opened:
+            with file.open() as opened:
                 chunk, _ = self._begin(Bytes(opened, self.name), HEAD, delimiter)
         else:
             self.name, self.repeatable = str(getattr(file, "name", "<pipe>")), False
@@ -231,8 +230,7 @@ class CsvReader:
     def _head(self) -> bytes:
         if self._begun is not None:
             return self._begun[0].text
-        assert isinstance(self._file, Path)
-        with open(self._file, "rb") as file:
+        with self._file.open() as file:
             return self._begin(Bytes(file, self.name), HEAD, self._delimiter)[0].text
 
     def _rows_of(self, text: bytes, before: int) -> Iterator[tuple[bytes, int]]:
@@ -266,8 +264,7 @@ class CsvReader:
             first = first._replace(text=first.text[self._header.size - self._mark :])
             yield from (chunk for chunk in chain([first], rest) if chunk.text)
             return
-        assert isinstance(self._file, Path)
-        with open(self._file, "rb") as file:
+        with self._file.open() as file:
             text = Bytes(file, self.name)
             text.skip(offset)
             yield from self._whole_rows(text, self._block_size, offset)
@@ -453,11 +450,10 @@ class CsvReader:
         return outside_of_quotes(row, self._delimiter).size + 1
 
     def identity(self) -> str:
-        if not isinstance(self._file, Path):
-            first = self._begun[0].text if self._begun else b""
-            return identity_of_file(io.BytesIO(first), len(first))
-        with open(self._file, "rb") as file:
-            return identity_of_file(file, os.stat(self._file).st_size)
+        if isinstance(self._file, Stored):
+            return self._file.identity()
+        first = self._begun[0].text if self._begun else b""
+        return identity_of_file(io.BytesIO(first), len(first))
 
 
 def _extent(row: bytes, before: int) -> str:

@@ -164,13 +164,13 @@ def check_block_size(size: Any) -> None:
         )
 
 
-def identity_of_file(file: BinaryIO, size: int) -> str:
-    """A hash of a file's size and content; of a large file, of pieces all over it."""
+def identity_of_file(file: BinaryIO, size: int, pieces: int = IDENTITY_PIECES) -> str:
+    """A hash of a file's size and content; of a large file, of so many pieces all over it."""
     hashed = hashlib.sha256(str(size).encode())
-    if size <= IDENTITY_PIECES * IDENTITY_PIECE:
+    if size <= pieces * IDENTITY_PIECE:
         starts = np.arange(0, size, IDENTITY_PIECE)
     else:
-        starts = np.linspace(0, size - IDENTITY_PIECE, IDENTITY_PIECES).astype(np.int64)
+        starts = np.linspace(0, size - IDENTITY_PIECE, pieces).astype(np.int64)
     for start in starts.tolist():
         file.seek(start)
         hashed.update(file.read(IDENTITY_PIECE))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -32,6 +30,7 @@ from maxmargin.streams.source import (
     identity_of_file,
     sorted_labels,
 )
+from maxmargin.streams.stored import Stored, stored
 from maxmargin.streams.text.svmlight import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
 
 # A line is parsed as a whole; compressed, one that never ends may be a very small file.
@@ -59,7 +58,7 @@ class SvmlightSource(Source):
 
     Parameters
     ----------
-    file : path, or binary file that is read once
+    file : path, stored file, or binary file that is read once
     zero_based : bool or "auto"
         Do columns begin with 0? "auto" says so if there is a column 0.
     n_features : int, default=None
@@ -73,7 +72,7 @@ class SvmlightSource(Source):
 
     def __init__(
         self,
-        file: Path | BinaryIO,
+        file: Any,
         *,
         zero_based: bool | str = "auto",
         n_features: int | None = None,
@@ -86,7 +85,7 @@ class SvmlightSource(Source):
         if on_error not in ("raise", "skip"):
             raise ValueError(f"on_error must be 'raise' or 'skip', got {on_error!r}.")
         check_block_size(block_size)
-        self._file = file
+        self._file = file = stored(file)
         self._on_error = on_error
         self._block_size = block_size
         self._known_base = None if zero_based == "auto" else bool(zero_based)
@@ -98,8 +97,8 @@ class SvmlightSource(Source):
         self._survey: Survey | None = None
         # Of a source that is read once: what the survey has read, and the rest.
         self._begun: tuple[list[Chunk], Generator[Chunk, None, None]] | None = None
-        if isinstance(file, Path):
-            self.name, self.total = str(file), os.stat(file).st_size
+        if isinstance(file, Stored):
+            self.name, self.total = file.name, file.size
         else:
             name = getattr(file, "name", None)
             self.name, self.repeatable = name if isinstance(name, str) else "<pipe>", False
@@ -204,7 +203,7 @@ class SvmlightSource(Source):
         return StreamError(f"{where}: there is a column {column}, more than ", given, ".")
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return open(self._file, "rb") if isinstance(self._file, Path) else nullcontext(self._file)
+        return self._file.open() if isinstance(self._file, Stored) else nullcontext(self._file)
 
     def _chunks(self, start: Position) -> Generator[Chunk, None, None]:
         """Pieces of whole lines; where one ends depends on where it begins, and on nothing else."""
@@ -280,12 +279,11 @@ class SvmlightSource(Source):
         )
 
     def identity(self) -> str:
-        if not isinstance(self._file, Path):
-            self.survey()
-            first = self._begun[0][0].text if self._begun else b""
-            return identity_of_file(io.BytesIO(first), len(first))
-        with open(self._file, "rb") as file:
-            return identity_of_file(file, os.stat(self._file).st_size)
+        if isinstance(self._file, Stored):
+            return self._file.identity()
+        self.survey()
+        first = self._begun[0][0].text if self._begun else b""
+        return identity_of_file(io.BytesIO(first), len(first))
 
     def schema(self) -> dict[str, Any]:
         if self._zero_based is None:

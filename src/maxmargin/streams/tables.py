@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,12 @@ import numpy as np
 from maxmargin.streams import weights
 from maxmargin.streams.ahead import ahead
 from maxmargin.streams.arrow import KINDS, WEIGHT, WRITTEN, Piece, arrow
-from maxmargin.streams.columnar import ColumnarReader, as_stream_errors
+from maxmargin.streams.batches import Batches
+from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
 from maxmargin.streams.csvtext import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
+from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import GLANCE
 from maxmargin.streams.options import Option, nearest
@@ -32,6 +33,7 @@ from maxmargin.streams.source import (
     check_block_size,
     sorted_labels,
 )
+from maxmargin.streams.stored import Folder, stored
 
 LABELS = ("label", "target", "class", "y")
 # A vocabulary is kept in memory; larger ones are better hashed.
@@ -52,8 +54,8 @@ class TableSource(Source):
 
     Parameters
     ----------
-    file : path, binary file with CSV that is read once, or data frame
-    format : {"csv", "parquet", "arrow", "frame"}
+    file : path, stored file, folder, binary file with CSV that is read once, or data frame
+    format : {"csv", "parquet", "arrow", "frame", "batches", "dicts"}
     label : str or int, default=None
         Name or position of the column with the labels, positions from the end being negative. By
         default the one that is called "label", "target", "class" or "y".
@@ -136,7 +138,7 @@ class TableSource(Source):
         elif format == "dicts":
             self._reader = DictReader(file)
         else:
-            self._reader = ColumnarReader(Path(file), format=format, block_size=block_size)
+            self._reader = ColumnarReader(_columnar(file, format), block_size=block_size)
         self.name, self.total = self._reader.name, self._reader.total
         self.repeatable = self._reader.repeatable
         self._vocabulary = {name: list(values) for name, values in (vocabulary or {}).items()}
@@ -473,7 +475,16 @@ CsvSource = partial(TableSource, format="csv")
 ParquetSource = partial(TableSource, format="parquet")
 ArrowSource = partial(TableSource, format="arrow")
 FrameSource = partial(TableSource, format="frame")
+BatchesSource = partial(TableSource, format="batches")
 DictSource = partial(TableSource, format="dicts", label=LABEL)
+
+
+def _columnar(file: Any, format: str) -> Any:
+    if format == "batches":
+        return Batches(file)
+    if isinstance(file, Folder):
+        return ParquetFolder(file)
+    return (ParquetFile if format == "parquet" else ArrowFile)(stored(file))
 
 
 def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:

@@ -1,0 +1,154 @@
+"""Addresses such as ``s3://bucket/rows.csv``, for fsspec, and what may go wrong at them.
+
+What stands before an @, behind a question mark or behind a # may be a credential: it is neither in
+names nor in messages.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from maxmargin.streams.source import StreamError
+
+Result = TypeVar("Result")
+
+ADDRESS = re.compile(r"([a-z][\w+.-]+::)*[a-z][\w+.-]+://", re.IGNORECASE)
+URL = re.compile(r"[a-z][\w+.-]+://[^\s'\"<>]+", re.IGNORECASE)
+PASSWORD = re.compile(r"[^@/]*:[^@]*@")
+ATTEMPTS, FIRST_PAUSE_SECONDS = 5, 0.2
+# What servers say of files that are not there, of those that are not for us, and, among the errors
+# that they blame on us, of such as may be over soon.
+NOT_FOUND, FORBIDDEN, SOON_OVER = (404, 410), (401, 403), (408, 425, 429)
+HOPELESS = (
+    *(FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError),
+    *(ValueError, TypeError, LookupError, NotImplementedError, ImportError),
+)
+
+
+class Address:
+    """Where a file is, for fsspec.
+
+    Attributes
+    ----------
+    text : str
+        As it was given.
+    name : str
+        For messages, without credentials.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        links = [_parted(link) for link in text.split("::")]
+        self.name = "::".join(name for name, _ in links)
+        hidden = [secret for _, secrets in links for secret in secrets]
+        self._secrets = {form for secret in hidden for form in (secret, unquote(secret)) if form}
+
+    def file_system(self) -> tuple[Any, str]:
+        """Of fsspec, and what the file is called there."""
+        try:
+            core = importlib.import_module("fsspec.core")
+        except ModuleNotFoundError:
+            raise StreamError(
+                f"{self.name}: addresses need fsspec: pip install 'maxmargin[remote]'"
+            ) from None
+        try:
+            return self.tried(lambda: core.url_to_fs(self.text))
+        except ImportError as error:  # in which fsspec names the package
+            hint = ": pip install 'maxmargin[remote]'" if "aiohttp" in str(error) else ""
+            raise StreamError(f"{self.name}: {self.said(error)}{hint}") from None
+
+    def tried(self, action: Callable[[], Result], at: int | None = None) -> Result:
+        """What comes of an action that changes nothing; tried again after troubles that pass.
+
+        Errors have the name, and the byte ``at`` which was to be read.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return action()
+            except StreamError:
+                raise
+            except Exception as error:
+                cause = _cause(error)
+                if isinstance(cause, ImportError):
+                    raise
+                if not _may_pass(cause):
+                    raise self._error(cause, at, self.said(cause)) from None
+                if attempt == ATTEMPTS:
+                    said = f"{self.said(cause)} (tried {ATTEMPTS} times)"
+                    raise self._error(cause, at, said) from None
+            time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+        raise AssertionError("the last attempt gives or raises something")
+
+    def _error(self, cause: BaseException, at: int | None, said: str) -> Exception:
+        if at is not None:
+            return StreamError(f"{self.name}, at byte {at:,}: {said}.")
+        if isinstance(cause, FileNotFoundError) or _status(cause) in NOT_FOUND:
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name)
+        if isinstance(cause, PermissionError) or _status(cause) in FORBIDDEN:
+            return PermissionError(errno.EACCES, said, self.name)
+        return StreamError(f"{self.name}: {said}.")
+
+    def said(self, error: BaseException) -> str:
+        """What an error says, without addresses as others write them."""
+        if (status := _status(error)) is not None:
+            reason = getattr(error, "message", "")
+            return f"{status} {reason}" if isinstance(reason, str) and reason else str(status)
+        text = getattr(error, "strerror", None) or str(error)
+        text = URL.sub(lambda found: Address(found[0]).name, str(text)).rstrip(".")
+        return type(error).__name__ if not text or any(s in text for s in self._secrets) else text
+
+
+def is_address(place: Any) -> bool:
+    """Is it one, and not a path?"""
+    return isinstance(place, str) and ADDRESS.match(place) is not None
+
+
+def without_credentials(place: str) -> str:
+    """A path, or an address as messages may have it."""
+    return Address(place).name if is_address(place) else place
+
+
+def local_path(address: str) -> Path | None:
+    """What an address that begins with ``file:///`` stands for; None for any other."""
+    scheme, _, path = address.partition("://")
+    return Path(unquote(path)) if scheme.lower() == "file" and path.startswith("/") else None
+
+
+def _parted(link: str) -> tuple[str, list[str]]:
+    """A link of a chain without credentials, and what may be some."""
+    scheme, is_complete, place = link.partition("://")
+    if not is_complete:
+        return link, []
+    place, *asked = re.split(r"[?#]", place, maxsplit=1)
+    # A password may have a slash in it, although it must not.
+    host_end = len(place) if PASSWORD.match(place) else len(place.partition("/")[0])
+    user, is_there, _ = place[:host_end].rpartition("@")
+    name = f"{scheme}://{place[len(user) + len(is_there) :]}{'?...' if asked else ''}"
+    values = [value.partition("=")[2] for query in asked for value in query.split("&")]
+    return name, [user, user.partition(":")[2], *asked, *values]
+
+
+def _cause(error: Exception) -> BaseException:
+    """What was behind a file that is not there: of HTTP, all troubles are told so."""
+    is_not_there = isinstance(error, FileNotFoundError)
+    return error.__cause__ if is_not_there and error.__cause__ is not None else error
+
+
+def _status(error: BaseException) -> int | None:
+    status = getattr(error, "status", None)
+    return status if isinstance(status, int) else None
+
+
+def _may_pass(error: BaseException) -> bool:
+    status = _status(error)
+    if status is not None:
+        return not 400 <= status < 500 or status in SOON_OVER
+    return not isinstance(error, HOPELESS)

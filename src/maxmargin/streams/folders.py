@@ -1,0 +1,186 @@
+"""Parquet datasets: the files of a folder, or those that match a pattern, one after another.
+
+pyarrow.dataset says what the names of their folders tell (``year=2026/``). Files are read one by
+one, as they would be alone, a few pages of a row group at a time.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from maxmargin.streams.addresses import Address
+from maxmargin.streams.arrow import arrow
+from maxmargin.streams.columnar import ParquetFile, as_stream_errors
+from maxmargin.streams.remote import RemoteFile
+from maxmargin.streams.source import IDENTITY_PIECES, StreamError
+from maxmargin.streams.stored import Folder, LocalFile, Stored
+
+SUFFIXES = (".parquet", ".pq")
+# Files and folders with such names belong to those who write.
+HIDDEN = ("_", ".")
+LOG_OF_DELTA = "_delta_log"
+MAGIC = re.compile(r"[*?[]")
+
+
+def local_folder(path: str) -> Folder | None:
+    """The files in a folder, or those that match a pattern; None if it is neither."""
+    if os.path.isdir(path):
+        base, found = path, [str(each) for each in Path(path).rglob("*") if each.is_file()]
+    elif glob.has_magic(path) and not os.path.lexists(path):
+        base, found = _base(path), glob.glob(path, recursive=True)
+    else:
+        return None
+    return Folder(path, base, _parquet(path, base, found), lambda each: LocalFile(Path(each)))
+
+
+def remote(text: str) -> Folder | RemoteFile:
+    """The file at an address, or those below it, or those that match a pattern."""
+    address = Address(text)
+    files, place = address.file_system()
+    files.invalidate_cache()  # others may have changed it since somebody looked
+    known: dict[str, dict[str, Any]]
+    if has_magic(files, place):
+        base, known = _base(place), address.tried(lambda: files.glob(place, detail=True))
+    else:
+        info = address.tried(lambda: files.info(place))
+        if info.get("type") != "directory":
+            return RemoteFile(address, files, place, info)
+        base, known = place, address.tried(lambda: files.find(place, detail=True))
+
+    def file(path: str) -> Stored:
+        there, info = Address(text.replace(place, path, 1)), known[path]
+        if info.get("size") is None:
+            info = there.tried(lambda: files.info(path))
+        return RemoteFile(there, files, path, info)
+
+    return Folder(address.name, base, _parquet(address.name, base, list(known)), file, files)
+
+
+def addresses_like(text: str) -> list[str]:
+    """The addresses that match one with a pattern, sorted; itself, if it has none."""
+    address = Address(text)
+    files, place = address.file_system()
+    if not has_magic(files, place):
+        return [text]
+    found = address.tried(lambda: files.glob(place))
+    return [text.replace(place, path, 1) for path in sorted(found)]
+
+
+def has_magic(files: Any, place: str) -> bool:
+    """Is it a pattern? (In addresses of the web, a question mark is none.)"""
+    is_web = "http" in (files.protocol if isinstance(files.protocol, tuple) else [files.protocol])
+    return "*" in place if is_web else glob.has_magic(place)
+
+
+def _base(pattern: str) -> str:
+    """The folder that all matching files are below."""
+    fixed = MAGIC.split(pattern, maxsplit=1)[0]
+    return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
+
+
+def _parquet(name: str, base: str, found: list[str]) -> list[str]:
+    """The Parquet files among those found, in the order of their names."""
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, "There are no files", name)
+    inside = {path: PurePosixPath(path.removeprefix(base)).parts for path in found}
+    if any(LOG_OF_DELTA in parts for parts in inside.values()):
+        raise StreamError(
+            f"{name} is a table of Delta Lake, some of whose files may not count any more: read "
+            "it with a library that knows."
+        )
+    paths = [
+        path
+        for path, parts in inside.items()
+        if path.endswith(SUFFIXES) and not any(part.startswith(HIDDEN) for part in parts)
+    ]
+    if not paths:
+        raise StreamError(
+            f"{name}: only Parquet files are read many at a time ({', '.join(SUFFIXES)}), and "
+            "there are none."
+        )
+    return sorted(paths)
+
+
+class ParquetFolder:
+    """The rows of Parquet files, in the order of their names.
+
+    What the names of folders tell are columns behind those of the files. All files have the columns
+    of the first one, which may have other types if their values fit.
+    """
+
+    repeatable = True
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self.name = folder.name
+        self._files = [folder.file(path) for path in folder.paths]
+        sizes = [file.size for file in self._files]
+        self.total = None if None in sizes else sum(size or 0 for size in sizes)
+        datasets = arrow("pyarrow.dataset")
+        with as_stream_errors(self.name):
+            found = datasets.dataset(
+                list(folder.paths),
+                filesystem=folder.files,
+                format="parquet",
+                partitioning="hive",
+                partition_base_dir=folder.base,
+            )
+            self._schema = found.schema
+            told = datasets.get_partition_keys
+            self._told = [told(part.partition_expression) for part in found.get_fragments()]
+
+    def schema(self) -> Any:
+        return self._schema
+
+    def rows(self) -> None:
+        """To know it, the ends of all files would have to be read."""
+
+    def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
+        done, total = 0, self.total or 1
+        for file, told in zip(self._files, self._told, strict=True):
+            size = file.size or 0
+            with as_stream_errors(file.name):
+                opened = ParquetFile(file)
+                if first < opened.rows():
+                    names = self._columns_in(opened, file.name, columns, told)
+                    for table, share in opened.tables(names, first, rows):
+                        yield self._complete(table, columns, told), (done + share * size) / total
+                first = max(0, first - opened.rows())
+            done += size
+
+    def _columns_in(
+        self, opened: ParquetFile, name: str, columns: list[str], told: dict[str, Any]
+    ) -> list[str]:
+        """Those to read from a file; at least one, by which rows are counted."""
+        there = opened.schema().names
+        for column in columns:
+            if column not in there and column not in told:
+                raise StreamError(f"{name}: there is no column {column!r}, as in other files.")
+        return [column for column in columns if column not in told] or there[:1]
+
+    def _complete(self, table: Any, columns: list[str], told: dict[str, Any]) -> Any:
+        pa, parts = arrow(), []
+        fields = [self._schema.field(column) for column in columns]
+        for field in fields:
+            if field.name in told:
+                value = pa.scalar(told[field.name], field.type)
+                parts.append(pa.chunked_array([pa.repeat(value, table.num_rows)]))
+            else:
+                parts.append(table[field.name].cast(field.type))
+        return pa.Table.from_arrays(parts, schema=pa.schema(fields))
+
+    def identity(self) -> str:
+        """A hash of what files are called below the folder, and of what is in each."""
+        pieces = max(2, IDENTITY_PIECES // len(self._files))  # the end of Parquet tells the most
+        hashed = hashlib.sha256()
+        for path, file in zip(self._folder.paths, self._files, strict=True):
+            below = path.removeprefix(self._folder.base).lstrip("/")
+            hashed.update(f"{below} {file.identity(pieces)} ".encode())
+        return hashed.hexdigest()

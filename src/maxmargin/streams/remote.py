@@ -1,0 +1,319 @@
+"""Files at addresses, read ahead in ranges.
+
+Where there are no ranges, as inside of an archive, files are read from front to back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import os
+import tempfile
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from maxmargin._extras import Self
+from maxmargin.streams.addresses import Address
+from maxmargin.streams.ahead import ahead
+from maxmargin.streams.source import IDENTITY_PIECES
+from maxmargin.streams.stored import Stored
+
+# Of a file that is read from front to back. Read in many places in turns, ranges are shorter, so
+# that they do not take much more memory together.
+RANGE, LEAST_RANGE, MEMORY = 2**22, 2**17, 2**25
+IN_FLIGHT = 4
+# So much of the beginning of a file is kept, since it is looked at several times.
+HEAD = 2**18
+# Of a file without ranges, so much is read at a time.
+PIECE = 2**20
+# By what fsspec says of a file its content is known, the best first.
+TAGS = (
+    *("ETag", "etag", "Content-MD5", "md5Hash", "content_md5", "CRC", "checksum", "sha256"),
+    *("generation", "blob_id", "mtime", "modified", "LastModified", "Last-Modified"),
+    *("last_modified", "last_commit", "updated", "created"),
+)
+
+
+class RemoteFile(Stored):
+    """A file at an address.
+
+    Parameters
+    ----------
+    address : Address
+    files, place : file system of fsspec, and what the file is called there
+    info : dict
+        What fsspec says of the file.
+    """
+
+    def __init__(self, address: Address, files: Any, place: str, info: dict[str, Any]) -> None:
+        self._address, self.name = address, address.name
+        self._files, self._place, self._info = files, place, info
+        self.size = info.get("size")
+        self.path = PurePosixPath(urlsplit(place).path)
+
+    def identity(self, pieces: int = IDENTITY_PIECES) -> str:
+        """A hash of the size and of what the server says of the content, else of its beginning."""
+        tags = [(name, str(self._info[name])) for name in TAGS if self._info.get(name)]
+        if tags:
+            return hashlib.sha256(f"{self.size} {tags[0]}".encode()).hexdigest()
+        hashed = hashlib.sha256(str(self.size).encode())
+        with self.open() as file:
+            hashed.update(file.read(HEAD))
+        return hashed.hexdigest()
+
+    def open(self, at_once: int = 1) -> Any:
+        if self._has_ranges:
+            return Ranges(self._fetch, self.size or 0, self._head if at_once == 1 else b"", at_once)
+        return FrontToBack(self._pieces) if at_once == 1 else open(self._copy.name, "rb")
+
+    @cached_property
+    def _has_ranges(self) -> bool:
+        """Can any part be had without those before it?"""
+        if self.size == 0:
+            return True
+        buffered = importlib.import_module("fsspec.spec").AbstractBufferedFile
+
+        def look() -> bool | None:
+            with self._opened(cache_type="none") as file:
+                if not isinstance(file, buffered):
+                    return isinstance(file, io.BytesIO) or None
+                try:
+                    file.seek((self.size or 1) - 1)
+                    return len(file.read(1)) == 1
+                except ValueError:
+                    return False
+
+        found = self._address.tried(look)
+        if found is False:
+            warnings.warn(
+                f"{self.name}: the server gives no ranges of it, so it is read in one go, and "
+                "whoever goes on from a checkpoint reads it from the start again.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._streams = found is False
+        return bool(found)
+
+    def _opened(self, **how: Any) -> Any:
+        return self._files.open(self._place, "rb", **how)
+
+    # ------------------------------------------------------------------------------------ in ranges
+    @cached_property
+    def _head(self) -> bytes:
+        return self._fetch(0, min(HEAD, self.size or 0))
+
+    def _fetch(self, start: int, end: int) -> bytes:
+        def fetch() -> bytes:
+            if start == end:
+                return b""
+            content = self._files.cat_file(self._place, start=start, end=end)
+            if len(content) != end - start:
+                raise OSError(f"got {len(content):,} bytes instead of {end - start:,}")
+            return content
+
+        return self._address.tried(fetch, start)
+
+    # -------------------------------------------------------------------------- from front to back
+    def _pieces(self, at: int) -> Generator[bytes, None, None]:
+        """The content from a byte on; after a trouble, it is opened and passed over again."""
+        file: Any = None
+
+        def read() -> bytes:
+            nonlocal file
+            try:
+                if file is None:
+                    file = self._opened_at(at)
+                piece = file.read(PIECE)
+                if not piece and at < (self.size or 0):
+                    raise OSError(f"it ended {(self.size or 0) - at:,} bytes too early")
+                return piece
+            except BaseException:
+                if file is not None:
+                    file.close()
+                file = None
+                raise
+
+        try:
+            while piece := self._address.tried(read, at):
+                at += len(piece)
+                yield piece
+        finally:
+            if file is not None:
+                file.close()
+
+    def _opened_at(self, at: int) -> Any:
+        if not self._streams:
+            file = self._opened()
+            file.seek(at)
+            return file
+        file = self._opened(block_size=0)
+        while at > 0 and (passed := file.read(min(at, PIECE))):
+            at -= len(passed)
+        return file
+
+    @cached_property
+    def _copy(self) -> Any:
+        """A file on the disk, for who reads in many places; it is gone when nobody needs it."""
+        copy = tempfile.NamedTemporaryFile(prefix="maxmargin-")  # noqa: SIM115
+        for piece in self._pieces(0):
+            copy.write(piece)
+        copy.flush()
+        return copy
+
+
+class Reader:
+    """A binary file that is read by one thread at a time."""
+
+    def __init__(self, size: int | None) -> None:
+        self._size = size
+        self._at = 0
+        self.closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_END and self._size is None:
+            raise io.UnsupportedOperation("nobody knows where it ends")
+        self._at = place + (0, self._at, self._size or 0)[whence]
+        return self._at
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Ranges(Reader):
+    """A file of which any range can be had, some of them ahead of their use.
+
+    Parameters
+    ----------
+    fetch : gives the bytes from one place to another
+    size : int
+    head : bytes that the file begins with
+    at_once : places that are read from in turns
+    """
+
+    def __init__(
+        self, fetch: Callable[[int, int], bytes], size: int, head: bytes, at_once: int
+    ) -> None:
+        super().__init__(size)
+        self._fetch, self._end, self._head = fetch, size, head
+        self._in_turns = at_once > 1
+        self._length = max(min(LEAST_RANGE, RANGE), min(RANGE, MEMORY // (2 * at_once)))
+        self._most = IN_FLIGHT + 2 * at_once
+        # By their numbers, the one that was not used for the longest time first.
+        self._ranges: OrderedDict[int, Future[bytes]] = OrderedDict()
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._end if size < 0 else min(self._end, self._at + size)
+        parts = list[bytes | memoryview]()
+        while self._at < end:
+            if self._at < len(self._head):
+                part: bytes | memoryview = self._head[self._at : end]
+            else:
+                number, within = divmod(self._at, self._length)
+                part = memoryview(self._range(number))[within : within + end - self._at]
+            parts.append(part)
+            self._at += len(part)
+        return b"".join(parts)
+
+    def _range(self, number: int) -> bytes:
+        wanted = self._begun(number)
+        # Who reads a range behind another one will read the next; others may be after one place.
+        if number - 1 in self._ranges or (number and not self._in_turns):
+            for later in range(number + 1, number + IN_FLIGHT):
+                under_way = sum(not future.done() for future in self._ranges.values())
+                if later * self._length < self._end and under_way < IN_FLIGHT:
+                    self._begun(later)
+        while len(self._ranges) > self._most:
+            self._ranges.popitem(last=False)
+        return wanted.result()
+
+    def _begun(self, number: int) -> Future[bytes]:
+        if number in self._ranges:
+            self._ranges.move_to_end(number)
+            return self._ranges[number]
+        future: Future[bytes] = Future()
+        start = number * self._length
+        end = min(start + self._length, self._end)
+
+        def run() -> None:
+            try:
+                future.set_result(self._fetch(start, end))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._ranges[number] = future
+        # A daemon: one that waits for a server does not keep the process alive.
+        threading.Thread(target=run, daemon=True).start()
+        return future
+
+    def close(self) -> None:
+        super().close()
+        self._ranges.clear()
+
+
+class FrontToBack(Reader):
+    """A file that is read from a place on, ahead of its use; another place is a new beginning.
+
+    Parameters
+    ----------
+    pieces : gives the content from a place on, in pieces
+    """
+
+    def __init__(self, pieces: Callable[[int], Generator[bytes, None, None]]) -> None:
+        super().__init__(None)
+        self._pieces_from = pieces
+        self._pieces: Iterator[bytes] | None = None
+        self._held = memoryview(b"")
+
+    def read(self, size: int = -1) -> bytes:
+        parts, left = list[memoryview](), size
+        while left:
+            if not self._held:
+                if self._pieces is None:
+                    self._pieces = ahead(self._pieces_from(self._at), lambda piece: piece, 1)
+                self._held = memoryview(next(self._pieces, b""))
+                if not self._held:
+                    break
+            part = self._held if left < 0 else self._held[:left]
+            self._held = self._held[len(part) :]
+            self._at += len(part)
+            left -= len(part) if left > 0 else 0
+            parts.append(part)
+        return b"".join(parts)
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        before = self._at
+        if super().seek(place, whence) != before:
+            self._stop()
+        return self._at
+
+    def _stop(self) -> None:
+        if isinstance(self._pieces, Generator):
+            self._pieces.close()
+        self._pieces, self._held = None, memoryview(b"")
+
+    def close(self) -> None:
+        super().close()
+        self._stop()
