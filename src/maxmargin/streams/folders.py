@@ -87,8 +87,10 @@ def _base(pattern: str) -> str:
 
 def _parquet(name: str, base: str, found: list[str]) -> list[str]:
     """The Parquet files among those found, in the order of their names."""
+    if not found and not MAGIC.search(name):
+        raise IsADirectoryError(errno.EISDIR, "It is a folder without files", name)
     if not found:
-        raise FileNotFoundError(errno.ENOENT, "There are no files", name)
+        raise FileNotFoundError(errno.ENOENT, "There is no such file", name)
     inside = {path: PurePosixPath(path.removeprefix(base)).parts for path in found}
     if any(LOG_OF_DELTA in parts for parts in inside.values()):
         raise StreamError(

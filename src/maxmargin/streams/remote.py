@@ -12,11 +12,12 @@ import os
 import tempfile
 import threading
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -72,7 +73,7 @@ class RemoteFile(Stored):
     def open(self, at_once: int = 1) -> Any:
         if self._has_ranges:
             return Ranges(self._fetch, self.size or 0, self._head if at_once == 1 else b"", at_once)
-        return FrontToBack(self._pieces) if at_once == 1 else open(self._copy.name, "rb")
+        return FrontToBack(self._pieces) if at_once == 1 else open(self._copy, "rb")
 
     @cached_property
     def _has_ranges(self) -> bool:
@@ -85,8 +86,10 @@ class RemoteFile(Stored):
             with self._opened(cache_type="none") as file:
                 if not isinstance(file, buffered):
                     return isinstance(file, io.BytesIO) or None
+                if self.size is None:
+                    return False
                 try:
-                    file.seek((self.size or 1) - 1)
+                    file.seek(self.size - 1)
                     return len(file.read(1)) == 1
                 except ValueError:
                     return False
@@ -160,13 +163,14 @@ class RemoteFile(Stored):
         return file
 
     @cached_property
-    def _copy(self) -> Any:
-        """A file on the disk, for who reads in many places; it is gone when nobody needs it."""
-        copy = tempfile.NamedTemporaryFile(prefix="maxmargin-")  # noqa: SIM115
-        for piece in self._pieces(0):
-            copy.write(piece)
-        copy.flush()
-        return copy
+    def _copy(self) -> str:
+        """A file on the disk, for who reads in many places; it goes when this object does."""
+        number, path = tempfile.mkstemp(prefix="maxmargin-")
+        weakref.finalize(self, Path(path).unlink, missing_ok=True)
+        with os.fdopen(number, "wb") as copy:
+            for piece in self._pieces(0):
+                copy.write(piece)
+        return path
 
 
 class Reader:
@@ -241,7 +245,7 @@ class Ranges(Reader):
         wanted = self._begun(number)
         # Who reads a range behind another one will read the next; others may be after one place.
         if number - 1 in self._ranges or (number and not self._in_turns):
-            for later in range(number + 1, number + IN_FLIGHT):
+            for later in range(number + 1, number + (2 if self._in_turns else IN_FLIGHT)):
                 under_way = sum(not future.done() for future in self._ranges.values())
                 if later * self._length < self._end and under_way < IN_FLIGHT:
                     self._begun(later)

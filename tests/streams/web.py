@@ -1,0 +1,104 @@
+"""A server of files with ranges and ETags, that can be told to misbehave."""
+
+import hashlib
+import re
+import threading
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Site:
+    """Files by their names.
+
+    Attributes
+    ----------
+    ranges : does the server know ranges?
+    tags : does it say ETags?
+    lengths : does it say how long files are?
+    troubles : for the next requests of content: a status, or "cut" to break off halfway
+    asked : (method, first byte or None) of each request
+    """
+
+    def __init__(self):
+        self.files = {}
+        self.ranges = self.tags = self.lengths = True
+        self.troubles = []
+        self.asked = []
+        self.lock = threading.Lock()
+
+    def url(self, name):
+        return f"http://127.0.0.1:{self.port}/{name}"
+
+    def bytes_asked_for(self):
+        """First bytes of all ranges."""
+        return [at for method, at in self.asked if method == "GET"]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def handle(self):
+        with suppress(ConnectionError):  # who asked has heard enough
+            super().handle()
+
+    def do_HEAD(self):
+        self.answer(None)
+
+    def do_GET(self):
+        site = self.server.site
+        with site.lock:
+            trouble = site.troubles.pop(0) if site.troubles else None
+        self.answer(trouble)
+
+    def answer(self, trouble):
+        site = self.server.site
+        content = site.files.get(self.path[1:].partition("?")[0])
+        range_ = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        with site.lock:
+            site.asked.append((self.command, int(range_[1]) if range_ else None))
+        if content is None or isinstance(trouble, int):
+            self.send_response(trouble or 404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        size = len(content)
+        if range_ and site.ranges:
+            begin, end = int(range_[1]), min(int(range_[2] or size - 1) + 1, size)
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+            part = content[begin:end]
+        else:
+            self.send_response(200)
+            part = content
+        if site.tags:
+            self.send_header("ETag", '"' + hashlib.sha256(content).hexdigest()[:16] + '"')
+        if site.lengths:
+            self.send_header("Content-Length", str(len(part)))
+        else:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(part[: len(part) // 2] if trouble == "cut" else part)
+            if trouble == "cut":
+                self.close_connection = True
+
+
+@contextmanager
+def a_site():
+    """A site, served by another thread."""
+    site = Site()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.site, site.port = site, server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
