@@ -17,7 +17,7 @@ from maxmargin.streams.source import StreamError
 # Rows at a time, where they are asked for, and those by which a source is known again.
 ROWS_AT_ONCE, ROWS_KNOWN = 2**14, 100
 # A source with one of these is a table, which gives its rows as often as it is asked.
-OF_TABLES = ("columns", "column_names", "collect_batches", "scanner")
+OF_TABLES = ("collect_batches", "scanner", "columns", "column_names")
 
 
 class Batches:

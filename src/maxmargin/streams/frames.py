@@ -88,6 +88,8 @@ class FrameReader:
 
 def is_frame(source: Any) -> bool:
     """Has it columns, and all its rows in memory?"""
+    if hasattr(source, "collect"):  # a lazy frame, of which even the columns may be work
+        return False
     if not (hasattr(source, "columns") or hasattr(source, "column_names")):
         return False
     try:
