@@ -32,7 +32,8 @@ MAGIC = re.compile(r"[*?[]")
 def local_folder(path: str) -> Folder | None:
     """The files in a folder, or those that match a pattern; None if it is neither."""
     if os.path.isdir(path):
-        base, found = path, [str(each) for each in Path(path).rglob("*") if each.is_file()]
+        base = str(Path(path))
+        found = [str(each) for each in Path(path).rglob("*") if each.is_file()]
     elif glob.has_magic(path) and not os.path.lexists(path):
         base, found = _base(path), glob.glob(path, recursive=True)
     else:
@@ -81,8 +82,7 @@ def has_magic(files: Any, place: str) -> bool:
 
 def _base(pattern: str) -> str:
     """The folder that all matching files are below."""
-    fixed = MAGIC.split(pattern, maxsplit=1)[0]
-    return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
+    return MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
 
 
 def _parquet(name: str, base: str, found: list[str]) -> list[str]:
@@ -132,7 +132,6 @@ class ParquetFolder:
                 filesystem=folder.files,
                 format="parquet",
                 partitioning="hive",
-                partition_base_dir=folder.base,
             )
             self._schema = found.schema
             told = datasets.get_partition_keys

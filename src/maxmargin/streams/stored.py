@@ -62,7 +62,7 @@ class Folder(NamedTuple):
     Attributes
     ----------
     name : for messages
-    base : the folder, below which names of folders tell something
+    base : the folder that all are below
     paths : of the files, sorted
     file : gives the file at a path
     files : their file system, as pyarrow takes it; None for that of this machine
