@@ -213,6 +213,17 @@ def plot_growing(facts):
 
 
 @claims
+def plot_log(facts):
+    assert facts["died"].returncode == -9
+    assert facts["same"]
+    assert facts["clf"].n_mistakes_ == facts["whole"].n_mistakes_
+    begun = facts["begun"]
+    assert (begun > 0).any()
+    assert (begun < facts["ends"]).all()
+    assert begun.sum() % 100 == 0  # at the end of a block
+
+
+@claims
 def plot_text_stream(facts):
     before, after = facts["before"], facts["after"]
     assert after[:100].sum() > before[-100:].sum()
