@@ -42,10 +42,10 @@ def messages():
 class Consumer:
     def __init__(self, log, seed, dies_after=None):
         self.log, self.random, self.polls_left = log, np.random.default_rng(seed), dies_after
-        self.positions = dict.fromkeys(log, 0)
+        self.positions, self.sought = dict.fromkeys(log, 0), {}
 
     def seek(self, partition, offset):
-        self.positions[partition] = offset
+        self.positions[partition] = self.sought[partition] = offset
 
     def poll(self, max_records=200):
         if self.polls_left is not None:
@@ -149,7 +149,7 @@ def learn(consumer, checkpoint=None):
 # Another process learns, and is killed in the middle of it by SIGKILL, which nothing can catch.
 
 if __name__ == "the one that dies":
-    learn(Consumer(messages(), seed=1, dies_after=20), sys.argv[1])
+    learn(Consumer(messages(), seed=1, dies_after=12), sys.argv[1])
 
 folder = tempfile.TemporaryDirectory()
 checkpoint = Path(folder.name) / "log.ckpt"
@@ -162,12 +162,8 @@ print("killed by", signal.Signals(-died.returncode).name)
 
 log = messages()
 consumer = Consumer(log, seed=2)
-sought = {}
-consumer.seek = lambda partition, offset: (
-    sought.update({partition: offset}) or Consumer.seek(consumer, partition, offset)
-)
 clf = learn(consumer, checkpoint)
-print("went on from the offsets", sought)
+print("went on from the offsets", consumer.sought)
 
 whole = learn(Consumer(log, seed=3))
 same = np.array_equal(clf.coef_, whole.coef_) and np.array_equal(clf.intercept_, whole.intercept_)
@@ -177,7 +173,7 @@ print(f"{clf.n_mistakes_} mistakes, {whole.n_mistakes_} without a crash; the sam
 # What the first process learnt, and what the second did.
 
 ends = np.array([len(log[partition]) for partition in log])
-begun = np.array([sought[partition] for partition in log])
+begun = np.array([consumer.sought[partition] for partition in log])
 fig, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 ax.barh(range(PARTITIONS), begun, label="before it was killed")
 ax.barh(range(PARTITIONS), ends - begun, left=begun, label="by the one that went on")
