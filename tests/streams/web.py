@@ -1,5 +1,6 @@
 """A server of files with ranges and ETags, that can be told to misbehave."""
 
+import functools
 import hashlib
 import re
 import threading
@@ -32,6 +33,11 @@ class Site:
     def bytes_asked_for(self):
         """First bytes of all ranges."""
         return [at for method, at in self.asked if method == "GET"]
+
+
+@functools.lru_cache
+def tag(content):
+    return f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -74,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_response(200)
             part = content
         if site.tags:
-            self.send_header("ETag", '"' + hashlib.sha256(content).hexdigest()[:16] + '"')
+            self.send_header("ETag", tag(content))
         if site.lengths:
             self.send_header("Content-Length", str(len(part)))
         else:
