@@ -243,6 +243,16 @@ def test_troubles_that_pass(name, ranges, site):
     assert len(site.troubles) < 4
 
 
+@NO_RANGES
+def test_silence_is_a_trouble(site, monkeypatch):
+    monkeypatch.setattr(remote, "SILENT_SECONDS", 0.2)
+    site.ranges = False
+    source = opened(site.url("rows.svm"), zero_based=False)
+    blocks, site.asked, site.troubles = source.blocks(), [], ["silence"]
+    assert_same(everything(blocks), everything(streams.open(io.BytesIO(TEXT)).blocks()))
+    assert len(site.asked) >= 2
+
+
 @pytest.mark.parametrize("ranges", [True, False])
 @NO_RANGES
 def test_troubles_that_stay_have_address_and_position(ranges, site):

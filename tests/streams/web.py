@@ -4,6 +4,7 @@ import functools
 import hashlib
 import re
 import threading
+import time
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,7 +17,8 @@ class Site:
     ranges : does the server know ranges?
     tags : does it say ETags?
     lengths : does it say how long files are?
-    troubles : for the next requests of content: a status, or "cut" to break off halfway
+    troubles : for the next requests of content: a status, "cut" to break off halfway, or
+        "silence" for half a second
     asked : (method, first byte or None) of each request
     """
 
@@ -88,6 +90,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         self.end_headers()
         if self.command == "GET":
+            time.sleep(0.5 if trouble == "silence" else 0.0)
             self.wfile.write(part[: len(part) // 2] if trouble == "cut" else part)
             if trouble == "cut":
                 self.close_connection = True

@@ -101,14 +101,24 @@ class Address:
         if (status := _status(error)) is not None:
             reason = getattr(error, "message", "")
             return f"{status} {reason}" if isinstance(reason, str) and reason else str(status)
-        text = getattr(error, "strerror", None) or str(error)
-        text = URL.sub(lambda found: Address(found[0]).name, str(text)).rstrip(".")
+        text = shown(str(getattr(error, "strerror", None) or error)).rstrip(".")
         return type(error).__name__ if not text or any(s in text for s in self._secrets) else text
 
 
 def is_address(place: Any) -> bool:
     """Is it one, and not a path?"""
     return isinstance(place, str) and ADDRESS.match(place) is not None
+
+
+def is_web(files: Any) -> bool:
+    """Is it the file system of HTTP?"""
+    protocols = files.protocol
+    return "http" in ((protocols,) if isinstance(protocols, str) else protocols)
+
+
+def shown(text: str) -> str:
+    """A text, and the addresses in it without credentials."""
+    return URL.sub(lambda found: Address(found[0]).name, text)
 
 
 def without_credentials(place: str) -> str:

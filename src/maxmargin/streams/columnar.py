@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from maxmargin.streams.addresses import shown
 from maxmargin.streams.arrow import Piece, arrow, kind_of, place_behind
 from maxmargin.streams.source import Position, StreamError
 from maxmargin.streams.stored import LocalFile, Stored
@@ -197,4 +198,5 @@ def as_stream_errors(name: str) -> Iterator[None]:
     except MemoryError:
         raise  # some of pyarrow's are ArrowExceptions as well
     except (arrow().ArrowException, OSError, UnicodeDecodeError) as error:
-        raise StreamError(f"{name}: {error}") from error
+        said = shown(str(error))
+        raise StreamError(f"{name}: {said}") from (error if said == str(error) else None)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from maxmargin.streams.addresses import Address
+from maxmargin.streams.addresses import Address, is_web
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columnar import ParquetFile, as_stream_errors
 from maxmargin.streams.remote import RemoteFile
@@ -76,8 +76,7 @@ def addresses_like(text: str) -> list[str]:
 
 def has_magic(files: Any, place: str) -> bool:
     """Is it a pattern? (In addresses of the web, a question mark is none.)"""
-    is_web = "http" in (files.protocol if isinstance(files.protocol, tuple) else [files.protocol])
-    return "*" in place if is_web else glob.has_magic(place)
+    return "*" in place if is_web(files) else glob.has_magic(place)
 
 
 def _base(pattern: str) -> str:

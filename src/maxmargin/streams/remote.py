@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from maxmargin._extras import Self
-from maxmargin.streams.addresses import Address
+from maxmargin.streams.addresses import Address, is_web
 from maxmargin.streams.ahead import ahead
 from maxmargin.streams.source import IDENTITY_PIECES
 from maxmargin.streams.stored import Stored
@@ -35,6 +35,8 @@ IN_FLIGHT = 4
 HEAD = 2**18
 # Of a file without ranges, so much is read at a time.
 PIECE = 2**20
+# A request for a whole file may take as long as it likes, but is lost if it is silent for so long.
+SILENT_SECONDS = 60.0
 # By what fsspec says of a file its content is known, the best first.
 TAGS = (
     *("ETag", "etag", "Content-MD5", "md5Hash", "content_md5", "CRC", "checksum", "sha256"),
@@ -157,7 +159,12 @@ class RemoteFile(Stored):
             file = self._opened()
             file.seek(at)
             return file
-        file = self._opened(block_size=0)
+        how: dict[str, Any] = {"block_size": 0}
+        if is_web(self._files):
+            client = importlib.import_module("aiohttp")
+            silence = client.ClientTimeout(None, sock_read=SILENT_SECONDS)
+            how |= {"timeout": silence, "size": self.size or 1}  # which need not be asked for
+        file = self._opened(**how)
         while at > 0 and (passed := file.read(min(at, PIECE))):
             at -= len(passed)
         return file
