@@ -370,6 +370,7 @@ def test_credentials_are_nowhere(site, tmp_path):
         with pytest.raises(FileNotFoundError) as missing:
             streams.open(address.replace("rows.svm", name))
         seen.append(repr(missing.value).encode())
+        assert missing.value.__context__ is None
     for each in seen:
         assert b"secret" not in each
         assert b"tok3n" not in each

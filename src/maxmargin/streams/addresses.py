@@ -73,17 +73,15 @@ class Address:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return action()
-            except StreamError:
+            except (StreamError, ImportError):
                 raise
             except Exception as error:
                 cause = _cause(error)
-                if isinstance(cause, ImportError):
-                    raise
-                if not _may_pass(cause):
-                    raise self._error(cause, at, self.said(cause)) from None
-                if attempt == ATTEMPTS:
-                    said = f"{self.said(cause)} (tried {ATTEMPTS} times)"
-                    raise self._error(cause, at, said) from None
+            # Raised here, errors have nothing of what others said behind them.
+            if not _may_pass(cause):
+                raise self._error(cause, at, self.said(cause))
+            if attempt == ATTEMPTS:
+                raise self._error(cause, at, f"{self.said(cause)} (tried {ATTEMPTS} times)")
             time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
         raise AssertionError("the last attempt gives or raises something")
 
