@@ -86,9 +86,8 @@ def _base(pattern: str) -> str:
 
 def _parquet(name: str, base: str, found: list[str]) -> list[str]:
     """The Parquet files among those found, in the order of their names."""
-    if not found and not MAGIC.search(name):
-        raise IsADirectoryError(errno.EISDIR, "It is a folder without files", name)
-    if not found:
+    is_pattern = MAGIC.search(name) is not None
+    if not found and is_pattern:
         raise FileNotFoundError(errno.ENOENT, "There is no such file", name)
     inside = {path: PurePosixPath(path.removeprefix(base)).parts for path in found}
     if any(LOG_OF_DELTA in parts for parts in inside.values()):
@@ -101,6 +100,8 @@ def _parquet(name: str, base: str, found: list[str]) -> list[str]:
         for path, parts in inside.items()
         if path.endswith(SUFFIXES) and not any(part.startswith(HIDDEN) for part in parts)
     ]
+    if not paths and not is_pattern:
+        raise IsADirectoryError(errno.EISDIR, "Is a directory without Parquet files", name)
     if not paths:
         raise StreamError(
             f"{name}: only Parquet files are read many at a time ({', '.join(SUFFIXES)}), and "
