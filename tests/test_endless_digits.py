@@ -251,6 +251,17 @@ def test_without_cupy_the_error_names_the_extra(data, monkeypatch):
         make_endless_digits(*data, device="cuda")
 
 
+def test_they_are_the_same_however_many_are_made_together(data, monkeypatch):
+    monkeypatch.setattr(digits_module, "on_cuda", lambda: np)  # which makes more of them at once
+    for pictures in (data[0], data[0] / 16):
+        host, there = (
+            next(make_endless_digits(pictures, data[1], random_state=5, device=device))
+            for device in ("cpu", "cuda")
+        )
+        np.testing.assert_array_equal(there[0], host[0])
+        np.testing.assert_array_equal(there[1], host[1])
+
+
 def test_on_a_device_they_are_the_same(data):
     cupy = pytest.importorskip("cupy")
     try:

@@ -197,7 +197,7 @@ def plot_electricity(facts):
 @claims
 def plot_endless_digits(facts):
     assert facts["errors"][-1] < 0.8 * facts["plain_error"]
-    assert facts["picture"].shape == (7 * facts["side"], 10 * facts["side"])
+    assert facts["picture"].shape == (7 * (facts["side"] + 2), 10 * (facts["side"] + 2))
 
 
 @claims

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from numbers import Integral, Real
 from typing import Any
 
@@ -52,7 +51,7 @@ _AMOUNT = [Interval(Real, 0, 100, closed="both")]
         "smoothness": [Interval(Real, 1, None, closed="left")],
         "random_state": ["random_state"],
         "device": [StrOptions({"cpu", "cuda"})],
-        "dtype": "no_validation",
+        "dtype": [type, str, np.dtype],
     },
     prefer_skip_nested_validation=True,
 )
@@ -143,7 +142,8 @@ def make_endless_digits(
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"The 'dtype' parameter must be float32 or float64, got {dtype}.")
     xp = on_cuda() if device == "cuda" else np
-    X, y = _pictures(X, xp), column_or_1d(y)
+    X = _pictures(X, xp)
+    y = column_or_1d(y.get() if _is_on_device(y) else y)
     check_consistent_length(X, y)
     side = math.isqrt(X.shape[1])
     if side * side != X.shape[1]:
@@ -156,22 +156,14 @@ def make_endless_digits(
         ink=float(X.max()),
         is_whole=_is_whole(X, xp),
         # The only random number that does not come from hashes of it.
-        key=check_random_state(random_state).randint(2**64, dtype=np.uint64),
+        key=np.uint64(check_random_state(random_state).randint(2**64, dtype=np.uint64)),
         most=Most(math.radians(rotation), shift, scale, shear),
         basis=xp.asarray(_basis(side, elastic, smoothness)),
         together=TOGETHER[device],
         dtype=dtype,
     )
-    starts = (
-        count(start, block_size)
-        if n_samples is None
-        else range(start, start + n_samples, block_size)
-    )
-    end = None if n_samples is None else start + n_samples
-    return (
-        digits.block(first, first + block_size if end is None else min(first + block_size, end))
-        for first in starts
-    )
+    end = math.inf if n_samples is None else start + n_samples
+    return digits.blocks(start, end, block_size)
 
 
 @dataclass(frozen=True)
@@ -204,6 +196,12 @@ class Deformed:
     basis: Any
     together: int
     dtype: np.dtype
+
+    def blocks(self, start: int, end: float, size: int) -> Iterator[tuple[Any, np.ndarray]]:
+        while start < end:
+            last = start + size if start + size < end else int(end)
+            yield self.block(start, last)
+            start = last
 
     def block(self, first: int, last: int) -> tuple[Any, np.ndarray]:
         numbers = np.arange(first, last, dtype=np.uint64)
@@ -323,7 +321,7 @@ def _mixed(words: Any) -> Any:
 
 def _pictures(X: Any, xp: Any) -> Any:
     """``X``, checked, where ``xp`` has its arrays."""
-    if not hasattr(X, "__cuda_array_interface__"):
+    if not _is_on_device(X):
         return xp.asarray(check_array(X))
     if xp is np:
         raise ValueError("X is on a device: device='cuda' is needed.")
@@ -331,6 +329,10 @@ def _pictures(X: Any, xp: Any) -> Any:
     if X.ndim != 2 or X.dtype.kind not in "fiu" or not bool(xp.isfinite(X).all()):
         raise ValueError("X must have finite numbers in two dimensions.")
     return X
+
+
+def _is_on_device(values: Any) -> bool:
+    return hasattr(values, "__cuda_array_interface__")
 
 
 def _is_whole(X: Any, xp: Any) -> bool:
