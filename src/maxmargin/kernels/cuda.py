@@ -30,7 +30,7 @@ TILE_VALUES = 2**24
 # The most points in a tile.
 TILE_POINTS = 2**13
 # Sums over the rows of a tile are made in so many parts, to keep the device busy.
-PARTS = 16
+PARTS = 32
 # Problems whose sums are made in one go, each in a register.
 MOST_PROBLEMS = 16
 # The bits of a float32 that numbers lack, and how much rounding to them may change one, relatively.
@@ -117,7 +117,7 @@ class DeviceRows(Points):
             everyone = np.arange(self.source.shape[0])[self.numbers]
             numbers = everyone[which]
         assert self.squares is not None
-        there = which if isinstance(which, slice) else self.products.here(np.asarray(which))
+        there = self.products.index(which)
         worth = None if self.worth is None else self.worth[which]
         known = self.products, self.kernel, self.source, self.placed.take(there)
         return DeviceRows(*known, self.squares[which], worth, numbers)
@@ -155,6 +155,7 @@ class CudaProducts(Products):
         self._fixed: weakref.WeakKeyDictionary[Points, tuple[Kernel, Placed]]
         self._fixed = weakref.WeakKeyDictionary()
         self._growing: dict[str, Growing] = {}
+        self._asked: tuple[np.ndarray, Any] | None = None
 
     def __deepcopy__(self, memo: Any) -> CudaProducts:
         return self  # what it remembers is found again by whose it is
@@ -172,6 +173,14 @@ class CudaProducts(Products):
     # ------------------------------------------------------------------------ from and to the host
     def here(self, array: np.ndarray) -> Any:
         return self.library.xp.asarray(array)
+
+    def index(self, which: Any) -> Any:
+        """Numbers of rows on the device; several arrays may be asked for the same ones in a row."""
+        if isinstance(which, slice):
+            return which
+        if self._asked is None or self._asked[0] is not which:
+            self._asked = which, self.here(which)
+        return self._asked[1]
 
     def host(self, array: Any) -> np.ndarray:
         return array if isinstance(array, np.ndarray) else self.library.fetched(array)
@@ -300,6 +309,8 @@ class CudaProducts(Products):
     ) -> Any:
         """`weighted_sums`, on the device."""
         library, xp = self.library, self.library.xp
+        if weights.strides[1] != weights.itemsize:  # lines must follow each other
+            weights = xp.ascontiguousarray(weights)
         left, right = _alike(self._placed(kernel, supports), self._placed(kernel, points))
         problems, columns, rows = weights.shape[0], points.size(), supports.size()
         sums = xp.zeros((problems, columns))

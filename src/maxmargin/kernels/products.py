@@ -52,6 +52,10 @@ class Products:
         """An array of the host, where products are made."""
         return array
 
+    def index(self, which: np.ndarray) -> Any:
+        """Numbers of rows, for arrays that are where products are made."""
+        return which
+
     def host(self, array: Any) -> np.ndarray:
         return array
 
