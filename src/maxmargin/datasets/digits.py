@@ -27,8 +27,8 @@ SPACING = 1.25
 # Numbers at the nodes are the odd ones from -255 to 255.
 DEVIATION_AT_NODES = math.sqrt((256.0**2 - 1.0) / 3.0)
 
-# Digits that are deformed together: what fits into the caches of a core, or keeps a GPU busy.
-TOGETHER = {"cpu": 64, "cuda": 8192}
+# Digits that are deformed together: few enough for the caches of a core, or many for a GPU.
+TOGETHER = {"cpu": 512, "cuda": 8192}
 
 # Words of random bits that a digit has: the source, then six numbers, then the elastic field.
 SOURCE, SIX_NUMBERS, FIELD = 0, 1, 4
