@@ -144,9 +144,9 @@ class CudaProducts(Products):
     """`Products` that are made on a GPU."""
 
     device = "cuda"
-    block = 2048
+    block = 4096
     chunk = 2**16
-    most_waiting = 1024
+    most_waiting = 2048
 
     def __init__(self) -> None:
         self._forget()
