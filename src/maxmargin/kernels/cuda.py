@@ -23,10 +23,10 @@ from scipy import sparse
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
-from maxmargin.kernels.room import room_of
+from maxmargin.kernels.room import room_begun_by
 
 # Products are made so many at a time, which mostly stay in the cache of the device.
-TILE_VALUES = 2**24
+TILE_VALUES = 2**25
 # The most points in a tile.
 TILE_POINTS = 2**13
 # Sums over the rows of a tile are made in so many parts, to keep the device busy.
@@ -147,6 +147,7 @@ class CudaProducts(Products):
     block = 4096
     chunk = 2**16
     most_waiting = 2048
+    works_aside = True
 
     def __init__(self) -> None:
         self._forget()
@@ -220,7 +221,7 @@ class CudaProducts(Products):
     def _placed(self, kernel: Kernel, points: Points) -> Placed:
         if isinstance(points, DeviceRows):
             return points.placed
-        if room_of(points.X) is not None:
+        if room_begun_by(points.X) is not None:
             if not (known := self._growing.get("rows")) or not known.is_of(points.X, kernel):
                 self._growing.pop("rows", None)  # first, to make room
                 known = self._growing["rows"] = GrowingRows(self, kernel, points.X)
@@ -291,13 +292,19 @@ class CudaProducts(Products):
     ) -> np.ndarray:
         return self.host(self._sums(kernel, self._weights(weights), supports, points, shift))
 
+    @within_memory
+    def begin_sums(
+        self, kernel: Kernel, weights: np.ndarray, supports: Points, points: Points, shift: float
+    ) -> Any:
+        return self._sums(kernel, self._weights(weights), supports, points, shift)
+
     def _outputs(
         self, kernel: Kernel, weights: np.ndarray, points: Points, some: Points
     ) -> np.ndarray:
         return self.weighted_sums(kernel, weights, points, some, 0.0)
 
     def _weights(self, weights: np.ndarray) -> Any:
-        if room_of(weights) is None:
+        if room_begun_by(weights) is None:
             return self.here(weights)
         if not (known := self._growing.get("weights")) or not known.is_of(weights):
             known = self._growing["weights"] = GrowingWeights(self, weights)
@@ -335,16 +342,15 @@ class Growing:
     """An array of the host that grows, and what of it is on the device."""
 
     def __init__(self, array: np.ndarray) -> None:
-        room = room_of(array)
+        room = room_begun_by(array)
         assert room is not None
         self._room, self.size = weakref.ref(room), room.shape
         self.filled = 0
 
     def is_of(self, array: np.ndarray, kernel: Kernel | None = None) -> bool:
         room = self._room()
-        if room is None or room is not room_of(array) or array.ctypes.data != room.ctypes.data:
-            return False
-        return kernel is getattr(self, "kernel", None)
+        same = room is not None and room is room_begun_by(array)
+        return same and kernel is getattr(self, "kernel", None)
 
 
 class GrowingWeights(Growing):
@@ -457,50 +463,60 @@ extern "C" __global__ void apply(
         values[i] = value(values[i], own[i / columns], other[i %% columns], gamma, coef0);
 }
 
-// One thread for each column and part of the rows. Sums of 64 rows are added up in float64.
+// One thread for each column and part of the rows. Sums of 64 rows are added up in float64; where
+// there are fewer, the rest has weights of 0.
 extern "C" __global__ void add_sums(
     const real* __restrict__ values, const int rows, const int columns,
     const double* __restrict__ own, const double* __restrict__ other,
     const double* __restrict__ weights, const long long stride,
     const real gamma, const real coef0, double* parts, const long long stride_of_parts
 ) {
-    const int problems = %(problems)d, few = 64;
-    __shared__ real some[problems][few], owns[few];
-    const int k = blockIdx.x * blockDim.x + threadIdx.x;
+    const int problems = %(problems)d, padded = (problems + 3) / 4 * 4, few = 64, at_once = 4;
+    __shared__ __align__(32) real some[few][padded];
+    __shared__ real owns[few];
+    const int k = blockIdx.x * blockDim.x + threadIdx.x, column = min(k, columns - 1);
     const int each = (rows + gridDim.y - 1) / gridDim.y;
     const int first = blockIdx.y * each, last = min(first + each, rows);
-    const real mine = k < columns ? other[k] : 0;
+    const real mine = other[column];
     double totals[problems];
+    #pragma unroll
     for (int c = 0; c < problems; c++) totals[c] = 0;
     for (int start = first; start < last; start += few) {
-        const int number = min(few, last - start);
+        const int number = last - start;
         __syncthreads();
-        for (int i = threadIdx.x; i < problems * few; i += blockDim.x) {
+        for (int i = threadIdx.x; i < padded * few; i += blockDim.x) {
             const int c = i / few, r = i %% few;
-            some[c][r] = r < number ? (real)weights[c * stride + start + r] : (real)0;
+            const bool counts = r < number && c < problems;
+            some[r][c] = counts ? (real)weights[c * stride + start + r] : (real)0;
         }
-        for (int r = threadIdx.x; r < number; r += blockDim.x) owns[r] = own[start + r];
+        for (int r = threadIdx.x; r < few; r += blockDim.x)
+            owns[r] = own[min(start + r, rows - 1)];
         __syncthreads();
-        if (k >= columns) continue;
-        real sums[problems];
+        real sums[padded];
         #pragma unroll
-        for (int c = 0; c < problems; c++) sums[c] = 0;
-        #pragma unroll 4
-        for (int r = 0; r < number; r++) {
-            const real p = values[(long long)(start + r) * columns + k];
-            const real found = value(p, owns[r], mine, gamma, coef0);
+        for (int c = 0; c < padded; c++) sums[c] = 0;
+        for (int r = 0; r < few; r += at_once) {
+            real found[at_once];
             #pragma unroll
-            for (int c = 0; c < problems; c++) sums[c] += some[c][r] * found;
+            for (int n = 0; n < at_once; n++)
+                found[n] = values[(long long)min(start + r + n, rows - 1) * columns + column];
+            #pragma unroll
+            for (int n = 0; n < at_once; n++) {
+                const real v = value(found[n], owns[r + n], mine, gamma, coef0);
+                #pragma unroll
+                for (int c = 0; c < padded; c++) sums[c] += some[r + n][c] * v;
+            }
         }
         #pragma unroll
         for (int c = 0; c < problems; c++) totals[c] += sums[c];
     }
     if (k < columns)
+        #pragma unroll
         for (int c = 0; c < problems; c++)
             parts[blockIdx.y * stride_of_parts + (long long)c * columns + k] += totals[c];
 }
 """
-THREADS = 128
+THREADS = 256
 # Data types and ways to compute of cuBLAS.
 TYPES = {"bfloat16": 14, "tf32": 0, "float32": 0, "float64": 1}
 COMPUTE = {"bfloat16": 68, "tf32": 77, "float32": 68, "float64": 70}

@@ -29,12 +29,14 @@ class Products:
     block : rows that are learnt from in one go where the Gram matrix of all is too large
     chunk : rows to which the changes of others are applied in one go
     most_waiting : rows with other coefficients wait until there are so many
+    works_aside : are sums made while this machine does something else?
     """
 
     device = "cpu"
     block = 256
     chunk = CHUNK
     most_waiting = 512
+    works_aside = False
 
     def points(self, kernel: Kernel, X: Any) -> Points:
         """Rows with what the kernel needs to know of each, ready for products."""
@@ -97,6 +99,12 @@ class Products:
             values = self.gram(kernel, supports.take(part), points)
             add_weighted(np.ascontiguousarray(weights[:, part]), values, shift, sums)
         return sums
+
+    def begin_sums(
+        self, kernel: Kernel, weights: np.ndarray, supports: Points, points: Points, shift: float
+    ) -> Any:
+        """`weighted_sums`, which may be still under way: `host` waits for them."""
+        return self.weighted_sums(kernel, weights, supports, points, shift)
 
     def quadratic(
         self,

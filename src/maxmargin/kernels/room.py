@@ -28,7 +28,7 @@ def appended(known: np.ndarray, more: Any, axis: int = -1) -> np.ndarray:
     more = np.asarray(more)
     start, stop = known.shape[axis], known.shape[axis] + more.shape[axis]
     dtype = np.promote_types(known.dtype, more.dtype)
-    room: Any = room_of(known)
+    room: Any = room_begun_by(known)
     if not _claimed(room, known, stop, axis) or room.dtype != dtype:
         shape = list(known.shape)
         shape[axis] = max(stop, int(GROWTH * start))
@@ -39,18 +39,19 @@ def appended(known: np.ndarray, more: Any, axis: int = -1) -> np.ndarray:
     return _part(room, 0, stop, axis)
 
 
-def room_of(array: Any) -> Room | None:
-    """The memory that an array has a part of, if it is such."""
-    while not (array is None or isinstance(array, Room)):
-        array = getattr(array, "base", None)
-    return array
+def room_begun_by(array: np.ndarray) -> Room | None:
+    """The memory that an array has the beginning of, if it is such."""
+    room: Any = array
+    while not (room is None or isinstance(room, Room)):
+        room = getattr(room, "base", None)
+    return room if room is not None and room.ctypes.data == array.ctypes.data else None
 
 
 def _claimed(room: Any, known: np.ndarray, stop: int, axis: int) -> bool:
     """Is what lies behind ``known`` free, and ours from now on?"""
     if room is None or room.shape[axis] < stop:
         return False
-    if known.ctypes.data != room.ctypes.data or known.strides != room.strides:
+    if known.strides != room.strides:
         return False
     with _claiming:
         if room.filled != known.shape[axis]:

@@ -21,7 +21,7 @@ from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
-from maxmargin.kernels.room import appended
+from maxmargin.kernels.room import appended, room_begun_by
 from maxmargin.models.base import Model, new_scalars, new_tally
 from maxmargin.models.joint import new_joint_space
 from maxmargin.models.kernel_fit import Block, KernelFit, KernelSpace
@@ -108,7 +108,7 @@ class Supports(NamedTuple):
     marks: np.ndarray
     averages: np.ndarray
 
-    def take(self, kept: np.ndarray) -> Supports:
+    def take(self, kept: Any) -> Supports:
         return Supports(
             self.points.take(kept),
             self.numbers[kept],
@@ -118,6 +118,14 @@ class Supports(NamedTuple):
             self.marks[:, :, kept],
             self.averages[:, kept],
         )
+
+
+class Ahead(NamedTuple):
+    """Rows that are learnt from next, and sums over the supports with these coefficients."""
+
+    points: Points
+    coefs: np.ndarray
+    sums: Any
 
 
 def outputs_by(
@@ -308,11 +316,12 @@ class KernelModel(Model):
         rows = self._exact_enough(rows)
         if order.size == 0 and self.supports is None:
             self.supports = self._no_supports(rows)
-        step = self.products.block
+        step, ahead = self.products.block, None
         for start in range(0, order.size, step):
             places = slice(start, start + step)
             here = trace._replace(history=trace.history[places])
-            self._present_new(rows, targets, order[places], rule, here)
+            following = order[start + step : start + 2 * step]
+            ahead = self._present_new(rows, targets, order[places], rule, here, ahead, following)
         if self._snapshot_is_due():
             assert self.supports is not None
             marks = np.stack([self.supports.marks[1], self.supports.coefs])
@@ -337,17 +346,28 @@ class KernelModel(Model):
         return True
 
     def _present_new(
-        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
-    ) -> None:
-        """Learn from rows that have not been seen before, and keep those that brought an update."""
+        self,
+        rows: Points,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        trace: Trace,
+        ahead: Ahead | None,
+        following: np.ndarray,
+    ) -> Ahead | None:
+        """Learn from rows that have not been seen before, and keep those that brought an update.
+
+        ``ahead`` is what is known of these rows already, and what is returned that of the
+        ``following`` ones, if something else can work on it meanwhile.
+        """
         learning, space = order >= 0, self.space()
         order = np.where(learning, order, -1 - order)
-        new = rows.take(order)
+        new = rows.take(order) if ahead is None else ahead.points
         known = self.supports or self._no_supports(new)
         slots = np.unique(self.members[self.members >= 0])
         points = known.points.take(slots).followed_by(new)
         diagonal = space.diagonal(points)
-        outputs = space.weighted_sums(known.coefs, known.points, points)
+        outputs = self._outputs_before(space, known, points, ahead)
         weights = np.zeros((self.problems(), points.size()))
         weights[:, : slots.size] = known.coefs[:, slots]
         first = known.numbers.size  # the slot of the first new row, if it is kept
@@ -357,6 +377,11 @@ class KernelModel(Model):
         own = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
         order = np.arange(slots.size, ids.size)
         order = np.where(learning, order, -1 - order)
+        coming = None
+        if following.size and slots.size == 0 and self.products.works_aside:
+            next_rows = rows.take(np.where(following >= 0, following, -1 - following))
+            sums = space.begin_sums(known.coefs, known.points, next_rows)
+            coming = Ahead(next_rows, known.coefs, sums)
         block.learn(own, order, rule, trace)
 
         averages = known.averages - block.take_closed(known.coefs)
@@ -382,6 +407,19 @@ class KernelModel(Model):
         )
         all_count = as_before and not self.spec.smallest and self.past.size == 0
         self.supports = supports if all_count else self._without_small(supports)
+        return coming
+
+    def _outputs_before(
+        self, space: KernelSpace, known: Supports, points: Points, ahead: Ahead | None
+    ) -> np.ndarray:
+        """The outputs of new rows: what was summed up ahead, and the supports that came since."""
+        room = room_begun_by(known.coefs)
+        if ahead is None or room is None or room is not room_begun_by(ahead.coefs):
+            return space.weighted_sums(known.coefs, known.points, points)
+        since = known.take(slice(ahead.coefs.shape[1], None))
+        return space.weighted_sums(since.coefs, since.points, points) + space.products.host(
+            ahead.sums
+        )
 
     def _no_supports(self, like: Points) -> Supports:
         problems = self.problems()

@@ -78,6 +78,9 @@ class KernelSpace(NamedTuple):
     def weighted_sums(self, weights: np.ndarray, supports: Points, points: Points) -> np.ndarray:
         return self.products.weighted_sums(self.kernel, weights, supports, points, self.shift())
 
+    def begin_sums(self, weights: np.ndarray, supports: Points, points: Points) -> Any:
+        return self.products.begin_sums(self.kernel, weights, supports, points, self.shift())
+
     def diagonal(self, points: Points) -> np.ndarray:
         """``|phi(x)|**2`` of each row."""
         return finite_diagonal(self.kernel, points) + self.shift() + self.ridges(points)
