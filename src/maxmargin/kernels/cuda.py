@@ -23,7 +23,7 @@ from scipy import sparse
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
-from maxmargin.kernels.room import Room
+from maxmargin.kernels.room import room_of
 
 # Products are made so many at a time, which mostly stay in the cache of the device.
 TILE_VALUES = 2**24
@@ -144,9 +144,9 @@ class CudaProducts(Products):
     """`Products` that are made on a GPU."""
 
     device = "cuda"
-    block = 2048
+    block = 4096
     chunk = 2**16
-    most_waiting = 1024
+    most_waiting = 2048
 
     def __init__(self) -> None:
         self._forget()
@@ -220,7 +220,7 @@ class CudaProducts(Products):
     def _placed(self, kernel: Kernel, points: Points) -> Placed:
         if isinstance(points, DeviceRows):
             return points.placed
-        if isinstance(points.X.base, Room):
+        if room_of(points.X) is not None:
             if not (known := self._growing.get("rows")) or not known.is_of(points.X, kernel):
                 self._growing.pop("rows", None)  # first, to make room
                 known = self._growing["rows"] = GrowingRows(self, kernel, points.X)
@@ -297,7 +297,7 @@ class CudaProducts(Products):
         return self.weighted_sums(kernel, weights, points, some, 0.0)
 
     def _weights(self, weights: np.ndarray) -> Any:
-        if not isinstance(weights.base, Room):
+        if room_of(weights) is None:
             return self.here(weights)
         if not (known := self._growing.get("weights")) or not known.is_of(weights):
             known = self._growing["weights"] = GrowingWeights(self, weights)
@@ -335,13 +335,14 @@ class Growing:
     """An array of the host that grows, and what of it is on the device."""
 
     def __init__(self, array: np.ndarray) -> None:
-        assert isinstance(array.base, Room)
-        self._room = weakref.ref(array.base)
+        room = room_of(array)
+        assert room is not None
+        self._room, self.size = weakref.ref(room), room.shape
         self.filled = 0
 
     def is_of(self, array: np.ndarray, kernel: Kernel | None = None) -> bool:
         room = self._room()
-        if room is None or room is not array.base or array.ctypes.data != room.ctypes.data:
+        if room is None or room is not room_of(array) or array.ctypes.data != room.ctypes.data:
             return False
         return kernel is getattr(self, "kernel", None)
 
@@ -349,9 +350,8 @@ class Growing:
 class GrowingWeights(Growing):
     def __init__(self, products: CudaProducts, weights: np.ndarray) -> None:
         super().__init__(weights)
-        assert weights.base is not None
         self.products = products
-        self.known = products.library.xp.zeros(weights.base.shape)
+        self.known = products.library.xp.zeros(self.size)
 
     def up_to(self, weights: np.ndarray) -> Any:
         size = weights.shape[1]
@@ -369,10 +369,9 @@ class GrowingRows(Growing):
         self.known = self._new(X, "")
 
     def _new(self, X: np.ndarray, kind: str) -> Placed:
-        assert X.base is not None
         first, xp = self.products._place(self.kernel, X, kind), self.products.library.xp
-        factors = xp.zeros((X.base.shape[0], X.shape[1]), first.factors.dtype)
-        squares = xp.zeros(X.base.shape[0])
+        factors = xp.zeros(self.size, first.factors.dtype)
+        squares = xp.zeros(self.size[0])
         self.filled = X.shape[0]
         factors[: self.filled], squares[: self.filled] = first.factors, first.squares
         return Placed(factors, squares, first.kind, first.loss)

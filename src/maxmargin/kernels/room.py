@@ -28,20 +28,27 @@ def appended(known: np.ndarray, more: Any, axis: int = -1) -> np.ndarray:
     more = np.asarray(more)
     start, stop = known.shape[axis], known.shape[axis] + more.shape[axis]
     dtype = np.promote_types(known.dtype, more.dtype)
-    room: Any = known.base
+    room: Any = room_of(known)
     if not _claimed(room, known, stop, axis) or room.dtype != dtype:
         shape = list(known.shape)
         shape[axis] = max(stop, int(GROWTH * start))
-        room = np.empty(shape, dtype).view(Room)
+        room = Room(shape, dtype)
         room.filled = stop
         _part(room, 0, start, axis)[...] = known
     _part(room, start, stop, axis)[...] = more
     return _part(room, 0, stop, axis)
 
 
+def room_of(array: Any) -> Room | None:
+    """The memory that an array has a part of, if it is such."""
+    while not (array is None or isinstance(array, Room)):
+        array = getattr(array, "base", None)
+    return array
+
+
 def _claimed(room: Any, known: np.ndarray, stop: int, axis: int) -> bool:
     """Is what lies behind ``known`` free, and ours from now on?"""
-    if not isinstance(room, Room) or room.shape[axis] < stop:
+    if room is None or room.shape[axis] < stop:
         return False
     if known.ctypes.data != room.ctypes.data or known.strides != room.strides:
         return False

@@ -228,8 +228,9 @@ class KernelFit:
 
     def present(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         size, self.labels = self.points.size(), targets.labels
-        due = np.arange(size) if size <= self.largest_block else np.unique(order)
-        if size <= self.largest_block or due.size <= min(self.largest_block, size // 2):
+        is_whole = size <= self.largest_block
+        due = np.arange(size) if is_whole else sorted_without_doubles(order)
+        if is_whole or due.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
                 self.leave()
                 self.block = self.enter(due)
