@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,23 +104,25 @@ def devices_of(results: Results) -> list[str]:
 
 
 def panels(results: Results) -> list[Panel]:
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
     from maxmargin.experiments.figures import COLOURS, Panel
 
-    def drawing(device: str) -> Any:
-        def draw(axes: Any) -> None:
-            runs = (results.values(name, device=device) for name in ("seen", "last", "averaged"))
-            for run, (seen, last, averaged) in enumerate(zip(*runs, strict=True)):
-                labels = ("last weights", "average of the last") if run == 0 else (None, None)
-                axes.plot(seen, last, color=COLOURS[1], linewidth=0.8, label=labels[0])
-                axes.plot(seen, averaged, color=COLOURS[0], label=labels[1])
-
-        return draw
+    def draw(axes: Any, device: str) -> None:
+        axes.set(xscale="log", yscale="log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(LogLocator(subs=()))
+        runs = (results.values(name, device=device) for name in ("seen", "last", "averaged"))
+        for run, (seen, last, averaged) in enumerate(zip(*runs, strict=True)):
+            labels = ("last weights", "average of the last") if run == 0 else (None, None)
+            axes.plot(seen, last, color=COLOURS[1], linewidth=0.8, label=labels[0])
+            axes.plot(seen, averaged, color=COLOURS[0], label=labels[1])
 
     labels = {"xlabel": "digits seen", "ylabel": "test error, %"}
-    settings = {**labels, "xscale": "log", "yscale": "log"}
     caption = "Test errors of single runs, {}."
     return [
-        Panel(caption.format(WORDS[device]), drawing(device), settings)
+        Panel(caption.format(WORDS[device]), partial(draw, device=device), labels)
         for device in devices_of(results)
     ]
 
