@@ -32,9 +32,9 @@ from benchmarks.harness import wall_seconds
 from benchmarks.mnist import learner as mnist_learner
 from benchmarks.passes import fit_quietly
 from maxmargin import AMIRA, Perceptron
-from maxmargin._extras import on_cuda
 from maxmargin.datasets import load_mnist, load_usps, make_endless_digits
 from maxmargin.experiments.one_pass import one_pass
+from maxmargin.kernels.cuda import cupy_library
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 BLOCK = 65_536
@@ -47,7 +47,7 @@ class Machine:
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self.xp = on_cuda() if device == "cuda" else np
+        self.xp = cupy_library().xp if device == "cuda" else np
 
     def wait(self) -> None:
         if self.device == "cuda":
@@ -56,15 +56,6 @@ class Machine:
     def seconds(self, work: Callable[[], object]) -> float:
         self.wait()
         return wall_seconds(lambda: (work(), self.wait()))
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """Parameters of a learner that learns there."""
-        return {} if self.device == "cpu" else {"device": self.device}
-
-    def host_beside(self, clf: Any) -> Any:
-        """The same learner, fitted or not, on the host."""
-        return clf.set_params(device="cpu") if self.device == "cuda" else clf
 
     def words(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"device": self.device, "cores": len(os.sched_getaffinity(0))}
@@ -124,7 +115,7 @@ def mnist(machine: Machine, options: argparse.Namespace) -> Lines:
     for pixels, divisor, gamma in (("0 to 255", 1, 255.0**-2), ("0 to 1", 255, 1.0)):
         rows, tests = X / np.float32(divisor), X_test / np.float32(divisor)
         for kind in kinds:
-            clf = mnist_learner(4).set_params(kernel_dtype=kind, gamma=gamma, **machine.settings)
+            clf = mnist_learner(4).set_params(kernel_dtype=kind, gamma=gamma, device=machine.device)
             first = machine.seconds(lambda clf=clf, rows=rows: fit_quietly(clf, rows, y))
             second = machine.seconds(lambda clf=clf, rows=rows: fit_quietly(clf, rows, y))
             yield {
@@ -155,7 +146,7 @@ def endless(machine: Machine, options: argparse.Namespace) -> Lines:
         **deformations,
     )
     settings = {"epsilon": 0.5, "kernel": "rbf", "gamma": 0.04 / 255.0**2, "fit_intercept": False}
-    clf = AMIRA(**{**settings, **machine.settings, **changes})
+    clf = AMIRA(**{**settings, "device": machine.device, **changes})
     tests = machine.xp.asarray(X_test[: options.tests])
     curves = one_pass(clf, made, np.arange(10), tests, y_test[: options.tests], wait=machine.wait)
     seen, supports = [0, *curves["seen"]], [0, *curves["supports"]]
@@ -209,7 +200,7 @@ def budget(machine: Machine, options: argparse.Namespace) -> Lines:
         )
         facts = {"on_full": on_full, "rows": rows, "budget": slots}
         if machine.device == "cuda":
-            there = clone(clf).set_params(**machine.settings)
+            there = clone(clf).set_params(device=machine.device)
             there.partial_fit(X[:BLOCK], y[:BLOCK], classes=[0, 1])  # compile
             there = clone(there)
             spent = machine.seconds(lambda there=there: in_blocks(there, X, y))
@@ -247,7 +238,7 @@ def on_the_host(clf: Any, X: np.ndarray, y: np.ndarray, slots: int) -> dict[str,
 # ----------------------------------------------------------------------------------------- predict
 def predict(machine: Machine, options: argparse.Namespace) -> Lines:
     X, y, X_test, y_test = digits(options.rows)
-    clf = mnist_learner(4).set_params(**machine.settings)
+    clf = mnist_learner(4).set_params(device=machine.device)
     fit_quietly(clf, X, y)
     facts = {"digits": len(y_test), "supports": len(clf.support_)}
     if machine.device == "cuda":
@@ -255,7 +246,7 @@ def predict(machine: Machine, options: argparse.Namespace) -> Lines:
             spent = best(machine, lambda tests=tests: clf.predict(tests))
             wrong = error(clf, tests, y_test)
             yield {**facts, "by": "device", "rows on": where, "seconds": spent, "error, %": wrong}
-    clf = machine.host_beside(clf)
+    clf.set_params(device="cpu")
     spent = best(machine, lambda: clf.predict(X_test))
     wrong = error(clf, X_test, y_test)
     yield {**facts, "by": "host", "rows on": "host", "seconds": spent, "error, %": wrong}
@@ -275,7 +266,7 @@ def agree(machine: Machine, options: argparse.Namespace) -> Lines:
         for kind in ("float32", "float64"):
             settings = {"kernel": "rbf", "gamma": gamma, "kernel_dtype": kind, "max_iter": 5}
             host = AMIRA(epsilon=0.9, random_state=0, fit_intercept=False, **settings)
-            there = clone(host).set_params(**machine.settings)
+            there = clone(host).set_params(device=machine.device)
             both = [fit_quietly(clf, X[:rows], y[:rows]) for clf in (host, there)]
             ours, theirs = (clf.decision_function(X_test) for clf in both)
             updates = [int(clf.n_updates_) for clf in both]

@@ -21,6 +21,7 @@ class OnDevice(np.lib.mixins.NDArrayOperatorsMixin):
     ndim = property(lambda self: self.array.ndim)
     strides = property(lambda self: self.array.strides)
     itemsize = property(lambda self: self.array.itemsize)
+    nbytes = property(lambda self: self.array.nbytes)
     T = property(lambda self: OnDevice(self.array.T))
     __cuda_array_interface__ = property(lambda self: {})
 

@@ -19,16 +19,6 @@ def plotting(module: str) -> Any:
         raise ImportError("pictures need matplotlib: pip install 'maxmargin[plots]'") from None
 
 
-def on_cuda() -> Any:
-    """CuPy, or an error that says how to install it, or that there is no device."""
-    try:
-        cupy = importlib.import_module("cupy")
-    except ImportError:
-        raise ImportError("device='cuda' needs CuPy: pip install 'maxmargin[gpu]'") from None
-    try:
-        cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise RuntimeError(
-            f"device='cuda' needs a CUDA device, and there is none: {error}"
-        ) from None
-    return cupy
+def is_on_device(array: Any) -> bool:
+    """Is it an array of CuPy, or one that CuPy takes without copying it?"""
+    return hasattr(array, "__cuda_array_interface__")

@@ -13,6 +13,7 @@ from maxmargin.experiments.endless_digits import EXPERIMENT, found, measure
 from maxmargin.experiments.experiment import Missing, Results
 from maxmargin.experiments.one_pass import one_pass
 from maxmargin.experiments.runner import run_all
+from maxmargin.kernels.cuda import cupy_library
 
 
 class Scripted:
@@ -82,6 +83,7 @@ def test_what_came_out_is_said():
 
 def test_without_a_gpu_its_runs_are_skipped_with_the_reason(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "cupy", None)
+    cupy_library.cache_clear()
     with pytest.raises(Missing, match=r"needs a GPU and CuPy: .*maxmargin"):
         measure({"device": "cuda", "seed": 0}, True, None)
     there = replace(EXPERIMENT, cells=lambda scale: [{"device": "cuda", "seed": 0}])

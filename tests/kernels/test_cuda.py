@@ -329,3 +329,17 @@ def test_sparse_rows_are_refused(library):
     X, y = rows(30)
     with pytest.raises(ValueError, match="dense rows"):
         clone(LEARNERS["amira"]).set_params(device="cuda").fit(sparse.csr_matrix(X), y)
+
+
+def test_a_stream_of_blocks_on_the_device_is_learnt_from_there(library):
+    X, y = DIGITS
+    learner = AMIRA(epsilon=0.9, device="cuda", **RBF)
+    blocks = [(X[some] / 16, y[some]) for some in (slice(0, 100), slice(100, 300))]
+    there = [(library.xp.asarray(rows), labels) for rows, labels in blocks]
+    streamed = clone(learner).fit_stream(iter(there), classes=range(10))
+    again = clone(learner).fit_stream(there)
+    by_hand = clone(learner)
+    for rows, labels in there:
+        by_hand.partial_fit(rows, labels, classes=range(10))
+    np.testing.assert_array_equal(streamed.dual_coef_, by_hand.dual_coef_)
+    np.testing.assert_array_equal(again.dual_coef_, by_hand.dual_coef_)

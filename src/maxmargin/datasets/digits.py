@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state, column_or_1d, gen_batches
 from sklearn.utils.validation import check_consistent_length
 
-from maxmargin._extras import on_cuda
+from maxmargin._extras import is_on_device
 from maxmargin._validation import Interval, StrOptions, validate_params
+from maxmargin.kernels.cuda import cupy_library
 
 # Places are whole multiples of 1 / FINE of a pixel, and are rounded to 1 / PARTS of a pixel before
 # they are looked up. So all sums of a place are exact in float32, in whatever order a matrix
@@ -141,9 +142,9 @@ def make_endless_digits(
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"The 'dtype' parameter must be float32 or float64, got {dtype}.")
-    xp = on_cuda() if device == "cuda" else np
+    xp = cupy_library().xp if device == "cuda" else np
     X = _pictures(X, xp)
-    y = column_or_1d(y.get() if _is_on_device(y) else y)
+    y = column_or_1d(y.get() if is_on_device(y) else y)
     check_consistent_length(X, y)
     side = math.isqrt(X.shape[1])
     if side * side != X.shape[1]:
@@ -321,7 +322,7 @@ def _mixed(words: Any) -> Any:
 
 def _pictures(X: Any, xp: Any) -> Any:
     """``X``, checked, where ``xp`` has its arrays."""
-    if not _is_on_device(X):
+    if not is_on_device(X):
         return xp.asarray(check_array(X))
     if xp is np:
         raise ValueError("X is on a device: device='cuda' is needed.")
@@ -329,10 +330,6 @@ def _pictures(X: Any, xp: Any) -> Any:
     if X.ndim != 2 or X.dtype.kind not in "fiu" or not bool(xp.isfinite(X).all()):
         raise ValueError("X must have finite numbers in two dimensions.")
     return X
-
-
-def _is_on_device(values: Any) -> bool:
-    return hasattr(values, "__cuda_array_interface__")
 
 
 def _is_whole(X: Any, xp: Any) -> bool:

@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from maxmargin._extras import is_on_device as is_on_device
 from maxmargin.core.loop import LARGEST_XX
 from maxmargin.estimator.columns import Features
 from maxmargin.kernels.cuda import cupy_library
-
-
-def is_on_device(X: Any) -> bool:
-    """Is it an array of CuPy, or one that CuPy takes without copying it?"""
-    return hasattr(X, "__cuda_array_interface__")
 
 
 def on_host(array: Any) -> Any:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxmargin import AMIRA
-from maxmargin._extras import on_cuda
 from maxmargin.datasets import load_mnist, make_endless_digits
 from maxmargin.experiments.digits import data_of
 from maxmargin.experiments.experiment import Cell, DataHome, Experiment, Missing, Results, Scale
 from maxmargin.experiments.one_pass import one_pass
+from maxmargin.kernels.cuda import cupy_library
 
 if TYPE_CHECKING:
     from maxmargin.experiments.figures import Panel
@@ -22,7 +23,7 @@ SEEDS = 3
 SIZES = {"cuda": (8_100_000, 65_536, 10_000), "cpu": (20_480, 1024, 2_000)}
 TINY = (400, 100, 100)
 # Of deformations of pictures of 8 by 8 pixels.
-SMALL = {"shift": 0.3, "elastic": 0.3, "smoothness": 1.5}
+SMALL: dict[str, Any] = {"shift": 0.3, "elastic": 0.3, "smoothness": 1.5}
 GAMMA, SMALL_GAMMA = 0.04, 0.5  # for pixels from 0 to 1
 WORDS = {"cuda": "on a GPU", "cpu": "on the host"}
 
@@ -35,7 +36,6 @@ def cells(scale: Scale) -> Sequence[Cell]:
 def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     """Errors against digits seen, of the last weights and of their average, and seconds."""
     device = str(cell["device"])
-    settings = {} if device == "cpu" else {"device": device}
     xp, wait = array_library(device)
     X, y, X_test, y_test = data_of(load_mnist, tiny, data_home)
     rows, block_size, tests = TINY if tiny else SIZES[device]
@@ -49,7 +49,7 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
         **(SMALL if tiny else {}),
     )
     curves = one_pass(
-        learner(SMALL_GAMMA if tiny else GAMMA / 255.0**2, **settings),
+        learner(SMALL_GAMMA if tiny else GAMMA / 255.0**2, device),
         blocks,
         np.unique(y),
         xp.asarray(X_test[:tests]),
@@ -60,8 +60,8 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     return {**curves, **ends}
 
 
-def learner(gamma: float, **settings: Any) -> AMIRA:
-    return AMIRA(epsilon=0.5, kernel="rbf", gamma=gamma, fit_intercept=False, **settings)
+def learner(gamma: float, device: str) -> AMIRA:
+    return AMIRA(epsilon=0.5, kernel="rbf", gamma=gamma, fit_intercept=False, device=device)
 
 
 def array_library(device: str) -> tuple[Any, Any]:
@@ -69,9 +69,9 @@ def array_library(device: str) -> tuple[Any, Any]:
     if device == "cpu":
         return np, lambda: None
     try:
-        cupy = on_cuda()
+        cupy = cupy_library().xp
     except (ImportError, RuntimeError) as error:
-        raise Missing(f"It needs a GPU and CuPy: {error}.") from error
+        raise Missing(f"It needs a GPU and CuPy: {error}") from error
     return cupy, cupy.cuda.Stream.null.synchronize
 
 
@@ -104,23 +104,25 @@ def devices_of(results: Results) -> list[str]:
 
 
 def panels(results: Results) -> list[Panel]:
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
     from maxmargin.experiments.figures import COLOURS, Panel
 
-    def drawing(device: str) -> Any:
-        def draw(axes: Any) -> None:
-            runs = (results.values(name, device=device) for name in ("seen", "last", "averaged"))
-            for run, (seen, last, averaged) in enumerate(zip(*runs, strict=True)):
-                labels = ("last weights", "average of the last") if run == 0 else (None, None)
-                axes.plot(seen, last, color=COLOURS[1], linewidth=0.8, label=labels[0])
-                axes.plot(seen, averaged, color=COLOURS[0], label=labels[1])
-
-        return draw
+    def draw(axes: Any, device: str) -> None:
+        axes.set(xscale="log", yscale="log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(LogLocator(subs=()))
+        runs = (results.values(name, device=device) for name in ("seen", "last", "averaged"))
+        for run, (seen, last, averaged) in enumerate(zip(*runs, strict=True)):
+            labels = ("last weights", "average of the last") if run == 0 else (None, None)
+            axes.plot(seen, last, color=COLOURS[1], linewidth=0.8, label=labels[0])
+            axes.plot(seen, averaged, color=COLOURS[0], label=labels[1])
 
     labels = {"xlabel": "digits seen", "ylabel": "test error, %"}
-    settings = {**labels, "xscale": "log", "yscale": "log"}
     caption = "Test errors of single runs, {}."
     return [
-        Panel(caption.format(WORDS[device]), drawing(device), settings)
+        Panel(caption.format(WORDS[device]), partial(draw, device=device), labels)
         for device in devices_of(results)
     ]
 
