@@ -22,6 +22,7 @@ from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserK
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Model, new_scalars, new_tally
+from maxmargin.models.formulas import Formula, kernel_formula
 from maxmargin.models.joint import new_joint_space
 from maxmargin.models.kernel_fit import BLOCK, Block, KernelFit, KernelSpace
 from maxmargin.models.spec import ModelSpec
@@ -474,6 +475,11 @@ class KernelModel(Model):
             points = self.kernel.new_points(X[part])
             outputs[part] = space.weighted_sums(weights, supports, points).T
         return outputs + self.free_intercepts()
+
+    def formula(self, features: int) -> Formula:
+        assert self.supports is not None
+        points, weights = self.supports.points, self.weights()
+        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         assert self.training is not None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columns import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
+from maxmargin.streams.formula import Preparation
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import GLANCE, Choices, Found, found
 from maxmargin.streams.options import no_column
@@ -293,6 +294,11 @@ class Recipe(TransformerMixin, BaseEstimator):
         """The names of the features that `transform` makes."""
         check_is_fitted(self, "plan_")
         return np.array(self.plan_.feature_names(self.running_), dtype=object)
+
+    def formula(self) -> Preparation:
+        """What `transform` computes, in plain arrays; a `StreamError` names what has no such."""
+        check_is_fitted(self, "plan_")
+        return self.plan_.formula(self.running_)
 
     def at(self, plan: Any, running: Running) -> Recipe:
         """The same recipe, for a plan and what is known somewhere in a stream."""
