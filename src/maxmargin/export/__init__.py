@@ -74,10 +74,11 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
     kind, label = _label(graph, decision, answers)
     graph.output("label", label, kind, *(several if decision.multilabel else []))
     chances = _chances(graph, decision, answers)
-    scores = answers if several else graph("Squeeze", answers, np.array([1]))
-    if decision.by_density:
-        positive = graph("Gather", chances, np.array(1), axis=1)
-        scores = chances if several else graph("Sub", positive, 0.5)
+    scores = chances if decision.by_density else answers
+    if not several and decision.by_density:
+        scores = graph("Sub", graph("Gather", scores, np.array(1), axis=1), 0.5)
+    elif not several:
+        scores = graph("Squeeze", scores, np.array([1]))
     graph.output("scores", graph.cast(scores, number), number, *several)
     if chances is not None:
         graph.output("probabilities", graph.cast(chances, number), number, decision.classes.size)

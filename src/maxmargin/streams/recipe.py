@@ -307,6 +307,22 @@ class Recipe(TransformerMixin, BaseEstimator):
         return one
 
     # ----------------------------------------------------------------------------------- for files
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels by pickle and skops: parameters, and the tree of what was learnt."""
+        state: dict[str, Any] = super().__getstate__()
+        if not hasattr(self, "plan_"):
+            return state
+        kept = {name: each for name, each in state.items() if name not in ("plan_", "running_")}
+        return kept | {"learnt": self.tree()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = dict(state)
+        learnt = given.pop("learnt", None)
+        super().__setstate__(given)
+        if learnt is not None:
+            known = Recipe.from_tree(learnt)
+            self.plan_, self.running_ = known.plan_, known.running_
+
     def tree(self) -> dict[str, Any]:
         """All of it, in what files hold."""
         plan, running = self.plan_, self.running_
