@@ -7,6 +7,7 @@ from persistence.states import X as ROWS
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
@@ -276,6 +277,16 @@ def test_columns_that_have_no_such_form_are_named(options, message, table):
     clf = learnt(Perceptron(), table, hash_bits=4, **options)
     with pytest.raises(ValueError, match=message):
         to_onnx(clf)
+
+
+def test_steps_of_a_pipeline_come_before():
+    skl2onnx = pytest.importorskip("skl2onnx")
+    pipe = make_pipeline(StandardScaler(), made(AMIRA)).fit(ROWS, three)
+    before = skl2onnx.to_onnx(pipe[:-1], ROWS[:1], target_opset=15)
+    model = onnx.compose.merge_models(before, to_onnx(pipe[-1]), io_map=[("variable", "X")])
+    found = run(model, {"X": NEW})
+    assert_close(found["scores"], pipe.decision_function(NEW), "float64")
+    assert found["label"].tolist() == pipe.predict(NEW).tolist()
 
 
 def test_other_transformers_are_for_other_converters():
