@@ -30,8 +30,8 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
       and True are 0 and 1). Where rows can have several labels, of shape (N, n_labels): 0 and 1;
     - ``scores``: what `decision_function` says, of shape (N,) for two classes, else one column for
       each. Of `dtype`;
-    - ``probabilities``, of shape (N, n_classes): what `predict_proba` says, where there is one (with
-      ``calibration="online"``, and from `NOCA`). Of `dtype`.
+    - ``probabilities``, of shape (N, n_classes): what `predict_proba` says, where there is one
+      (with ``calibration="online"``, and from `NOCA`). Of `dtype`.
 
     The number of rows N is free. All is computed in double precision, whatever the inputs are. The
     graph has IR version 8 and opset 15 (and 2 of ai.onnx.ml if there are categories), which
@@ -119,17 +119,16 @@ def _labels(classes: np.ndarray) -> np.ndarray:
 def _chances(graph: Graph, decision: Decision, answers: str) -> Any:
     """The name of a matrix of probabilities; None if there are none."""
     if decision.by_density:
-        return _of_two(graph, answers) if decision.classes.size == 2 else graph("Softmax", answers, axis=1)
-    if decision.sigmoids is None:
+        odds = answers
+    elif decision.sigmoids is None:
         return None
-    odds = _odds(graph, decision.sigmoids, answers)
+    else:
+        odds = _odds(graph, decision.sigmoids, answers)
     if decision.multilabel:
         return graph("Sigmoid", odds)
     if decision.classes.size == 2:
-        return _of_two(graph, odds)
-    # The logarithm of the sigmoid, without overflow.
-    below = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", odds))), 1.0))
-    return graph("Softmax", graph("Sub", graph("Min", odds, 0.0), below), axis=1)
+        return graph("Sigmoid", graph("MatMul", odds, np.array([[-1.0, 1.0]])))
+    return graph("Softmax", odds if decision.by_density else _log_sigmoid(graph, odds), axis=1)
 
 
 def _odds(graph: Graph, sigmoids: Sigmoids, scores: str) -> str:
@@ -138,6 +137,7 @@ def _odds(graph: Graph, sigmoids: Sigmoids, scores: str) -> str:
     return graph("Add", graph("Mul", sizes, sigmoids.slopes), sigmoids.offsets)
 
 
-def _of_two(graph: Graph, odds: str) -> str:
-    """Probabilities of two classes, by the log-odds of the second."""
-    return graph("Sigmoid", graph("MatMul", odds, np.array([[-1.0, 1.0]])))
+def _log_sigmoid(graph: Graph, odds: str) -> str:
+    """Without overflow: ``min(odds, 0) - log(1 + exp(-|odds|))``."""
+    below = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", odds))), 1.0))
+    return graph("Sub", graph("Min", odds, 0.0), below)

@@ -32,8 +32,8 @@ def _of_kernel(formula: KernelSums, graph: Graph, rows: str) -> str:
     kernel, supports = formula.kernel, formula.supports
     if kernel.name not in KERNELS:
         raise ValueError(
-            "A kernel that is a function of Python has no form in ONNX: use kernel='rbf', 'poly' or "
-            "'linear', or export a learner with kernel='precomputed', which takes kernel values."
+            "A kernel that is a function of Python has no form in ONNX: use kernel='linear', 'rbf' "
+            "or 'poly', or 'precomputed', which takes kernel values."
         )
     graph.claim(8 * supports.shape[0] * supports.shape[1])
     supports = supports.toarray() if sparse.issparse(supports) else supports

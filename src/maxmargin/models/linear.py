@@ -75,7 +75,8 @@ class LinearModel(Model):
             return aligned_zeros(problems if kept else 0, size)
 
         in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
-        self.linear = (PlaneSpace if in_planes else LinearSpace)(
+        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same methods
+        self.linear: LinearSpace = kind(
             geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
             width=width,
             weights=vectors(True),
