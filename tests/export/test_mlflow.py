@@ -9,10 +9,10 @@ from sklearn.preprocessing import StandardScaler
 from maxmargin import Forgetron, Perceptron
 from maxmargin.persistence import TRUSTED_TYPES
 
-pytest.importorskip("skops")
+pytest.importorskip("skops.io")
 pytest.importorskip("sqlalchemy")  # of the whole mlflow, which logs to a database
 mlflow = pytest.importorskip("mlflow")
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.unseeded]  # names of runs
 
 
 @pytest.fixture
