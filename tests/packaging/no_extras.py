@@ -11,6 +11,7 @@ EXTRAS = {
     *("matplotlib", "jinja2"),
     *("pyarrow", "narwhals", "zstandard"),
     *("fsspec", "aiohttp"),
+    *("onnx", "onnxruntime", "skl2onnx"),
     *("pandas", "polars", "skops"),
 }
 # scikit-learn brings narwhals from version 1.9 on.
