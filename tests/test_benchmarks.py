@@ -237,8 +237,10 @@ def test_rendering_measures_nothing(benchmarks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "kept.json"
     file.write_bytes((ROOT / "docs" / "benchmarks.json").read_bytes())
+    (tmp_path / "README.md").write_bytes((ROOT / "README.md").read_bytes())
     main.main(["--render", str(file)])
     assert file.with_suffix(".md").read_bytes() == (ROOT / "docs" / "benchmarks.md").read_bytes()
+    assert (tmp_path / "README.md").read_bytes() == (ROOT / "README.md").read_bytes()
     page = (tmp_path / "maxmargin-bench.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     assert not re.search(r'(src|href)="(?!#)', page)  # it needs nothing else
@@ -290,7 +292,10 @@ def test_readme_tells_of_no_smaller_run(benchmarks):
 def test_readme_tells_of_comparisons_that_are_made(written, benchmarks):
     kept, readme = written[0], benchmarks("readme")
     for number in readme.NUMBERS:
-        if number.benchmark in kept and number.peer.contender not in kept[number.benchmark]["skipped"]:
+        if (
+            number.benchmark in kept
+            and number.peer.contender not in kept[number.benchmark]["skipped"]
+        ):
             pairs = [[one["ours"], one["peer"]] for one in kept[number.benchmark]["comparisons"]]
             assert [list(number.ours), list(number.peer)] in pairs
 

@@ -32,12 +32,11 @@ ratios, models = {}, {}
 for count in (1, 8, 64, 512):
     parts = zip(np.array_split(X, count), np.array_split(y, count), strict=True)
     shards = [Held(k, f"part {k}", *part) for k, part in enumerate(parts)]
-    ratios[count] = []
-    models[count] = fit(
-        MaxMargin(tol=1e-6), shards, report=lambda progress: ratios[count].append(progress.ratio)
-    )
+    told = []
+    models[count] = fit(MaxMargin(tol=1e-6), shards, report=told.append)
+    ratios[count] = [progress.ratio for progress in told]
     agreement = np.mean(models[count].predict(X) == whole.predict(X))
-    print(f"{count} shards: {len(ratios[count])} rounds, {agreement:.2%} predicted as by one fit")
+    print(f"{count:3} of them: {len(told)} rounds, {agreement:.2%} predicted as by one fit")
 
 # %%
 # What is left between margin and bound shrinks by Newton's steps: slowly, then all at once.

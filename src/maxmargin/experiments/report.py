@@ -84,12 +84,16 @@ Numbers and claims reproduced: {total} ({provenance.today_and_commit()}).
 def _row(outcome: Outcome) -> str:
     one = outcome.experiment
     total = score(outcome.lines)
-    counts = (str(each) if each.compared else "" for each in (total.strictly, total.fitted))
+    both = (total.strictly, total.fitted)
+    counts = [str(each) if each.compared else "" for each in both]
+    if not any(counts):
+        counts[0] = "not compared"
+    authors, _, _ = one.paper.partition(", “")
     names = (
         "; ".join(_name(line) for line in outcome.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
-    cells = (f"`{one.name}`", f"{one.paper}, {one.place}", *counts, *names)
+    cells = (f"`{one.name}`", f"{authors}, {one.place}", *counts, *names)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
