@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,9 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
         "machine": provenance.machine(),
         "experiments": {
             one.experiment.name: {
-                "paper": f"{one.experiment.paper}, {one.experiment.place}",
+                "paper": one.experiment.origin,
                 "lines": [vars(line) for line in one.lines],
+                "found": list(one.found),
                 "cells": one.records,
                 "missing": one.missing,
             }
@@ -88,12 +90,12 @@ def _row(outcome: Outcome) -> str:
     counts = [str(each) if each.compared else "" for each in both]
     if not any(counts):
         counts[0] = "not compared"
-    authors, _, _ = one.paper.partition(", “")
+    origin = re.sub(", “[^”]*”(, [0-9]{4})?", "", one.origin)  # without the paper's title
     names = (
         "; ".join(_name(line) for line in outcome.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
-    cells = (f"`{one.name}`", f"{authors}, {one.place}", *counts, *names)
+    cells = (f"`{one.name}`", origin, *counts, *names)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -106,6 +108,8 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
     width = max(len(one.experiment.name) for one in outcomes)
     lines = []
     for one in outcomes:
-        said = str(score(one.lines)) if one.records else "skipped: " + " ".join(one.missing)
+        said = " ".join(one.found) or str(score(one.lines))
+        if not one.records:
+            said = "skipped: " + " ".join(one.missing)
         lines.append(f"{one.experiment.name:<{width}}  {said}")
     return "\n".join(lines)
