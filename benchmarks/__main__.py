@@ -1,29 +1,40 @@
-"""``python -m benchmarks [NAME ...] [--quick] [--keep FILE.json]``, or ``--render FILE.json``"""
+"""``python -m benchmarks [NAME ...] [--quick] [--keep FILE.json]``, ``--list`` or ``--render``"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import page, store
+from benchmarks import page, readme, store
 from benchmarks.harness import FULL, QUICK, Scale
-from benchmarks.report import show
+from benchmarks.report import listed, show
 from benchmarks.themes import BENCHMARKS
 
-PAGE = Path("maxmargin-bench.html")
+PAGE, README, KEPT = Path("maxmargin-bench.html"), Path("README.md"), Path("docs/benchmarks.json")
 
 
 def main(arguments: Sequence[str] | None = None, scale: Scale = FULL) -> None:
     options = parse(arguments)
-    if options.render:
-        kept = store.read(options.render)
-        options.render.with_suffix(".md").write_text(page.markdown(kept), "utf-8")
-        PAGE.write_text(page.html(kept), "utf-8")
-        print(PAGE)
+    if options.list:
+        listed(store.read(options.keep or KEPT))
+    elif options.render:
+        render(options.render)
     else:
         measure(options.names or BENCHMARKS, QUICK if options.quick else scale, options.keep)
+
+
+def render(file: Path) -> None:
+    """Write all that is made of what was kept."""
+    kept = store.read(file)
+    file.with_suffix(".md").write_text(page.markdown(kept), "utf-8")
+    PAGE.write_text(page.html(kept), "utf-8")
+    README.write_text(readme.filled(README.read_text("utf-8"), kept), "utf-8")
+    if waiting := readme.missing(kept):
+        print(f"README tells of runs of full size only: it waits for {', '.join(waiting)}.")
+    print(PAGE)
 
 
 def measure(names: Sequence[str], scale: Scale, file: Path | None) -> None:
@@ -32,10 +43,12 @@ def measure(names: Sequence[str], scale: Scale, file: Path | None) -> None:
     print("\n".join(f"{name}: {value}" for name, value in source["machine"].items()))
     for name in names:
         print(f"\n{name} ...", file=sys.stderr, flush=True)
+        began = time.perf_counter()
         report = BENCHMARKS[name].run(scale)
         show(report)
         if file:
-            store.keep(file, report, source)
+            took = round(time.perf_counter() - began, 1)
+            store.keep(file, report, source | {"seconds": took})
     if scale.share < 1.0:
         print("The floors are asked at full size; this run was smaller.")
 
@@ -54,7 +67,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--render",
         type=Path,
         metavar="FILE.json",
-        help=f"measure nothing: write FILE.md and {PAGE} from what was kept",
+        help=f"measure nothing: write FILE.md, {PAGE} and the numbers of {README} from what was "
+        "kept",
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="measure nothing: show all names, what they ask and how long they took",
     )
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(BENCHMARKS):

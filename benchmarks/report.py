@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.harness import Report, Spread
+from benchmarks.store import Kept
+from benchmarks.themes import BENCHMARKS
 
 WIDTH_OF_A_FILE = 120
 
@@ -69,11 +71,29 @@ def readable(value: float, unit: str) -> str:
     return f"{value / 1e-6:.3g} µs{unit[1:]}"
 
 
+def listed(kept: Kept) -> None:
+    """All benchmarks, and how long they took when they were last kept."""
+    rows = []
+    for name, module in BENCHMARKS.items():
+        report = kept.get(name, {})
+        took = f"{report['seconds']:,.0f} s" if "seconds" in report else "?"
+        size = f"{100.0 * report['share']:g} %" if report else "never kept"
+        rows.append([name, module.QUESTION, took, size])
+    print_table(Table("", ["name", "question", "took", "of the full size"], rows))
+
+
 def show(report: Report) -> None:
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
     for table in tables(report):
-        shown = RichTable(*table.head, title=table.title, title_justify="left")
-        for line in table.body:
-            shown.add_row(*line)
-        console.print(shown)
-    console.print(report.how, highlight=False)
+        print_table(table)
+    console().print(report.how, highlight=False)
+
+
+def console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
+
+
+def print_table(table: Table) -> None:
+    shown = RichTable(*table.head, title=table.title or None, title_justify="left")
+    for line in table.body:
+        shown.add_row(*line)
+    console().print(shown)

@@ -238,8 +238,10 @@ def test_rendering_measures_nothing(benchmarks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "kept.json"
     file.write_bytes((ROOT / "docs" / "benchmarks.json").read_bytes())
+    (tmp_path / "README.md").write_bytes((ROOT / "README.md").read_bytes())
     main.main(["--render", str(file)])
     assert file.with_suffix(".md").read_bytes() == (ROOT / "docs" / "benchmarks.md").read_bytes()
+    assert (tmp_path / "README.md").read_bytes() == (ROOT / "README.md").read_bytes()
     page = (tmp_path / "maxmargin-bench.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     assert not re.search(r'(src|href)="(?!#)', page)  # it needs nothing else
@@ -270,3 +272,63 @@ def test_benchmarks_of_a_device_print_lines_of_json(benchmarks, monkeypatch, cap
     for one in budgets:
         assert one["measured rows"] <= one["rows"] == 1600
         assert one["seconds"] > 0.0
+
+
+# ---------------------------------------------------------------------------------------- of README
+def measured(readme, times, share=1.0):
+    """Reports with the comparisons that README tells of, so many times as fast."""
+    return {
+        number.benchmark: {
+            "share": share,
+            "comparisons": [
+                {"ours": list(pair[0]), "peer": list(pair[1]), "median": value}
+                for pair, value in (((number.peer, number.ours), 0.25), (number[1:3], times))
+            ],
+        }
+        for number in readme.NUMBERS
+    }
+
+
+def test_the_numbers_of_readme_are_those_that_were_kept(benchmarks):
+    readme, store = benchmarks("readme"), benchmarks("store")
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert readme.filled(text, store.read(ROOT / "docs" / "benchmarks.json")) == text
+    assert text.count(readme.BEGIN) == text.count(readme.END) == 1
+
+    kept = measured(readme, 23.4)
+    filled = readme.filled(readme.filled(text, measured(readme, 5.0)), kept)
+    assert filled.count("**23 times**") == len(readme.NUMBERS) == 3
+    assert not readme.missing(kept)
+    assert len(filled.split()) <= 700
+    assert readme.filled(filled, {}).split("## Measured")[0] == text.split("## Measured")[0]
+
+
+def test_readme_tells_of_no_smaller_run(benchmarks):
+    readme = benchmarks("readme")
+    quick = measured(readme, 23.4, share=0.1)
+    assert readme.sentences(quick) == readme.sentences({}) == []
+    assert readme.missing(quick) == [number.benchmark for number in readme.NUMBERS]
+
+
+def test_readme_tells_of_comparisons_that_are_made(written, benchmarks):
+    kept, readme = written[0], benchmarks("readme")
+    for number in readme.NUMBERS:
+        if (
+            number.benchmark in kept
+            and number.peer.contender not in kept[number.benchmark]["skipped"]
+        ):
+            pairs = [[one["ours"], one["peer"]] for one in kept[number.benchmark]["comparisons"]]
+            assert [list(number.ours), list(number.peer)] in pairs
+
+
+def test_the_list_says_how_long_each_takes(written, benchmarks, tmp_path, capsys):
+    kept, _ = written
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps({"events": kept["events"] | {"seconds": 81.2, "share": 1.0}}))
+    benchmarks("__main__").main(["--list", "--keep", str(file)])
+    lines = capsys.readouterr().out.splitlines()
+    (events,) = (line for line in lines if "│ events " in line)
+    assert "81 s" in events
+    assert "100 %" in events
+    assert sum("never kept" in line for line in lines) == len(benchmarks("themes").BENCHMARKS) - 1
+    assert kept["events"]["seconds"] > 0.0

@@ -141,6 +141,17 @@ def plot_moving_targets(facts):
 
 # --------------------------------------------------------------------------------------- practice
 @claims
+def plot_clusters(facts):
+    best = facts["whole"].certificate_
+    for count, clf in facts["models"].items():
+        assert facts["ratios"][count][-1] >= 1.0 - 1e-6
+        assert len(facts["ratios"][count]) <= 6
+        assert best.margin <= clf.certificate_.bound
+        assert clf.certificate_.margin <= best.bound
+        assert np.mean(clf.predict(facts["X"]) == facts["whole"].predict(facts["X"])) > 0.999
+
+
+@claims
 def plot_costs(facts):
     before, with_costs = facts["missed"].values()
     assert with_costs < before / 2

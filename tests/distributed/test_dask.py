@@ -1,6 +1,7 @@
 """`DaskClassifier` on a cluster of two processes."""
 
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 from distributed_parts import evenly, noisy, same
 from scipy import sparse
+from sklearn.base import clone
 
 from maxmargin import MaxMargin, PassiveAggressive, Perceptron, load, save
 from maxmargin.distributed import fit
@@ -135,6 +137,43 @@ def test_a_broken_partition_is_named(client, data):
     assert far.estimator_ is before
 
 
+def test_what_is_refused_is_said_at_once(client, data):
+    rows, labels = arrays(*data, 4)
+    far = DaskClassifier(MaxMargin()).fit(rows, labels)
+    before = far.estimator_
+    with pytest.raises(TypeError, match="DaskClassifier cannot learn from rows in many places"):
+        DaskClassifier(far).fit(rows, labels)
+    for method in (far.predict, lambda X: far.fit(X, labels)):
+        with pytest.raises(ValueError, match="two dimensions, got 1"):
+            method(rows[:, 0])
+    with pytest.raises(TypeError, match="predict takes rows, not files"):
+        far.predict("rows.csv")
+    nothing = [dask.delayed(np.zeros)((0, 6))], [dask.delayed(np.zeros)(0)]
+    with pytest.raises(ValueError, match="no rows to score"):
+        far.score(*nothing)
+    with pytest.raises(
+        ShardError, match=r"^partition 0: .*inconsistent numbers of samples: \[3, 2"
+    ):
+        far.score([dask.delayed(np.zeros)((3, 6))], [dask.delayed(np.zeros)(2)])
+    assert far.estimator_ is before
+
+
+def test_copies_leave_the_client_where_it_is(client, data):
+    rows, labels = arrays(*data, 4)
+    far = DaskClassifier(MaxMargin(soft_margin=0.5), client, rounds=9, patience=5.0)
+    twin = clone(far)
+    assert twin.client is client
+    assert (twin.rounds, twin.patience, twin.estimator.soft_margin) == (9, 5.0, 0.5)
+    assert twin.estimator is not far.estimator
+    far.fit(rows, labels)
+    assert not hasattr(clone(far), "estimator_")
+    back = pickle.loads(pickle.dumps(far))
+    assert back.client is None
+    assert far.client is client
+    assert same(back, far)
+    assert back.score(rows, labels) == far.score(rows, labels)  # by the current client
+
+
 def test_clients(client, data):
     with pytest.raises(ValueError, match="rounds"):
         DaskClassifier(MaxMargin(), rounds=0).fit(*arrays(*data, 2))
@@ -146,6 +185,12 @@ def test_clients(client, data):
 
     with pytest.raises(TypeError, match="asynchronous"):
         DaskClassifier(MaxMargin(), Asynchronous()).fit(*arrays(*data, 2))
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client, got str"):
+        DaskClassifier(MaxMargin(), "tcp://scheduler:8786").fit(*arrays(*data, 2))
+    with Client(client.scheduler.address, set_as_default=False) as gone:
+        pass
+    with pytest.raises(ClusterError, match="client is closed"):
+        DaskClassifier(MaxMargin(), gone).fit(*arrays(*data, 2))
 
 
 def test_without_a_client(data):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from maxmargin import MaxMargin
 from maxmargin.distributed import Plain, fit, newton, survey
@@ -181,3 +182,21 @@ def test_rows_that_cannot_be_separated_have_no_hard_margin(small_samples):
     with pytest.warns(ConvergenceWarning, match="No hyperplane separates"):
         clf = fit(MaxMargin(soft_margin=0.0), evenly(X, y, 4))
     assert not clf.converged_
+
+
+@pytest.mark.usefixtures("small_samples")
+def test_the_coordinator_makes_a_step_in_one_thread(monkeypatch):
+    """Its bits would depend on how many there are, and they would wait for each other."""
+    threads, factor = [], newton.cholesky
+
+    def seen(matrix):
+        threads.extend(
+            each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"
+        )
+        return factor(matrix)
+
+    monkeypatch.setattr(newton, "cholesky", seen)
+    with threadpool_limits(3):
+        fit(MaxMargin(tol=1e-9), evenly(*noisy(300, 5), 3))
+    assert threads
+    assert set(threads) == {1}

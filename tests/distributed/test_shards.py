@@ -7,7 +7,7 @@ from distributed_parts import evenly, noisy, same
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from maxmargin import MaxMargin, PassiveAggressive
+from maxmargin import NOCA, BisectionPerceptron, MaxMargin, PassiveAggressive
 from maxmargin.distributed import Held, files, fit
 from maxmargin.distributed.rounds import FAN_IN, tree
 from maxmargin.distributed.shards import ShardError
@@ -138,8 +138,10 @@ def test_what_is_too_little():
     X, y = noisy(40, 2)
     with pytest.raises(ValueError, match="only one class"):
         fit(MaxMargin(), evenly(X, np.zeros(40), 3))
-    with pytest.raises(ValueError, match="weights are zero"):
+    with pytest.raises(ValueError, match="no rows to learn from: all partitions are empty"):
         fit(MaxMargin(), evenly(X[:0], y[:0], 3))
+    with pytest.raises(ValueError, match="weights are zero"):
+        fit(MaxMargin(), evenly(X, y, 3, np.zeros(40)))
     with pytest.raises(ValueError, match="no shards"):
         fit(MaxMargin(), [])
     with pytest.raises(ValueError, match="rounds"):
@@ -157,3 +159,15 @@ def test_ctrl_c_keeps_the_best_so_far():
             fit(clf, evenly(X, y, 3), rounds=5, report=stop)
         assert clf.n_iter_ == 1
         assert clf.score(X, y) > 0.6
+
+
+def test_what_cannot_be_learnt_from_is_said():
+    X, y = noisy(40, 3)
+    first = Held(0, "the first", X, y)
+    with pytest.raises(ShardError, match=r"^the second: X must be rows, got NoneType"):
+        fit(MaxMargin(), [first, Held(1, "the second", None, None)])
+    with pytest.raises(ShardError, match=r"^the second: the rows are sparse, those of the first"):
+        fit(MaxMargin(), [first, Held(1, "the second", sparse.csr_matrix(X), y)])
+    for clf in (BisectionPerceptron(), NOCA()):
+        with pytest.raises(TypeError, match=f"{type(clf).__name__} cannot learn from rows in many"):
+            fit(clf, [first])

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_consistent_length
 
 from maxmargin._terminal import bar
 from maxmargin.distributed import answer, files, fit, merged, tree
+from maxmargin.distributed.learning import check_can_learn
 from maxmargin.distributed.newton import Progress
 from maxmargin.distributed.rounds import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
@@ -121,7 +123,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        executor, local = DaskExecutor(self._client(), self.patience), clone(self.estimator)
+        local = clone(self.estimator)
+        check_can_learn(local, self.rounds)
+        executor = DaskExecutor(self._client(), self.patience)
         shards = _shards(executor, X, y, sample_weight, options)
         title = f"{type(local).__name__} on {len(shards)} partitions"
         with bar(title, None, "rounds", enabled=bool(local.verbose)) as advance:
@@ -162,12 +166,24 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
                     "There is no Dask client, and none is started here: make one by "
                     "`from dask.distributed import Client; client = Client()`."
                 ) from None
+        if not hasattr(client, "asynchronous"):
+            raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}.")
         if client.asynchronous:
             raise TypeError(
                 "An asynchronous client cannot be waited for: pass one that was made by Client(), "
                 "without asynchronous=True, and call fit in a thread of its own."
             )
+        if client.status == "closed":
+            raise ClusterError("This Dask client is closed: make a new one.")
         return client
+
+    def __sklearn_clone__(self) -> Any:
+        """The same parameters; the client is shared, since it cannot be copied."""
+        return type(self)(clone(self.estimator), self.client, self.rounds, self.patience)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the client, which stays where it is: the current one is used elsewhere."""
+        return {**super().__getstate__(), "client": None}
 
     # ----------------------------------------------------------------------------------- predicting
     def predict(self, X: Any) -> Any:
@@ -187,6 +203,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(shards[0], File):
             shards = [shard._replace(schema=known.schema) for shard in shards]
         right, rows = executor.ask(Hits(local), executor.place(shards))
+        if not rows:
+            raise ValueError("There are no rows to score, or none that counts.")
         return right / rows
 
     def to_local(self) -> Any:
@@ -216,6 +234,7 @@ class Hits(NamedTuple):
     def answer(self, shard: Any) -> tuple[float, float]:
         right = rows = 0.0
         for block in shard.blocks():
+            check_consistent_length(block.X, block.y)
             weight = check_weights(block.weight, np.shape(block.X)[0])
             hits = np.asarray(self.classifier.predict(block.X) == np.asarray(block.y))
             right += float(weight @ (hits.all(axis=1) if hits.ndim == 2 else hits))
@@ -339,8 +358,8 @@ def _shards(
         raise TypeError(f"{next(iter(options))!r} is an option of files only.")
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if isinstance(X, da.Array) and X.ndim == 2 and X.numblocks[1] > 1:
-        X = X.rechunk({1: -1})
+    if isinstance(X, da.Array):
+        X = _whole_rows(X)
     parts = _parts(X, "X")
     labels, weights = _parts(y, "y", X), _parts(sample_weight, "sample_weight", X, len(parts))
     for name, others in (("y", labels), ("sample_weight", weights)):
@@ -360,6 +379,13 @@ def _are_paths(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return bool(X) and all(isinstance(each, str | os.PathLike) for each in X)
     return isinstance(X, str | os.PathLike)
+
+
+def _whole_rows(X: Any) -> Any:
+    """A Dask array whose chunks have all columns."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be an array of two dimensions, got {X.ndim}.")
+    return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
 
 
 def _parts(data: Any, name: str, like: Any = None, count: int = 0) -> list[Any]:
@@ -391,9 +417,14 @@ def _is_frame(X: Any) -> bool:
 # --------------------------------------------------------------------------------------- predicting
 def _lazily(local: Any, method: str, X: Any) -> Any:
     """What a method of a fitted estimator says of each row, in the kind of collection of ``X``."""
+    if _are_paths(X):
+        raise TypeError(
+            f"{method} takes rows, not files: those are read by maxmargin.streams.open, or "
+            "`maxmargin predict` with a model that was saved by save(clf.to_local(), ...)."
+        )
     empty = _answer_to_nothing(local, method)
     if isinstance(X, da.Array):
-        X = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
+        X = _whole_rows(X)
         how: dict[str, Any] = {"drop_axis": 1}
         if empty.ndim == 2:
             how = {"chunks": (X.chunks[0], (empty.shape[1],))}

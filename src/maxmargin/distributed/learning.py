@@ -63,11 +63,8 @@ def fit(
         raise ValueError("There are no shards to learn from.")
     if rounds is not None and rounds < 1:
         raise ValueError(f"rounds must be a whole number from 1 on, got {rounds!r}.")
+    check_can_learn(estimator, rounds)
     exact = isinstance(estimator, MaxMargin)
-    if exact:
-        estimator.check_can_fit()
-    else:
-        check_can_mix(estimator, rounds or 1)
     executor, learner = executor or Plain(), clone(estimator)
     known, encoded, schema = _surveyed(learner, shards, executor)
     if not exact:
@@ -89,6 +86,14 @@ def fit(
     if interrupted is not None:
         raise interrupted
     return estimator
+
+
+def check_can_learn(estimator: Any, rounds: int | None) -> None:
+    """Raise if an estimator is not one for shards, before any is looked at."""
+    if isinstance(estimator, MaxMargin):
+        estimator.check_can_fit()
+    else:
+        check_can_mix(estimator, rounds or 1)
 
 
 def _surveyed(

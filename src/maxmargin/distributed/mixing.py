@@ -94,7 +94,10 @@ def check_can_mix(learner: Any, rounds: int) -> None:
     """Raise if there are no means of what the learner learns, before anything is learnt."""
     name = type(learner).__name__
     if not is_online(learner):
-        raise TypeError(f"{name} has no partial_fit, which learning on many machines is made of.")
+        raise TypeError(
+            f"{name} cannot learn from rows in many places: MaxMargin does, and the online "
+            "learners of maxmargin with linear weights."
+        )
     learner.check_parameters()
     spec = spec_of(learner)
     if spec.kernel != "linear" or spec.on_full is not None or spec.experts:

@@ -370,11 +370,12 @@ class Rounds:
             (n,) = np.flatnonzero(asked == c)
             matrix = np.zeros((size, size))
             matrix[np.triu_indices(size)] = sums.curvature[n]
-            factor = cholesky(system_of(matrix, self.penalty))
-            self.steps[c] = newton_step(
-                *(matrix, factor, self._gradient(c, sums)),
-                *(self.center, self.penalty, self.intercept),
-            )
+            with one_thread():
+                factor = cholesky(system_of(matrix, self.penalty))
+                self.steps[c] = newton_step(
+                    *(matrix, factor, self._gradient(c, sums)),
+                    *(self.center, self.penalty, self.intercept),
+                )
 
     def _gradient(self, c: int, sums: Sums) -> np.ndarray:
         own, rest = sums.pulls[2 * c : 2 * c + 2]

@@ -54,6 +54,8 @@ class Held(NamedTuple):
     weight: Any = None
 
     def blocks(self) -> Iterator[Block]:
+        if not np.shape(self.X):
+            raise TypeError(f"X must be rows, got {type(self.X).__name__}.")
         if np.shape(self.X)[0]:
             yield Block(self.X, self.y, self.weight)
 

@@ -42,6 +42,7 @@ class Found(NamedTuple):
     rows, stored : how many rows count, and how many of their values are stored
     columns : each kind of columns, with the name of the first shard that has it
     kinds : each kind of labels (numbers, text, several a row), in the same way
+    layouts : sparse or dense, in the same way
     labels, totals : which labels there are, and the sums of the weights of their rows; of several
         labels a row, how many rows have each
     worth, least : the sum of all weights, and the least one
@@ -55,6 +56,7 @@ class Found(NamedTuple):
     stored: int
     columns: tuple[tuple[Features, str], ...]
     kinds: tuple[tuple[str, str], ...]
+    layouts: tuple[tuple[str, str], ...]
     labels: np.ndarray
     totals: np.ndarray
     worth: float
@@ -66,7 +68,7 @@ class Found(NamedTuple):
 
 
 NOTHING = Found(
-    *(0, 0, (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ()),
+    *(0, 0, (), (), (), np.zeros(0), np.zeros(0), 0.0, np.inf, False, 0.0, False, ()),
 )
 
 
@@ -99,7 +101,10 @@ class Survey(NamedTuple):
             here = self._look(X, y, weight)._replace(
                 columns=((columns, shard.name),), weighted=weighted, radius=radius
             )
-            here = here._replace(kinds=((_kind_of(y), shard.name),))
+            layout = "sparse" if sparse.issparse(X) else "dense"
+            here = here._replace(
+                kinds=((_kind_of(y), shard.name),), layouts=((layout, shard.name),)
+            )
             if reservoir is None:
                 reservoir = Reservoir(self._wanted(X), random)
             reservoir.add(X, y, weight)
@@ -154,6 +159,7 @@ class Survey(NamedTuple):
             stored=sum(part.stored for part in parts),
             columns=_first_of_each(pair for part in parts for pair in part.columns),
             kinds=kinds,
+            layouts=_first_of_each(pair for part in parts for pair in part.layouts),
             labels=labels,
             totals=totals,
             worth=float(np.sum([part.worth for part in parts])),
@@ -258,6 +264,8 @@ def overview(learner: Any, found: Found, *, wider: bool, width: int | None = Non
 
     ``wider`` says that rows may have any number of columns, or at most ``width``.
     """
+    if not found.columns:
+        raise ValueError("There are no rows to learn from: all partitions are empty.")
     check_any(found.rows)
     _check_same(found, wider)
     features, several = found.columns[0][0], found.kinds[0][0].endswith("labels a row")
@@ -304,6 +312,9 @@ def _check_same(found: Found, wider: bool) -> None:
     (kind, first), *others = found.kinds
     for strange, name in others:
         raise ShardError(f"{name}: the labels are {strange}, those of {first} are {kind}.")
+    (layout, first), *others = found.layouts
+    for strange, name in others:
+        raise ShardError(f"{name}: the rows are {strange}, those of {first} are {layout}.")
     (features, first), *more = found.columns
     for other, name in () if wider else more:
         if other.count != features.count:

@@ -12,7 +12,7 @@ from maxmargin.models.spec import ModelSpec
 
 def is_online(learner: Any) -> bool:
     """Does it learn from some rows at a time?"""
-    return hasattr(learner, "_learnt") and hasattr(learner, "_spec")
+    return all(hasattr(learner, name) for name in ("partial_fit", "_learnt", "_spec"))
 
 
 def spec_of(learner: Any) -> ModelSpec:

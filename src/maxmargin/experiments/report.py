@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,12 +86,16 @@ Numbers and claims reproduced: {total} ({provenance.today_and_commit()}).
 def _row(outcome: Outcome) -> str:
     one = outcome.experiment
     total = score(outcome.lines)
-    counts = (str(each) if each.compared else "" for each in (total.strictly, total.fitted))
+    both = (total.strictly, total.fitted)
+    counts = [str(each) if each.compared else "" for each in both]
+    if not any(counts):
+        counts[0] = "not compared"
+    origin = re.sub(", “[^”]*”(, [0-9]{4})?", "", one.origin)  # without the paper's title
     names = (
         "; ".join(_name(line) for line in outcome.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
-    cells = (f"`{one.name}`", one.origin, *counts, *names)
+    cells = (f"`{one.name}`", origin, *counts, *names)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
