@@ -62,9 +62,12 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
 
 @Compiled
 def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
-    """Write down the outputs of the problems from ``first`` on."""
+    """Write down the outputs of the problems from ``first`` on; are they numbers?"""
+    finite = True
     for c in range(found.size):
         found[c] = space.look(rows, 0, first + c)
+        finite &= abs(found[c]) < np.inf
+    return finite
 
 
 @Compiled
@@ -305,8 +308,7 @@ class OneRow:
         kind = type(rows)
         if kind not in self.lookers:
             self.lookers[kind] = outputs_into.entry(rows, self.space, self.first, found)
-        self.lookers[kind](rows, self.space, self.first, found)
-        if not np.isfinite(found).all():
+        if not self.lookers[kind](rows, self.space, self.first, found):
             raise ValueError(_what_is_wrong(rows, x))
         return found
 
@@ -618,9 +620,11 @@ class RowByRow:
         -1.0
         """
         with access_to(self).changing:
-            one = self._one_row_now()
-            scores = np.ravel(self._scores_of_one(x) if one is None else one.scores(x))
-        return scores if scores.size > 1 else float(scores[0])
+            one = self.__dict__.get("_one_row")
+            if one is None or one.state is not self._state:
+                one = self._one_row_now()
+            scores = self._scores_of_one(x).ravel() if one is None else one.scores(x)
+        return scores if scores.size > 1 else scores.item()
 
     @if_calibrated
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
@@ -640,12 +644,10 @@ class RowByRow:
         return dict(zip(state.classes.tolist(), chances.tolist(), strict=True))
 
     def _one_row_now(self) -> OneRow | None:
-        """The fast path for what is known now, if there is one."""
-        one = self.__dict__.get("_one_row")
-        if one is None or one.state is not self._state:
-            one = self._one_row_for(self._fitted(), one)
-            if one is not None:
-                self._one_row = one
+        """The fast path for what is known now, made anew, if there is one."""
+        one = self._one_row_for(self._fitted(), self.__dict__.get("_one_row"))
+        if one is not None:
+            self._one_row = one
         return one
 
     def _scores_of_one(self, x: Any) -> np.ndarray:

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.estimator import OnlineClassifier
 
 try:
+    import narwhals.stable.v2 as nw
     from river import base
     from river.utils import dataframe
 except ImportError as error:
@@ -113,12 +115,13 @@ class RiverClassifier(base.MiniBatchClassifier):
         """
         learner = self.estimator_
         x = x if isinstance(x, dict) else dict(x)
-        if not learner.__sklearn_is_fitted__():
+        try:
+            if learner.calibration is not None:
+                return learner.predict_proba_one(x)
+            score = learner.decision_one(x)
+        except NotFittedError:
             return _even(self.classes)
-        if learner.calibration is not None:
-            return learner.predict_proba_one(x)
         labels = learner.classes_.tolist()
-        score = learner.decision_one(x)
         if len(labels) == 2:
             chance = 0.5 + 0.5 * math.tanh(0.5 * score)
             return {labels[0]: 1.0 - chance, labels[1]: chance}
@@ -141,7 +144,9 @@ class RiverClassifier(base.MiniBatchClassifier):
             raise ValueError(f"X has {len(frame)} rows, and y has {len(labels)} labels.")
         values = _numbers(frame)
         if values is None or not len(frame):
-            for x, label, weight in zip(_dicts(frame), labels.tolist(), worth.tolist(), strict=True):
+            for x, label, weight in zip(
+                _dicts(frame), labels.tolist(), worth.tolist(), strict=True
+            ):
                 self.learn_one(x, label, weight)
             return
         # Columns for all names; a row that counts 0 times is not learnt from.
@@ -160,7 +165,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         frame = dataframe.into_frame(X)
         values = _numbers(frame)
         if values is None or not len(frame) or not hasattr(self.estimator_, "columns_"):
-            found = [self.predict_one(x) for x in _dicts(frame)]
+            found: Any = [self.predict_one(x) for x in _dicts(frame)]
         else:
             found = self.estimator_.predict(self._sparse_rows(frame.columns, values))
         return dataframe.to_native_series(found, name=None, like=frame)
@@ -176,7 +181,9 @@ class RiverClassifier(base.MiniBatchClassifier):
     def _sparse_rows(self, names: Sequence[Any], values: np.ndarray) -> sparse.csr_matrix:
         """The rows as dicts would be: entries for the names that have columns, also of 0."""
         columns = self.estimator_.columns_
-        places = sorted((columns[name], place) for place, name in enumerate(names) if name in columns)
+        places = sorted(
+            (columns[name], place) for place, name in enumerate(names) if name in columns
+        )
         indices = np.tile(np.array([column for column, _ in places], dtype=np.int32), len(values))
         starts = np.arange(len(values) + 1, dtype=np.int32) * len(places)
         entries = values[:, [place for _, place in places]].ravel()
@@ -205,7 +212,7 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
 
 def _numbers(frame: Any) -> np.ndarray | None:
     """The values of a frame; None if there is text in it."""
-    numeric = (kind.is_numeric() or kind == kind.Boolean for kind in frame.schema.values())
+    numeric = (kind.is_numeric() or kind == nw.Boolean for kind in frame.schema.values())
     return dataframe.to_numpy(frame) if all(numeric) else None
 
 
