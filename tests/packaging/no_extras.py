@@ -11,6 +11,7 @@ EXTRAS = {
     *("matplotlib", "jinja2"),
     *("pyarrow", "narwhals", "zstandard"),
     *("pandas", "polars", "skops"),
+    "river",
 }
 # scikit-learn brings narwhals from version 1.9 on.
 BROUGHT = {re.split(r"[^\w-]", each)[0] for each in requires("scikit-learn") if "extra" not in each}

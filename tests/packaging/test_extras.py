@@ -48,6 +48,7 @@ MISSING = {
     "streams, from Parquet": "streams.open('rows.parquet', label='y').glance()",
     "streams, from a recipe": "streams.Recipe().fit([{'age': 20.0}])",
     "streams, from zstd": "streams.open('rows.svm.zst').glance()",
+    "river, from its bridge": "__import__('maxmargin.river')",
     "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
 }
 ERRORS = """

@@ -182,6 +182,6 @@ def test_refusals():
         classifier(AMIRA())
     assert classifier(AMIRA(), classes=["a", "b", "c"]).predict_one({"x": 1.0}) == "a"
     model = classifier(Perceptron(), classes=[False, True])
+    model.learn_one({"x": 1.0}, True)
     with pytest.raises(ValueError, match="not among the classes"):
-        for label in (True, "what"):
-            model.learn_one({"x": 1.0}, label)
+        model.learn_one({"x": 1.0}, "what")

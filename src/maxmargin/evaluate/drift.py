@@ -41,19 +41,17 @@ class Drift:
 
     Examples
     --------
-    >>> from maxmargin import Perceptron
-    >>> from maxmargin.datasets import make_switching
+    >>> from maxmargin import NORMA
     >>> from maxmargin.evaluate import Drift, progressive
     >>> class Streak:
     ...     length, drift_detected = 0, False
     ...
     ...     def update(self, wrong):
-    ...         self.length = self.length % 5 + 1 if wrong else 0
-    ...         self.drift_detected = self.length == 5
-    >>> X, y = make_switching(2000, random_state=0)
-    >>> found = progressive(Perceptron(), X, y, on_drift=Drift(Streak(), "restart", rows=5))
-    >>> found.drifts.size > 0
-    True
+    ...         self.length = self.length % 3 + 1 if wrong else 0
+    ...         self.drift_detected = self.length == 3
+    >>> X, y = [[1.0], [-1.0]] * 100, [1, 0] * 50 + [0, 1] * 50
+    >>> progressive(NORMA(rate=0.01), X, y, on_drift=Drift(Streak(), "restart", rows=3)).drifts
+    array([103])
     """
 
     detector: Any
