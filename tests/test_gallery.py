@@ -37,10 +37,7 @@ def _no_windows_and_no_figures_are_left(monkeypatch):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=NEEDED[name]) if name in NEEDED else name
-        for name in EXAMPLES
-    ],
+    [pytest.param(name, marks=NEEDED[name]) if name in NEEDED else name for name in EXAMPLES],
 )
 def test_example(name):
     facts = runpy.run_path(str(EXAMPLES[name]))

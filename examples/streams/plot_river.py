@@ -46,7 +46,10 @@ for name, result in results.items():
 # Dotted lines are the drifts that were detected.
 
 ProgressiveDisplay.from_results(
-    list(results.values()), names=list(results), window=500, ax=plt.subplots(layout="constrained")[1]
+    list(results.values()),
+    names=list(results),
+    window=500,
+    ax=plt.subplots(layout="constrained")[1],
 )
 plt.show()
 
