@@ -17,3 +17,8 @@ def plotting(module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError:
         raise ImportError("pictures need matplotlib: pip install 'maxmargin[plots]'") from None
+
+
+def is_on_device(array: Any) -> bool:
+    """Is it an array of CuPy, or one that CuPy takes without copying it?"""
+    return hasattr(array, "__cuda_array_interface__")

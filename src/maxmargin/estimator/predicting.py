@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.certificates import Certificate
+from maxmargin.estimator import device_inputs
 from maxmargin.estimator.access import Method, reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
@@ -189,6 +190,10 @@ class Predicting:
 
 def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
+    if device_inputs.is_on_device(X):
+        X, _ = device_inputs.checked(clf, X, features)
+        device_inputs.check_values(X)
+        return X
     if sparse.issparse(X):
         X, _ = sound(X)
     if not is_plain(X, features):
