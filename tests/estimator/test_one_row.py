@@ -428,9 +428,9 @@ def test_labels_that_may_be_new_take_the_fast_way():
     rows = [dict(zip("abc", row, strict=True)) for row in random.standard_normal((50, 3)).tolist()]
     labels = [row["a"] > 0.0 for row in rows]
     fast, slow = mm.Perceptron(), mm.Perceptron()
-    for row, label in zip(rows, labels, strict=True):
-        fast.learn_one(row, label, grow=True)
-        slow.learn_one(row, label, grow=True)
+    for row, y in zip(rows, labels, strict=True):
+        fast.learn_one(row, y, grow=True)
+        slow.learn_one(row, y, grow=True)
         slow.__dict__.pop("_one_row", None)
     assert np.array_equal(fast.coef_, slow.coef_)
     assert "_one_row" in vars(fast)
