@@ -37,6 +37,7 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "from_sklearn": "migration",
     "load": "persistence",
     "save": "persistence",
+    "to_onnx": "export",
 }
 _MODULES = ("datasets", "evaluate", "streams")
 

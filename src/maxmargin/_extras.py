@@ -11,6 +11,14 @@ else:
     Self = Any
 
 
+def onnx(module: str = "") -> Any:
+    """A module of onnx, or an error that says how to install it."""
+    try:
+        return importlib.import_module(f"onnx.{module}" if module else "onnx")
+    except ModuleNotFoundError:
+        raise ImportError("graphs of ONNX need onnx: pip install 'maxmargin[onnx]'") from None
+
+
 def plotting(module: str) -> Any:
     """A module of matplotlib, or an error that says how to install it."""
     try:

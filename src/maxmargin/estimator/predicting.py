@@ -15,10 +15,11 @@ from maxmargin.certificates import Certificate
 from maxmargin.estimator import device_inputs
 from maxmargin.estimator.access import Method, reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
+from maxmargin.estimator.decision import Decision
 from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import log_odds, log_shares
-from maxmargin.estimator.prepared import prepared
+from maxmargin.estimator.platt import Maps, log_odds, log_shares, sigmoids
+from maxmargin.estimator.prepared import prepared, recipe_of
 from maxmargin.estimator.refusals import check_finite
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
@@ -130,12 +131,30 @@ class Predicting:
 
     def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
         """Those of the positive class of each problem that is shown."""
+        return log_odds(self._maps(state), shown(state), scores)
+
+    def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learnt from no row since calibration='online' was "
                 "set: its scores have no probabilities yet."
             )
-        return log_odds(state.calibration, shown(state), scores)
+        return state.calibration
+
+    @reading
+    def __decision__(self) -> Decision:
+        """What all of these come from."""
+        state = self._fitted()
+        calibrated = getattr(self, "calibration", None) is not None
+        return Decision(
+            formula=state.model.formula(state.features.count),
+            shown=shown(state),
+            classes=state.classes,
+            multilabel=state.multilabel,
+            features=state.features.count,
+            sigmoids=sigmoids(self._maps(state), shown(state)) if calibrated else None,
+            recipe=recipe_of(state),
+        )
 
     # ------------------------------------------------------------------------------ what was learnt
     @property

@@ -22,6 +22,7 @@ from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Model, new_scalars, new_tally
 from maxmargin.models.eviction import BLOCK, Eviction
+from maxmargin.models.formulas import Formula, kernel_formula
 from maxmargin.models.kernel import LARGEST_SHARE, NEVER, smallest_margins
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.gram import UnitRows
@@ -405,6 +406,10 @@ class BudgetModel(Model):
             points = self.products.new_points(self.kernel, X[part])
             outputs[part] = self._sums(weights, points, self.shift).T
         return outputs
+
+    def formula(self, features: int) -> Formula:
+        points, weights = self._supports()[0], self.weights()
+        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         if not self.store.points:  # interrupted before anything was learnt

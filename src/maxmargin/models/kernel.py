@@ -23,6 +23,7 @@ from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
 from maxmargin.kernels.room import appended, room_begun_by
 from maxmargin.models.base import Model, new_scalars, new_tally
+from maxmargin.models.formulas import Formula, kernel_formula
 from maxmargin.models.joint import new_joint_space
 from maxmargin.models.kernel_fit import Block, KernelFit, KernelSpace
 from maxmargin.models.spec import ModelSpec
@@ -510,6 +511,11 @@ class KernelModel(Model):
             points = self.products.new_points(self.kernel, X[part])
             outputs[part] = space.weighted_sums(weights, supports, points).T
         return outputs + self.free_intercepts()
+
+    def formula(self, features: int) -> Formula:
+        assert self.supports is not None
+        points, weights = self.supports.points, self.weights()
+        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         assert self.training is not None
