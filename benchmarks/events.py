@@ -24,6 +24,8 @@ NAME = "events"
 QUESTION = "How long do predict_one and learn_one take on a dict?"
 
 CALLS, WIDTH = 5000, 14
+# river's progressive_val_score, with a metric of classes and one of probabilities.
+LOOPS = "river's loop, Accuracy", "river's loop, ROCAUC"
 CASE = f"dicts of {WIDTH} features"
 
 
@@ -39,6 +41,7 @@ def run(scale: Scale) -> Report:
         from river import linear_model
 
         learners["river"] = linear_model.PAClassifier(C=1.0, mode=1)
+        loops = in_rivers_loop(rows, y)
     except ImportError as error:
         skipped["river"] = str(error)
     contenders = []
@@ -46,6 +49,8 @@ def run(scale: Scale) -> Report:
         for what, work in (("predict_one", predicting), ("learn_one", learning)):
             measure = per_call(work(learner, rows, y), len(y))
             contenders.append(Contender(Key(what, name), measure))
+    if "river" in learners:
+        contenders += loops
     values = race(contenders, scale.rounds)
     floors = [
         Floor(
@@ -70,13 +75,40 @@ def run(scale: Scale) -> Report:
         values |= {Key("both", name): times for name, times in both.items()}
         times = ratios(values, Key("both", "river"), Key("both", "maxmargin"))
         floors.append(Floor("river / maxmargin, both calls", ">=", 1.5, times))
+        for case in LOOPS:
+            times = ratios(values, Key(case, "river"), Key(case, "maxmargin"))
+            floors.append(Floor(f"river / maxmargin, {case}", ">=", 1.0, times))
         headlines = {"both": "predict and learn, dicts"}
         pairs = [
             Comparison(Key(what, "maxmargin"), Key(what, "river"), "river", headlines.get(what, ""))
-            for what in ("predict_one", "learn_one", "both")
+            for what in ("predict_one", "learn_one", "both", *LOOPS)
         ]
     how = "PA-I with C = 1, processor time; the dicts have strings for keys."
     return Report(NAME, f"{len(y)} {CASE}", "s/call", values, floors, skipped, how, pairs)
+
+
+def in_rivers_loop(rows: list[dict[str, float]], y: list[bool]) -> list[Contender]:
+    """Both in river's own progressive validation, ours by way of `maxmargin.river`."""
+    from river import evaluate, linear_model, metrics
+
+    from maxmargin.river import classifier
+
+    pairs = list(zip(rows, y, strict=True))
+    models: dict[str, Callable[[], Any]] = {
+        "maxmargin": lambda: classifier(PassiveAggressive(C=1.0), classes=[False, True]),
+        "river": lambda: linear_model.PAClassifier(C=1.0, mode=1),
+    }
+    wanted = dict(zip(LOOPS, (metrics.Accuracy, metrics.ROCAUC), strict=True))
+
+    def validate(model: Callable[[], Any], metric: Callable[[], Any]) -> Callable[[], float]:
+        made = model()
+        return per_call(lambda: evaluate.progressive_val_score(pairs, made, metric()), len(pairs))
+
+    return [
+        Contender(Key(case, name), validate(model, metric))
+        for case, metric in wanted.items()
+        for name, model in models.items()
+    ]
 
 
 def predicting(learner: Any, rows: list[dict[str, float]], y: list[bool]) -> Callable[[], None]:
@@ -95,5 +127,5 @@ def learning(learner: Any, rows: list[dict[str, float]], y: list[bool]) -> Calla
     return work
 
 
-def per_call(work: Callable[[], None], calls: int) -> Callable[[], float]:
+def per_call(work: Callable[[], object], calls: int) -> Callable[[], float]:
     return lambda: seconds(work) / calls

@@ -2,6 +2,7 @@
 
 import os
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ EXAMPLES = {path.stem: path for path in sorted(GALLERY.glob("*/plot_*.py"))}
 needs_real_data = pytest.mark.skipif(
     "MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder"
 )
+needs_river = pytest.mark.skipif(find_spec("river") is None, reason="there is no river")
+NEEDED = {"plot_electricity": needs_real_data, "plot_river": needs_river}
 # What the variables of an example must say in the end.
 CLAIMS = {}
 
@@ -34,10 +37,7 @@ def _no_windows_and_no_figures_are_left(monkeypatch):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=needs_real_data) if name == "plot_electricity" else name
-        for name in EXAMPLES
-    ],
+    [pytest.param(name, marks=NEEDED[name]) if name in NEEDED else name for name in EXAMPLES],
 )
 def test_example(name):
     facts = runpy.run_path(str(EXAMPLES[name]))
@@ -238,6 +238,14 @@ def plot_log(facts):
     assert (begun > 0).any()
     assert (begun < facts["ends"]).all()
     assert begun.sum() % 100 == 0  # at the end of a block
+
+
+@claims
+def plot_river(facts):
+    accuracy = {name: result.accuracy for name, result in facts["results"].items()}
+    goes_on = accuracy.pop("goes on")
+    assert min(accuracy.values()) > goes_on + 0.03
+    assert facts["found"].get() > goes_on + 0.03
 
 
 @claims

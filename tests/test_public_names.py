@@ -13,12 +13,13 @@ import maxmargin
 STUB = Path(maxmargin.__file__).with_suffix(".pyi")
 
 WALK = """
-import importlib, inspect, pkgutil
+import importlib.util, inspect, pkgutil
 import maxmargin
 
 def walk():
     for found in pkgutil.walk_packages(maxmargin.__path__, "maxmargin."):
-        if not found.name.endswith("__main__"):
+        missing = found.name == "maxmargin.river" and not importlib.util.find_spec("river")
+        if not found.name.endswith("__main__") and not missing:
             importlib.import_module(found.name)
 
 def public():

@@ -34,6 +34,7 @@ ALGORITHMS = (
 _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "Certificate": "certificates",
     "certify": "evaluate",
+    "from_sklearn": "migration",
     "load": "persistence",
     "save": "persistence",
     "to_onnx": "export",

@@ -313,7 +313,7 @@ def test_learning_is_the_same_with_and_without(name):
 def test_probabilities_rise_with_scores(name):
     clf = streamed(name)
     scores = clf.decision_function(X).reshape(120, -1)
-    odds = clf._log_odds(X)[1]
+    odds = clf._log_odds(*clf._scored(X))
     for c in range(scores.shape[1]):
         assert (np.diff(odds[np.argsort(scores[:, c]), c]) >= 0.0).all()
 

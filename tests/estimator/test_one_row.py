@@ -401,3 +401,36 @@ def test_threads():
         fresh = pickle.loads(pickle.dumps(expected))
         for found in pool.map(lambda _: [fresh.predict_one(row) for row in rows], range(4)):
             assert found == classes
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_scores_and_probabilities_of_one_row(kernel, count):
+    random = np.random.default_rng(5)
+    X = random.standard_normal((60, 4))
+    y = np.arange(60) % count
+    clf = mm.Perceptron(calibration="online", kernel=kernel, gamma=0.5)
+    clf.partial_fit(X, y, classes=range(count))
+    forms = [lambda x: x, lambda x: (np.arange(4), x)]
+    for i, form in enumerate(forms):
+        assert np.allclose(clf.decision_one(form(X[i])), clf.decision_function(X[i : i + 1])[0])
+        chances = clf.predict_proba_one(form(X[i]))
+        assert list(chances) == list(range(count))
+        assert np.allclose(list(chances.values()), clf.predict_proba(X[i : i + 1])[0])
+    with pytest.raises(ValueError, match="NaN"):
+        clf.decision_one(np.full(4, np.nan))
+    assert not hasattr(mm.Perceptron(), "predict_proba_one")
+
+
+def test_labels_that_may_be_new_take_the_fast_way():
+    """With ``grow``, rows of known labels and names are learnt as those without it."""
+    random = np.random.default_rng(6)
+    rows = [dict(zip("abc", row, strict=True)) for row in random.standard_normal((50, 3)).tolist()]
+    labels = [row["a"] > 0.0 for row in rows]
+    fast, slow = mm.Perceptron(), mm.Perceptron()
+    for row, y in zip(rows, labels, strict=True):
+        fast.learn_one(row, y, grow=True)
+        slow.learn_one(row, y, grow=True)
+        slow.__dict__.pop("_one_row", None)
+    assert np.array_equal(fast.coef_, slow.coef_)
+    assert "_one_row" in vars(fast)

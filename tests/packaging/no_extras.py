@@ -13,6 +13,7 @@ EXTRAS = {
     *("fsspec", "aiohttp"),
     *("onnx", "onnxruntime", "skl2onnx"),
     *("pandas", "polars", "skops"),
+    "river",
 }
 # scikit-learn brings narwhals from version 1.9 on.
 BROUGHT = {re.split(r"[^\w-]", each)[0] for each in requires("scikit-learn") if "extra" not in each}

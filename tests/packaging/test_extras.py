@@ -49,6 +49,7 @@ MISSING = {
     "streams, from a recipe": "streams.Recipe().fit([{'age': 20.0}])",
     "streams, from zstd": "streams.open('rows.svm.zst').glance()",
     "remote, from an address": "streams.open('s3://bucket/rows.svm')",
+    "river, from its bridge": "__import__('maxmargin.river')",
     "onnx, from a learner": "to_onnx(Perceptron().fit([[0.0], [1.0]], [0, 1]))",
     "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
 }

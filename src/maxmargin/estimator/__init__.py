@@ -12,6 +12,7 @@ from maxmargin._extras import Self
 from maxmargin.estimator import giving_up, inputs, multilabel
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import in_one_pass
+from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.one_row import RowByRow
@@ -28,7 +29,7 @@ from maxmargin.models.spec import STRUCTURAL, ModelSpec
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OnlineClassifier(
-    Predicting, Incremental, RowByRow, Streamable, Stateful, ClassifierMixin, BaseEstimator
+    Predicting, Incremental, RowByRow, Streamable, Stateful, Watched, ClassifierMixin, BaseEstimator
 ):
     """Base of all learners: a rule, plus this shell; what it can do beside `fit`, its bases give.
 
@@ -129,7 +130,10 @@ class OnlineClassifier(
         by_steps = worth if self.soft_margin == 0.0 else None
         targets = inputs.as_targets(codes, classes.size, state.spare, by_steps)
         plan = self._plan(X, ceiling, state, sample_weight)
-        outcome = self._run_passes(model, rows, targets, plan)
+        run: Any = self._run_passes
+        if "_skl_callbacks" in vars(self):
+            run = reported(self, run, state, (X, y, sample_weight))
+        outcome = run(model, rows, targets, plan)
         model = outcome.model if worth is by_steps else outcome.model.apart_from_rows()
         if model.trials() == 0 and outcome.interrupted is not None:
             raise outcome.interrupted

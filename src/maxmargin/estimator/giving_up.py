@@ -68,11 +68,18 @@ class Progress:
         """Is it time to look for the best weights? Means, and those of kernels, stay the last."""
         return self.idle >= self.patience / 2 and not (model.spec.average or model.has_supports)
 
-    def compare(self, model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> None:
-        """Keep a twin of the model if no other one had fewer errors."""
-        errors = _errors(model, rows, targets, rule, shown)
-        if errors < self.errors:
-            self.best, self.errors = model.twin(), errors
+    def compared(self, passes: Any, order: np.ndarray, advance: Any) -> int:
+        """Let ``passes`` present these rows, and keep a twin of the model with the fewest errors.
+
+        The number of updates.
+        """
+        model, updates = passes.model, 0
+        for part in np.array_split(order, LOOKS):
+            updates += passes.learn(part, advance)
+            errors = _errors(model, passes.rows, passes.targets, passes.rule, passes.plan.shown)
+            if errors < self.errors:
+                self.best, self.errors = model.twin(), errors
+        return updates
 
     def complaint(self, name: str, bound: float, n_iter: int) -> str:
         """What a user should know."""

@@ -12,19 +12,25 @@ from sklearn.exceptions import NotFittedError
 from maxmargin._extras import Self
 from maxmargin.estimator import files
 from maxmargin.estimator.access import access_to, reading
+from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
 from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.estimator.prepared import RECIPE, names_of, recipe_of
 from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
 
+DOCS = "https://maxmargin.example.invalid/docs"
 # What is made anew when it is needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_checked_spec"}
 # What scikit-learn is told of a learner, which is no part of what it learnt.
-ROUTING = {"_metadata_request"}
+ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
 
 
 class Stateful:
     """Gives a learner what everybody can know of its state, and lets it be passed on."""
+
+    # Where scikit-learn's pictures of estimators link to.
+    _doc_link_module = "maxmargin"
+    _doc_link_template = f"{DOCS}/api/maxmargin.{{estimator_name}}.html"
 
     _state: State
     _parameter_constraints: ClassVar[Any]

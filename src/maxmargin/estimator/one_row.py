@@ -24,6 +24,7 @@ from maxmargin.estimator.growing import grown
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.platt import follow
+from maxmargin.estimator.predicting import if_calibrated
 from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
@@ -57,6 +58,16 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     if shown == 1:
         return 1 if highest >= 0.0 else 0
     return best
+
+
+@Compiled
+def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
+    """Write down the outputs of the problems from ``first`` on; are they numbers?"""
+    finite = True
+    for c in range(found.size):
+        found[c] = space.look(rows, 0, first + c)
+        finite &= abs(found[c]) < np.inf
+    return finite
 
 
 @Compiled
@@ -165,6 +176,7 @@ class OneRow:
         self.learners: dict[tuple[type, ...], Any] = {}
         self.followers: dict[tuple[type, ...], Any] = {}
         self.predictors: dict[type, Any] = {}
+        self.lookers: dict[type, Any] = {}
         self.layouts: dict[tuple[Any, ...], Layout] = {}
         self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
         self.followed(state)
@@ -278,17 +290,7 @@ class OneRow:
         self.followers[kinds](*parts)
 
     def predict(self, x: Any) -> Any:
-        layout = None
-        if isinstance(x, dict):
-            layout = self.layout(x)
-            if not layout.complete:
-                x = in_numbers(x)
-                layout = self.layout(x)
-        try:
-            rows = self._rows(x, layout)
-        except (struct.error, OverflowError):
-            x = dict(entries(x, "x"))
-            rows = self._rows(x, self.layout(x))
+        rows = self._known_part(x)
         if len(self.labels) == 1:
             return self.labels[0]
         kind = type(rows)
@@ -300,7 +302,31 @@ class OneRow:
             raise ValueError(_what_is_wrong(rows, x))
         return self.labels[number]
 
+    def scores(self, x: Any) -> np.ndarray:
+        """The outputs of the problems that are shown."""
+        rows, found = self._known_part(x), np.empty(self.shown)
+        kind = type(rows)
+        if kind not in self.lookers:
+            self.lookers[kind] = outputs_into.entry(rows, self.space, self.first, found)
+        if not self.lookers[kind](rows, self.space, self.first, found):
+            raise ValueError(_what_is_wrong(rows, x))
+        return found
+
     # ---------------------------------------------------------------------------- what a row is
+    def _known_part(self, x: Any) -> Any:
+        """A single row to look at, of the names that have columns."""
+        layout = None
+        if isinstance(x, dict):
+            layout = self.layout(x)
+            if not layout.complete:
+                x = in_numbers(x)
+                layout = self.layout(x)
+        try:
+            return self._rows(x, layout)
+        except (struct.error, OverflowError):
+            x = dict(entries(x, "x"))
+            return self._rows(x, self.layout(x))
+
     def _rows(self, x: Any, layout: Layout | None) -> Any:
         """A single row."""
         if layout is not None:
@@ -439,7 +465,7 @@ def as_matrix(x: Any, features: Features | None) -> Any:
 
 
 class RowByRow:
-    """Gives a learner `learn_one` and `predict_one`.
+    """Gives a learner `learn_one`, `predict_one` and the like.
 
     It must be `Stateful`, and a learner with a rule and a model; see `OnlineClassifier`.
     """
@@ -450,7 +476,8 @@ class RowByRow:
     _rule: Any
     _scores: Any
     _classes_for: Any
-    predict: Any
+    _chances: Any
+    decision_function: Any
     _check_structure: Any
     class_weight: Any
     calibration: Any
@@ -481,7 +508,7 @@ class RowByRow:
         self
         """
         one = self.__dict__.get("_one_row")
-        if one is not None and not grow:
+        if one is not None and (not grow or y in one.targets):
             with one.lock:
                 if one.state is self._state and not one.access.busy and one.learn(x, y, w):
                     return self
@@ -570,15 +597,66 @@ class RowByRow:
             if one is None or one.state is not self._state:
                 if self._known() is None and (grow or classes is not None):
                     return class_of_zero(classes)
-                one = self._one_row_for(state := self._fitted(), one)
-                if one is None:
-                    if recipe_of(state) is not None:
-                        return self.predict([x]).tolist()[0]
-                    row = as_matrix(x, named_features(state))
-                    check_values(row)
-                    return self._classes_for(self._scores(state, row)).tolist()[0]
-                self._one_row = one
+                if (one := self._one_row_now()) is None:
+                    return self._classes_for(self._scores_of_one(x)).tolist()[0]
             return one.predict(x)
+
+    def decision_one(self, x: Any) -> Any:
+        """The score of a single row, as `learn_one` takes it: what `decision_function` gives it.
+
+        Parameters
+        ----------
+        x : dict, pair (indices, values), or array of shape (n_features,)
+
+        Returns
+        -------
+        float for two classes, else ndarray of shape (n_classes,)
+
+        Examples
+        --------
+        >>> from maxmargin import Perceptron
+        >>> clf = Perceptron().learn_one({"height": 2.0}, "tall", classes=["small", "tall"])
+        >>> clf.decision_one({"height": -1.0})
+        -1.0
+        """
+        with access_to(self).changing:
+            one = self.__dict__.get("_one_row")
+            if one is None or one.state is not self._state:
+                one = self._one_row_now()
+            scores = self._scores_of_one(x).ravel() if one is None else one.scores(x)
+        return scores if scores.size > 1 else scores.item()
+
+    @if_calibrated
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """The probability of each class of a single row, with ``calibration="online"``.
+
+        Parameters
+        ----------
+        x : dict, pair (indices, values), or array of shape (n_features,)
+
+        Returns
+        -------
+        dict of label to probability
+        """
+        with access_to(self).changing:
+            state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
+            chances = self._chances(state, scores)[0]
+        return dict(zip(state.classes.tolist(), chances.tolist(), strict=True))
+
+    def _one_row_now(self) -> OneRow | None:
+        """The fast path for what is known now, made anew, if there is one."""
+        one = self._one_row_for(self._fitted(), self.__dict__.get("_one_row"))
+        if one is not None:
+            self._one_row = one
+        return one
+
+    def _scores_of_one(self, x: Any) -> np.ndarray:
+        """The scores of a single row where there is no fast path."""
+        if recipe_of(state := self._fitted()) is not None:
+            return self.decision_function([x])
+        row = as_matrix(x, named_features(state))
+        check_values(row)
+        return self._scores(state, row)
 
     def _one_row_for(self, state: State | None, one: OneRow | None) -> OneRow | None:
         """The fast path for this state, if there is one, made from that for an earlier one."""

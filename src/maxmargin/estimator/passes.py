@@ -37,6 +37,7 @@ class Plan(NamedTuple):
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
     calibrating : the model with what follows its scores, if that is asked for
+    report : who is told of full passes, if somebody is; see `callbacks`
     """
 
     name: str
@@ -51,6 +52,7 @@ class Plan(NamedTuple):
     ceiling: float
     shown: slice
     calibrating: Any = None
+    report: Any = None
 
     def random(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
@@ -90,7 +92,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     warning, unproved = "", plan.tol is not None and certificate.ratio < 1.0 - plan.tol
     if gave_up:
         warning = gave_up.complaint(plan.name, certificate.bound, passes.n_iter)
-    elif unproved or not converged:
+    elif (unproved or not converged) and not passes.stopped:
         warning = giving_up.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
@@ -116,12 +118,14 @@ class Passes:
         self.mistakes: list[int] = []  # of each full pass
         self.first_doubt = max(giving_up.PATIENCE, giving_up.PATIENT_ROWS / self.count) / 2
         self.progress: giving_up.Progress | None = None
-        self.presented, self.n_iter, self.converged = 0, 0, False
+        self.presented, self.n_iter, self.converged, self.stopped = 0, 0, False, False
 
     def run(self, advance: Any) -> None:
         model, plan, next_check = self.model, self.plan, 1
         may_give_up = plan.settles and not plan.separable and not model.is_full()
         while True:
+            if plan.report is not None:
+                plan.report.begin()
             mistakes = model.mistakes()
             updates = self.full_pass(advance)
             if not model.is_finite():
@@ -133,7 +137,8 @@ class Passes:
                 self.converged |= ratio > 0.0 and ratio >= 1.0 - plan.tol
                 # Looking costs a pass: do it each time the passes have grown by an eighth.
                 next_check = self.n_iter + max(1, self.n_iter // 8)
-            if self.converged or self.n_iter >= plan.max_iter:
+            self.stopped = plan.report is not None and plan.report.end(self.n_iter)
+            if self.converged or self.stopped or self.n_iter >= plan.max_iter:
                 return
             if may_give_up:
                 self.mistakes.append(model.mistakes() - mistakes)
@@ -154,11 +159,7 @@ class Passes:
         order, doubted = self.schedule.everything(), self.progress
         if not (doubted and doubted.compares(self.model)):
             return self.learn(order, advance)
-        updates = 0
-        for part in np.array_split(order, giving_up.LOOKS):
-            updates += self.learn(part, advance)
-            doubted.compare(self.model, self.rows, self.targets, self.rule, self.plan.shown)
-        return updates
+        return doubted.compared(self, order, advance)
 
     def learn(self, order: np.ndarray, advance: Any) -> int:
         """Present the rows ``order``; the number of updates."""
@@ -221,13 +222,8 @@ class Schedule:
             yield order
             left -= order.size
             most -= order.size
-            moved = self._remember(chosen)
+            moved = chosen[self.touched[chosen] == self.stamp]
+            self._last_pass[moved] = self._passes
             if moved.size == 0 and chosen is recent:
                 return
             chosen = moved if moved.size else recent
-
-    def _remember(self, rows: np.ndarray) -> np.ndarray:
-        """Those of ``rows`` that brought an update in the last order."""
-        moved = rows[self.touched[rows] == self.stamp]
-        self._last_pass[moved] = self._passes
-        return moved

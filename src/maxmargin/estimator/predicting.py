@@ -72,6 +72,7 @@ class Predicting:
         return self.classes_[codes]
 
     @if_calibrated
+    @reading
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, with ``calibration="online"``.
 
@@ -99,7 +100,11 @@ class Predicting:
         >>> [round(float(chance), 1) for chance in clf.predict_proba([[-0.9], [0.9]])[:, 1]]
         [0.0, 1.0]
         """
-        state, odds = self._log_odds(X)
+        return self._chances(*self._scored(X))
+
+    def _chances(self, state: State, scores: np.ndarray) -> np.ndarray:
+        """Probabilities for scores of shape (rows, problems)."""
+        odds = self._log_odds(state, scores)
         if state.multilabel:
             return expit(odds)
         if state.classes.size == 2:
@@ -107,23 +112,26 @@ class Predicting:
         return np.exp(log_shares(odds))
 
     @if_calibrated
+    @reading
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithms of `predict_proba`, to full precision also of small probabilities."""
-        state, odds = self._log_odds(X)
+        state, scores = self._scored(X)
+        odds = self._log_odds(state, scores)
         if state.multilabel:
             return log_expit(odds)
         if state.classes.size == 2:
             return np.hstack([log_expit(-odds), log_expit(odds)])
         return log_shares(odds)
 
-    @reading
-    def _log_odds(self, X: Any) -> tuple[State, np.ndarray]:
-        """One column for each problem that is shown."""
+    def _scored(self, X: Any) -> tuple[State, np.ndarray]:
+        """What is known now, and the scores by it; one column for each problem that is shown."""
         state = self._fitted()
-        maps = self._maps(state)
         scores = self._scores(state, check_new_X(self, prepared(state, X), state.features))
-        scores = scores.reshape(scores.shape[0], -1)
-        return state, log_odds(maps, shown(state), scores)
+        return state, scores.reshape(scores.shape[0], -1)
+
+    def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
+        """Those of the positive class of each problem that is shown."""
+        return log_odds(self._maps(state), shown(state), scores)
 
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:

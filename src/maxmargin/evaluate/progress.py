@@ -9,6 +9,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from maxmargin._extras import plotting
+from maxmargin.evaluate.drift import Detector, Drift
 from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.pieces import classes_of, labelled, opened, pieces
 from maxmargin.evaluate.reporter import Reporter
@@ -47,6 +48,8 @@ class Progress:
         Rows with the label of the row before.
     weighted : bool
         Did rows have weights? They count where rows are learnt; predictions count once each.
+    drifts : ndarray of int
+        After how many rows, with their labels, a drift was detected.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Progress:
     scores: Scores
     repeated: int
     weighted: bool
+    drifts: np.ndarray
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % right>"
@@ -136,7 +140,7 @@ class Progress:
         return axes
 
     def plot_recent(self, ax: Any, *, window: int = STEP, label: str | None = None) -> None:
-        """Draw the accuracy in a window that slides along, alone.
+        """Draw the accuracy in a window that slides along, and where drifts were detected.
 
         Parameters
         ----------
@@ -145,7 +149,11 @@ class Progress:
         label : str, default=None
             Name in a legend, that of the learner by default.
         """
-        ax.plot(self.trials, 100.0 * self.recent_accuracy(window), label=label or self.name)
+        (line,) = ax.plot(
+            self.trials, 100.0 * self.recent_accuracy(window), label=label or self.name
+        )
+        for row in self.drifts:
+            ax.axvline(row, color=line.get_color(), linestyle=":", linewidth=1)
         ax.set_ylabel(f"right among the last {window:,}, %")
         ax.set_xlabel("rows")
         ax.grid(alpha=0.3)
@@ -171,6 +179,7 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
+    on_drift: Detector | Drift | None = None,
 ) -> Progress: ...
 
 
@@ -186,6 +195,7 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
+    on_drift: Detector | Drift | None = None,
 ) -> list[Progress]: ...
 
 
@@ -200,6 +210,7 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
+    on_drift: Detector | Drift | None = None,
 ) -> Progress | list[Progress]:
     """Let one or more learners predict each row of a stream before they learn from it.
 
@@ -237,6 +248,10 @@ def progressive(
         all of them at each look; those of probabilities let learners go row by row.
     window : int, default=None
         The rows that ``recent_metrics`` are about; by default ``step``.
+    on_drift : drift detector or Drift, default=None
+        A detector, one of river's or like one, is told of each row whether it was predicted wrong;
+        when it detects a drift, the learner begins anew. A `Drift` has more to choose from: to
+        begin anew from the last rows, to let the next ones count more, or to do anything else.
 
     Returns
     -------
@@ -271,8 +286,9 @@ def progressive(
         classes = np.unique(y)
     most = MOST_SCORES // max(1, len(learners))
     asked = by_name(metrics)
+    drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else Drift(on_drift)
     reporters = [
-        Reporter(one, step, delay, classes, asked, window or step, most) for one in learners
+        Reporter(one, step, delay, classes, asked, window or step, most, drift) for one in learners
     ]
     counts_alone = all(reporter.counts_alone() for reporter in reporters)
     rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
@@ -305,4 +321,5 @@ def _progress(reporter: Reporter) -> Progress:
         reporter.scores,
         reporter.repeated,
         reporter.weighted,
+        np.array(reporter.watch.drifts if reporter.watch else [], dtype=np.int64),
     )

@@ -6,6 +6,7 @@ learning.
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,10 +18,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimator import OnlineClassifier, inputs
+from maxmargin.evaluate.drift import Drift, Watch, become
 from maxmargin.evaluate.metrics import Followed, Metric
 from maxmargin.evaluate.predicted import Predicted
 from maxmargin.evaluate.scores import Scores
 
+# Rows learnt in one go from a stream that may drift: after a drift, some are learnt again.
+ROWS_WATCHED = 2048
 MISSING_CLASSES = "classes must be passed with an iterable, unless the learner knows them."
 
 
@@ -46,6 +50,7 @@ class Reporter:
         Rows that "recent" metrics are about.
     most_scores : int
         Scores of so many rows are kept at most.
+    on_drift : Drift or None
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Reporter:
         metrics: dict[str, Metric],
         window: int,
         most_scores: int,
+        on_drift: Drift | None = None,
     ) -> None:
         self.clf, self.step, self.delay, self.classes = clf, step, max(1, delay), classes
         known = self._classes_known()
@@ -73,7 +79,13 @@ class Reporter:
         self.weighted = False
         self.looks: list[tuple[float, ...]] = []
         self.waiting: Waiting | None = None  # rows whose labels have not arrived, in one block
-        self.queue: deque[tuple[Any, Any, Any]] = deque()  # the same, one by one
+        # The same, one by one, with whether their predictions were wrong.
+        self.queue: deque[tuple[Any, Any, Any, bool]] = deque()
+        self.watch = None if on_drift is None else Watch(on_drift)
+        if on_drift is not None and self.classes is None:
+            self.classes = known  # a learner that has forgotten all must be told
+        self.recent: deque[tuple[Any, Any, Any]] = deque()  # rows that may be learnt from again
+        self.forgotten = 0  # updates
 
     def meet(self, X: Any, y: Any, weight: np.ndarray | None) -> None:
         """Predict the rows, and learn from those whose labels arrive."""
@@ -87,16 +99,21 @@ class Reporter:
                 raise ValueError(f"metrics: {needs} asks for more than the class of a dict.")
             self._one_by_one([(X, y, None if weight is None else weight[0])])
         elif self._is_compiled():
-            self._together(X, y, weight)
+            if self.watch is None:
+                self._together(X, y, weight)
+            else:
+                self._watched(self.watch, X, y, weight)
         else:
             self._one_by_one(_single_rows(X, y, weight))
 
     def _is_compiled(self) -> bool:
         """Does the loop see what `predict` would say? Not if it predicts by averages.
 
-        Nor does it see probabilities.
+        Nor does it see probabilities, or drifts before labels that come late.
         """
         if self.followed and self.followed.wants_chances:
+            return False
+        if self.watch is not None and self.delay > 1:
             return False
         return isinstance(self.clf, OnlineClassifier) and not getattr(self.clf, "average", False)
 
@@ -113,17 +130,15 @@ class Reporter:
             self._look()
         if self.waiting is not None and self.waiting.y.size:
             X, y, weight = self.waiting
-            weights = {} if weight is None else {"sample_weight": weight}
-            self.clf.partial_fit(X, y, classes=self._classes_to_pass(), **weights)
+            self._teach(X, y, weight)
         while self.queue:
             self._learn(*self.queue.popleft())
 
     # ------------------------------------------------------------------------ in compiled blocks
     def _together(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-        before = self.clf.n_updates_ if _is_fitted(self.clf) else 0
+        before = self._updates()
         if self.delay == 1:
-            order = np.arange(y.size, dtype=np.int32)
-            outputs, made = self.clf.foretell(X, y, order, self._classes_to_pass(), weight)
+            outputs, made = self._foretell(X, y, weight)
         else:
             late = self.waiting.y.size if self.waiting is not None else 0
             rows = Waiting(X, y, weight)
@@ -137,10 +152,60 @@ class Reporter:
             kept = slice(max(0, rows.y.size - self.delay), None)
             late_weight = None if rows.weight is None else rows.weight[kept]
             self.waiting = Waiting(rows.X[kept], rows.y[kept], late_weight)
+        self._note_outputs(outputs, y, before + made)
+
+    def _foretell(
+        self, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        order = np.arange(y.size, dtype=np.int32)
+        return self.clf.foretell(X, y, order, self._classes_to_pass(), weight)
+
+    def _note_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:
         truth = inputs.class_codes(y, self.clf.classes_)
-        updates = before + made if self.counts_alone() else None
         said = Predicted(truth, _classes_by(outputs), outputs)
-        self._note(said, _hinge_losses(outputs, truth), updates)
+        self._note(said, _hinge_losses(outputs, truth), updates if self.counts_alone() else None)
+
+    def _watched(self, watch: Watch, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """The same up to each drift; what was learnt beyond one is taken back."""
+        rows, start = X.iloc if hasattr(X, "iloc") else X, 0
+        while start < y.size:
+            stop = min(y.size, start + (watch.boosted or ROWS_WATCHED))
+            X, labels = rows[start:stop], y[start:stop]
+            worth = None if weight is None else weight[start:stop]
+            if watch.boosted:
+                worth = watch.asked.factor * (np.ones(labels.size) if worth is None else worth)
+            before, updates = copy.deepcopy(self.clf), self._updates()
+            outputs, made = self._foretell(X, labels, worth)
+            wrong = _classes_by(outputs) != inputs.class_codes(labels, self.clf.classes_)
+            told = watch.tell(wrong)
+            if told < labels.size:
+                X, labels, worth = X[:told], labels[:told], None if worth is None else worth[:told]
+                become(self.clf, before)
+                outputs, made = self._foretell(X, labels, worth)
+            self._note_outputs(outputs, labels, updates + made)
+            self._after(watch, X, labels, worth)
+            start += told
+
+    def _after(self, watch: Watch, X: Any, y: Any, weight: Any) -> None:
+        """Some rows have been learnt from: act if the last of them has told of a drift."""
+        if most := watch.keeps_rows():
+            self.recent.append((X, y, weight))
+            while sum(map(_count, self.recent)) - _count(self.recent[0]) >= most:
+                self.recent.popleft()
+        if watch.has_drifted():
+            before = self._updates()
+            watch.act(self.clf)
+            skipped = sum(map(_count, self.recent)) - most
+            for X, y, weight in self.recent:
+                if skipped > 0:  # a block that is longer
+                    X, y, weight = (
+                        X[skipped:],
+                        y[skipped:],
+                        None if weight is None else weight[skipped:],
+                    )
+                    skipped = 0
+                self._teach(X, y, weight)
+            self.forgotten += max(0, before - self._updates())
 
     # ------------------------------------------------------------------------------- row by row
     def _one_by_one(self, rows: Any) -> None:
@@ -148,7 +213,7 @@ class Reporter:
             while len(self.queue) >= self.delay:
                 self._learn(*self.queue.popleft())
             said, loss = self._predict(x, y)
-            self.queue.append((x, y, weight))
+            self.queue.append((x, y, weight, bool(said.said[0] != said.truth[0])))
             if self.delay == 1:
                 self._learn(*self.queue.popleft())
             self._note(said, np.array([loss]))
@@ -172,8 +237,18 @@ class Reporter:
         said = self.places[_single(self.clf.predict(x))]
         return Predicted(truth, np.array([said]), scores, chances), loss
 
-    def _learn(self, x: Any, y: Any, weight: float | None) -> None:
-        if weight == 0.0:
+    def _learn(self, x: Any, y: Any, weight: Any, wrong: bool) -> None:
+        watch = self.watch
+        if watch is not None and watch.boosted:
+            weight = watch.asked.factor * (1.0 if weight is None else weight)
+        self._teach(x, y, weight)
+        if watch is not None:
+            watch.tell(np.array([wrong]))
+            self._after(watch, x, y, weight)
+
+    def _teach(self, x: Any, y: Any, weight: Any) -> None:
+        """Let the learner learn from a dict, or from a block of rows."""
+        if isinstance(weight, float) and weight == 0.0:
             return
         classes = self._classes_to_pass()
         weights: dict[str, Any] = {}
@@ -183,7 +258,7 @@ class Reporter:
             self.clf.learn_one(x, y, classes=classes, **weights)
         else:
             if weight is not None:
-                weights["sample_weight"] = np.array([weight])
+                weights["sample_weight"] = np.atleast_1d(weight)
             self.clf.partial_fit(x, y, classes=classes, **weights)
 
     # ------------------------------------------------------------------------------------ counts
@@ -227,9 +302,13 @@ class Reporter:
             self.followed.look()
 
     def _note_counts(self) -> None:
-        updates = getattr(self.clf, "n_updates_", 0)
+        updates = self._updates()
         supports = len(getattr(self.clf, "support_", ()))
         self.looks.append((self.seen, self.mistakes, self.losses, updates, supports))
+
+    def _updates(self) -> int:
+        """Made so far, also by what was forgotten."""
+        return self.forgotten + getattr(self.clf, "n_updates_", 0)
 
     def _classes_known(self) -> Any:
         known = getattr(self.clf, "classes_", None)
@@ -239,6 +318,11 @@ class Reporter:
 
     def _classes_to_pass(self) -> Any:
         return None if _is_fitted(self.clf) else self.classes
+
+
+def _count(block: tuple[Any, Any, Any]) -> int:
+    """The number of rows in a block, or of a dict."""
+    return 1 if isinstance(block[0], dict) else len(block[1])
 
 
 def _single_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> Iterator[tuple[Any, ...]]:

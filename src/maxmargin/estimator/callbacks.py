@@ -1,0 +1,84 @@
+"""Callbacks on the way of a fit: scikit-learn's, from version 1.9 on, and before by its hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.estimator.passes import Outcome, Plan
+from maxmargin.estimator.state import State
+from maxmargin.models.base import Model
+
+if TYPE_CHECKING:
+    from maxmargin.estimator.hooks import CallbackSupportMixin, with_callbacks
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+        from maxmargin.estimator.hooks import CallbackSupportMixin, with_callbacks
+
+
+Run = Callable[[Model, Any, Any, Plan], Outcome]
+
+
+class Watched(CallbackSupportMixin):
+    """Gives a learner callbacks: `set_callbacks`."""
+
+
+class Report:
+    """Tells callbacks of each full pass.
+
+    Parameters
+    ----------
+    learner : estimator
+    context : of the fit
+    so_far : the attributes of a fitted learner, after so many passes
+    given : rows, labels and weights, as the fit got them
+    """
+
+    def __init__(self, learner: Any, context: Any, so_far: Any, given: dict[str, Any]) -> None:
+        self.learner, self.context, self.so_far, self.given = learner, context, so_far, given
+        self.task: Any = None
+
+    def begin(self) -> None:
+        """A pass begins."""
+        self.task = self.context.subcontext(task_name="pass")
+        self.task.call_on_fit_task_begin(estimator=self.learner, **self.given)
+
+    def end(self, n_iter: int) -> bool:
+        """It has ended, the ``n_iter``-th by the rows presented: does anybody ask for an end?"""
+        return self.task.call_on_fit_task_end(
+            estimator=self.learner,
+            reconstruction_attributes=lambda: self.so_far(n_iter),
+            **self.given,
+        )
+
+
+def reported(learner: Any, run: Run, state: State, given: tuple[Any, Any, Any]) -> Run:
+    """``run``, the passes of a fit, of which callbacks are told.
+
+    ``given`` are rows, labels and weights. Callbacks that ask for it get a fitted copy of the
+    learner, whose certificate is about all rows.
+    """
+    X, y, weight = given
+    told: dict[str, Any] = {"X": X, "y": y}
+    if weight is not None:
+        told["metadata"] = {"sample_weight": weight}
+
+    @with_callbacks
+    def told_of(learner: Any, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+        def so_far(n_iter: int) -> dict[str, Any]:
+            now, margins = model.twin(), model.margins(rows, targets)
+            now.end_fit()
+            known = state._replace(model=now, margins=margins, n_iter=n_iter)
+            return {"_state": known._replace(measured=now.trials(), ceiling=plan.ceiling)}
+
+        context = learner._init_callback_context(max_subtasks=plan.max_iter)
+        context.call_on_fit_task_begin(estimator=learner, **told)
+        report = Report(learner, context, so_far, told)
+        outcome = run(model, rows, targets, plan._replace(report=report))
+        context.call_on_fit_task_end(estimator=learner, **told)
+        return outcome
+
+    return partial(told_of, learner)

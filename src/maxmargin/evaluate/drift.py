@@ -1,0 +1,128 @@
+"""What becomes of a learner when a detector says that the stream has drifted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+RESET, RESTART, BOOST = ACTIONS = "reset", "restart", "boost"
+
+
+class Detector(Protocol):
+    """What is needed of a drift detector; those of river are such."""
+
+    drift_detected: bool
+
+    def update(self, x: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A drift detector, and what is done when it detects a drift; see `progressive`.
+
+    The detector is told of each row, when its label is there and it has been learnt from, whether
+    the prediction was wrong: 1 or 0.
+
+    Parameters
+    ----------
+    detector : drift detector
+        One of river, or anything with ``update(x)`` and ``drift_detected``. Learners get copies.
+    action : {"reset", "restart", "boost"} or callable, default="reset"
+        "reset": the learner forgets all. "restart": it does, and learns from the last ``rows`` rows
+        again. "boost": it goes on, and the next ``rows`` rows count ``factor`` times, as if its
+        rate were so much higher. A function is called with the learner, and changes it as it likes.
+    rows : int, default=500
+    factor : float, default=10.0
+
+    Examples
+    --------
+    >>> from maxmargin import NORMA
+    >>> from maxmargin.evaluate import Drift, progressive
+    >>> class Streak:
+    ...     length, drift_detected = 0, False
+    ...
+    ...     def update(self, wrong):
+    ...         self.length = self.length % 3 + 1 if wrong else 0
+    ...         self.drift_detected = self.length == 3
+    >>> X, y = [[1.0], [-1.0]] * 100, [1, 0] * 50 + [0, 1] * 50
+    >>> progressive(NORMA(rate=0.01), X, y, on_drift=Drift(Streak(), "restart", rows=3)).drifts
+    array([103])
+    """
+
+    detector: Any
+    action: str | Callable[[Any], Any] = RESET
+    rows: int = 500
+    factor: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not (hasattr(self.detector, "update") and hasattr(self.detector, "drift_detected")):
+            raise TypeError(
+                "on_drift must be a drift detector, with update and drift_detected, or a "
+                f"maxmargin.evaluate.Drift; got {self.detector!r}."
+            )
+        if self.action not in ACTIONS and not callable(self.action):
+            raise ValueError(
+                f"action must be one of {', '.join(map(repr, ACTIONS))}, or a function of the "
+                f"learner; got {self.action!r}."
+            )
+        if not isinstance(self.rows, (int, np.integer)) or self.rows < 1:
+            raise ValueError(f"rows must be a whole number of at least 1, got {self.rows!r}.")
+        if not 0.0 < self.factor < np.inf:
+            raise ValueError(f"factor must be a positive number, got {self.factor!r}.")
+
+
+class Watch:
+    """Watches one learner, and does what a `Drift` asks for.
+
+    Attributes
+    ----------
+    drifts : after how many rows a drift was detected
+    boosted : so many rows from here on count more
+    """
+
+    def __init__(self, asked: Drift) -> None:
+        self.asked, self.detector = asked, copy.deepcopy(asked.detector)
+        self.drifts: list[int] = []
+        self.seen = self.boosted = 0
+
+    def keeps_rows(self) -> int:
+        """The number of last rows that may be learnt from again."""
+        return self.asked.rows if self.asked.action == RESTART else 0
+
+    def tell(self, wrong: np.ndarray) -> int:
+        """Tell the detector of rows, up to the one with which it detects a drift; how many."""
+        for told, each in enumerate(wrong.tolist(), 1):
+            self.detector.update(int(each))
+            if self.detector.drift_detected:
+                self._count(told)
+                self.drifts.append(self.seen)
+                return told
+        self._count(wrong.size)
+        return wrong.size
+
+    def _count(self, rows: int) -> None:
+        self.seen += rows
+        self.boosted = max(0, self.boosted - rows)
+
+    def has_drifted(self) -> bool:
+        """With the row that was told of last?"""
+        return bool(self.drifts) and self.drifts[-1] == self.seen
+
+    def act(self, clf: BaseEstimator) -> None:
+        """All but learning from the last rows again, which who has them must do."""
+        if callable(self.asked.action):
+            self.asked.action(clf)
+        elif self.asked.action == BOOST:
+            self.boosted = self.asked.rows
+        else:
+            become(clf, clone(clf))
+
+
+def become(clf: BaseEstimator, other: BaseEstimator) -> None:
+    """Let ``clf`` be what ``other`` is, a learner of the same class; by a single assignment."""
+    clf.__dict__ = dict(vars(other))
