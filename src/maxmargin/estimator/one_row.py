@@ -106,7 +106,7 @@ def new_layout(
     numbers = np.array([column for column, _ in known], dtype=np.int32)
     return Layout(
         SparseRows(read_only(values), read_only(numbers), read_only(starts), width, tail),
-        partial(struct.Struct(f"{len(known)}d").pack_into, values, 0),
+        partial(struct.Struct(f"{len(known)}d").pack_into, values.data, 0),
         None if tuple(which) == names else which,
         len(known) == len(names),
     )
