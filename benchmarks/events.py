@@ -69,7 +69,7 @@ def run(scale: Scale) -> Report:
         }
         values |= {Key("both", name): times for name, times in both.items()}
         times = ratios(values, Key("both", "river"), Key("both", "maxmargin"))
-        floors.append(Floor("river / maxmargin, both calls", ">=", 1.5, times))
+        floors.append(Floor("river / maxmargin, both calls", ">=", 2.5, times))
         headlines = {"both": "predict and learn, dicts"}
         pairs = [
             Comparison(Key(what, "maxmargin"), Key(what, "river"), "river", headlines.get(what, ""))
