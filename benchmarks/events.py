@@ -74,7 +74,7 @@ def run(scale: Scale) -> Report:
         }
         values |= {Key("both", name): times for name, times in both.items()}
         times = ratios(values, Key("both", "river"), Key("both", "maxmargin"))
-        floors.append(Floor("river / maxmargin, both calls", ">=", 1.5, times))
+        floors.append(Floor("river / maxmargin, both calls", ">=", 2.5, times))
         for case in LOOPS:
             times = ratios(values, Key(case, "river"), Key(case, "maxmargin"))
             floors.append(Floor(f"river / maxmargin, {case}", ">=", 1.0, times))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.data import SPARSE_ROWS, sparse_data
 from benchmarks.harness import Floor, Key, Report, Scale, race, ratios
-from benchmarks.passes import HOW, OURS, THEIRS, comparisons, contenders
+from benchmarks.passes import HOW, OUR_FIT, OURS, THEIR_FIT, THEIRS, comparisons, contenders
 
 NAME = "sparse-pass"
 QUESTION = "How fast is a pass over sparse rows that lie in memory?"
@@ -21,6 +21,15 @@ def run(scale: Scale) -> Report:
     floors = [
         Floor(f"speed-up, {case}", ">=", 1.25, ratios(values, Key(case, THEIRS), Key(case, OURS)))
         for case in (IN_ORDER, SHUFFLED)
+    ]
+    floors += [
+        Floor(
+            f"whole fit, {case}",
+            ">=",
+            least,
+            ratios(values, Key(case, THEIR_FIT), Key(case, OUR_FIT)),
+        )
+        for case, least in ((IN_ORDER, 1.2), (SHUFFLED, 1.15))
     ]
     data = (
         f"CSR {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz / X.shape[0]:.0f} entries a row, "

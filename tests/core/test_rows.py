@@ -10,7 +10,7 @@ from scipy import sparse
 
 from maxmargin import Perceptron
 from maxmargin.core.compiler import LOOPS
-from maxmargin.core.looks import first_malformed
+from maxmargin.core.looks import are_canonical, first_malformed
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.estimator.inputs import check_X
 from maxmargin.models.linear import as_rows
@@ -72,8 +72,14 @@ def malformed(changes):
     for name, (place, value) in changes.items():
         parts[name][place] = value
     arrays = read_only(*parts.values())
-    assert first_malformed(*arrays, WIDTH) == first_malformed.plain(*arrays, WIDTH)
-    return first_malformed(*arrays, WIDTH)
+    found = first_malformed(*arrays, WIDTH)
+    assert found == first_malformed.plain(*arrays, WIDTH)
+    assert (
+        are_canonical(*arrays, WIDTH)
+        == are_canonical.plain(*arrays, WIDTH)
+        == (found[0] < 0 and found[1])
+    )
+    return found
 
 
 @pytest.mark.parametrize(
@@ -100,6 +106,21 @@ def test_well_formed_rows(changes, canonical):
 )
 def test_rows_that_point_outside_their_arrays(changes, bad):
     assert malformed(changes) == (bad, False)
+
+
+def test_columns_are_compared_within_rows_only():
+    random = np.random.default_rng(0)
+    lengths = random.integers(0, 5, 50)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    columns = np.concatenate([np.sort(random.choice(9, n, replace=False)) for n in lengths])
+    columns = columns.astype(np.int32)
+    assert are_canonical(*read_only(columns, starts), 9)
+    for place in range(columns.size):
+        for value in (-1, 0, 4, 8, 9):
+            changed = columns.copy()
+            changed[place] = value
+            arrays = read_only(changed, starts)
+            assert are_canonical(*arrays, 9) == (first_malformed(*arrays, 9) == (-1, True))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -117,6 +117,21 @@ def test_a_file_of_a_kernel_model_counts_supports(path):
     assert "certificate" not in describe(path)  # of a stream nobody knows the margin
 
 
+def test_what_fits_into_single_precision_takes_half_the_room(path):
+    grey = np.arange(30_000.0).reshape(100, 300) % 256.0
+    grey[0, 0] = -0.0
+    content = {"a": grey, "b": np.asfortranarray(grey), "c": grey / 255.0}
+    write_file(path, "checkpoint", content)
+    assert path.stat().st_size < 2.1 * grey.nbytes
+    again = read_file(path, "checkpoint")
+    for name, array in content.items():
+        assert again[name].dtype == np.float64
+        assert again[name].strides == array.strides
+        assert again[name].tobytes() == array.tobytes()
+    write_file(path, "checkpoint", {"c": grey / 255.0})
+    assert int.from_bytes(path.read_bytes()[8:12], "little") == 2  # earlier readers know it
+
+
 def test_memory_order_is_kept(path):
     cube = np.arange(24.0).reshape(2, 3, 4)
     content = {"a": cube.transpose(2, 0, 1), "b": np.asfortranarray(cube[0]), "c": cube[:, 1]}
@@ -325,7 +340,7 @@ def test_a_missing_file_is_missing(path):
 def test_a_newer_format_is_refused(clf, path):
     save(clf, path)
     header, chunks = taken_apart(path.read_bytes())
-    refused(path, put_together(header, chunks, version=3), "version 3; update maxmargin")
+    refused(path, put_together(header, chunks, version=4), "version 4; update maxmargin")
     refused(path, put_together(header, chunks, version=0), "version 0")
 
 

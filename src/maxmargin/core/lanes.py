@@ -71,6 +71,10 @@ def prefetch_span(array, start, stop):  # type: ignore[no-untyped-def]
     """Ask for ``array[start:stop]`` ahead of its use. Changes no result."""
 
 
+def prefetch_soon(array, start, stop):  # type: ignore[no-untyped-def]
+    """The same just before its use, into the first level of the cache."""
+
+
 # ---------------------------------------------------------------- the same in vector instructions
 class _Lanes:
     """A running sum of products in eight lanes, and how to load eight elements at a time."""
@@ -266,30 +270,35 @@ def _sparse_square(_typing, values, start, stop):  # type: ignore[no-untyped-def
     return types.float64(values, start, stop), generate
 
 
-@intrinsic
-def _prefetch(_typing, array, start, stop):  # type: ignore[no-untyped-def]
-    """Prefetch elements start .. stop-1, counted over the whole (contiguous) array."""
+def _prefetcher(level: int) -> Any:
+    """What prefetches elements start .. stop-1, counted over the whole (contiguous) array."""
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        array_type, start_type, stop_type = signature.args
-        intp, i32 = context.get_value_type(types.intp), ir.IntType(32)
-        data = _array(context, builder, array_type, args[0]).data
-        size = intp(context.get_abi_sizeof(data.type.pointee))
-        first = builder.mul(context.cast(builder, args[1], start_type, types.intp), size)
-        end = builder.mul(context.cast(builder, args[2], stop_type, types.intp), size)
-        bytes_type = ir.IntType(8).as_pointer()
-        address = builder.bitcast(data, bytes_type)
-        prefetch = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [bytes_type, i32, i32, i32]),
-            "llvm.prefetch.p0",
-        )
-        read, second_level_cache, is_data = i32(0), i32(2), i32(1)
-        with cgutils.for_range_slice(builder, first, end, intp(CACHE_LINE), intp) as (at, _):
-            builder.call(prefetch, [builder.gep(address, [at]), read, second_level_cache, is_data])
-        return context.get_dummy_value()
+    def prefetch(_typing, array, start, stop):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            array_type, start_type, stop_type = signature.args
+            intp, i32 = context.get_value_type(types.intp), ir.IntType(32)
+            data = _array(context, builder, array_type, args[0]).data
+            size = intp(context.get_abi_sizeof(data.type.pointee))
+            first = builder.mul(context.cast(builder, args[1], start_type, types.intp), size)
+            end = builder.mul(context.cast(builder, args[2], stop_type, types.intp), size)
+            bytes_type = ir.IntType(8).as_pointer()
+            address = builder.bitcast(data, bytes_type)
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(ir.VoidType(), [bytes_type, i32, i32, i32]),
+                "llvm.prefetch.p0",
+            )
+            read, locality, is_data = i32(0), i32(4 - level), i32(1)
+            with cgutils.for_range_slice(builder, first, end, intp(CACHE_LINE), intp) as (at, _):
+                builder.call(function, [builder.gep(address, [at]), read, locality, is_data])
+            return context.get_dummy_value()
 
-    return types.void(array, start, stop), generate
+        return types.void(array, start, stop), generate
+
+    return intrinsic(prefetch)
+
+
+_prefetch, _prefetch_soon = _prefetcher(level=2), _prefetcher(level=1)
 
 
 @overload(dense_dot, jit_options=METHODS)
@@ -324,3 +333,8 @@ def _prefetch_row_overload(values, i):  # type: ignore[no-untyped-def]
 @overload(prefetch_span, jit_options=METHODS)
 def _prefetch_span_overload(array, start, stop):  # type: ignore[no-untyped-def]
     return lambda array, start, stop: _prefetch(array, start, stop)
+
+
+@overload(prefetch_soon, jit_options=METHODS)
+def _prefetch_soon_overload(array, start, stop):  # type: ignore[no-untyped-def]
+    return lambda array, start, stop: _prefetch_soon(array, start, stop)

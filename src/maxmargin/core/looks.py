@@ -7,6 +7,7 @@ import numpy as np
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 
+GROUP = 16
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -19,6 +20,7 @@ def lowest_outputs(rows, targets, weights, bias, rounding, lowest):  # type: ign
     for c in range(targets.problems()):
         lowest[c] = np.inf
     for i in range(rows.size()):
+        rows.prefetch_behind(i)
         length = np.sqrt(rows.square(i))
         for c in range(targets.problems()):
             f = targets.sign(i, c) * (rows.dot(i, weights, c) + bias[c])
@@ -55,6 +57,34 @@ def smallest_square(rows):  # type: ignore[no-untyped-def]
     for i in range(rows.size()):
         smallest = min(smallest, rows.square(i))
     return smallest
+
+
+@Compiled
+def are_canonical(columns, starts, width):  # type: ignore[no-untyped-def]
+    """Do CSR rows point nowhere outside, to columns that are in order and all different?
+
+    Columns are compared with those before them, `GROUP` rows at a time, also where a row begins;
+    there they may be lower, and nowhere else.
+    """
+    rows = starts.size - 1
+    for begin in range(0, rows, GROUP):
+        end = min(begin + GROUP, rows)
+        first, last, bad = starts[begin], starts[end], 0
+        for i in range(begin, end):
+            bad += starts[i + 1] < starts[i]
+        if bad or first < 0 or last > columns.size:
+            return False
+        lower, between = 0, 0
+        for at in range(first + 1, last):
+            lower += columns[at] <= columns[at - 1]
+        for i in range(begin, end):
+            start, stop = starts[i], starts[i + 1]
+            if start < stop:
+                bad += columns[start] < 0 or columns[stop - 1] >= width
+                between += start > first and columns[start] <= columns[start - 1]
+        if bad or lower != between:
+            return False
+    return True
 
 
 @Compiled

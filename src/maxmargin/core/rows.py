@@ -16,6 +16,8 @@ from maxmargin.core.sharing import with_methods_of
 
 # Far enough ahead to hide the memory's latency, near enough to stay in the cache.
 ROWS_AHEAD = 8
+# The same for entries of rows that are read one after another, and those that are due at once.
+ENTRIES_AHEAD, NEXT_ENTRIES = 2**14, 2**8
 
 
 class Tail(NamedTuple):
@@ -127,6 +129,9 @@ class DenseRows(NamedTuple):
         if ahead < order.size and order[ahead] != order[n] + ROWS_AHEAD:
             lanes.prefetch_row(self.values, order[ahead])
 
+    def prefetch_behind(self, i):
+        """Ask for what is due after row ``i``: the hardware prefetches that by itself."""
+
 
 class SparseRows(NamedTuple):
     """Rows in compressed sparse row (CSR) form, without repeated columns in a row.
@@ -180,9 +185,23 @@ class SparseRows(NamedTuple):
         """Ask for the row that is due ``ROWS_AHEAD`` places after ``order[n]``."""
         ahead = n + ROWS_AHEAD
         if ahead < order.size:
-            start, stop = self.starts[order[ahead]], self.starts[order[ahead] + 1]
-            lanes.prefetch_span(self.values, start, stop)
-            lanes.prefetch_span(self.columns, start, stop)
+            if order[ahead] == order[n] + ROWS_AHEAD:
+                self.prefetch_behind(order[n])
+            else:
+                start, stop = self.starts[order[ahead]], self.starts[order[ahead] + 1]
+                lanes.prefetch_span(self.values, start, stop)
+                lanes.prefetch_span(self.columns, start, stop)
+
+    def prefetch_behind(self, i):
+        """Ask for what is due after row ``i``, where rows come one after another.
+
+        Columns point to weights all over, which keeps the hardware from seeing how regular it is.
+        """
+        start, stop = self.starts[i], self.starts[i + 1]
+        lanes.prefetch_span(self.values, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)
+        lanes.prefetch_span(self.columns, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)
+        lanes.prefetch_soon(self.values, start + NEXT_ENTRIES, stop + NEXT_ENTRIES)
+        lanes.prefetch_soon(self.columns, start + NEXT_ENTRIES, stop + NEXT_ENTRIES)
 
 
 bridge(
@@ -195,4 +214,4 @@ bridge(
     "hidden_square",
 )
 bridge("own_entries", "entries", "entry")
-bridge("size", "dot", "square", "add", "prefetch")
+bridge("size", "dot", "square", "add", "prefetch", "prefetch_behind")

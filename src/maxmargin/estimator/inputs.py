@@ -123,24 +123,39 @@ def check_labels(y: np.ndarray) -> None:
         return  # they are 0 and 1
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    # Whole numbers are labels, of which `classes_of` says whether they are too many.
+    if y.dtype.kind not in "iu" or y.size <= 2 * refusals.FEW_CLASSES:
+        check_classification_targets(y)
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
     """The labels that occur, sorted; at least two. Of several a row, their numbers."""
     if y.ndim == 2:
         return multilabel.numbers_of_labels(y)
-    classes = np.unique(y)
+    classes = _distinct(y)
     if classes.size < 2:
         raise ValueError(refusals.only_one_class(classes))
     is_common = classes.size <= refusals.FEW_CLASSES
     return classes if is_common else refusals.likely_classes(classes, y.size)
 
 
+def _distinct(y: np.ndarray) -> np.ndarray:
+    """The labels that occur, sorted; whole numbers that lie together are counted, to be quick."""
+    if y.dtype.kind in "iu" and np.can_cast(y.dtype, np.intp) and y.size:
+        low = int(y.min())
+        if int(y.max()) - low < y.size:
+            return (np.flatnonzero(np.bincount(y.astype(np.intp) - low)) + low).astype(y.dtype)
+    return np.unique(y)
+
+
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The place of each label in ``classes``, which are sorted; of several a row, the labels."""
     if y.ndim == 2:
         return multilabel.with_as_many_labels(y, classes.size)
+    if classes.size == 2 and y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
+        is_second = y == classes[1]
+        if np.all(is_second | (y == classes[0])):
+            return is_second.astype(np.int32)
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:

@@ -7,6 +7,7 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, ma
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.incremental import known_classes, may_overflow
-from maxmargin.estimator.inputs import as_targets, check_values
+from maxmargin.estimator.inputs import NO_TAIL, as_targets, check_values
 from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated
 from maxmargin.estimator.prepared import learnt_along, recipe_of
@@ -85,28 +86,38 @@ class Layout(NamedTuple):
 
     Attributes
     ----------
-    columns, starts : of the sparse row, in order
-    pack : turns the values into bytes
+    row : the sparse row, whose values are those of the last dict that was read
+    fill : takes the values, all of them
     which : the names to take the values of, if not all in their order
     complete : are there columns for all names?
     """
 
-    columns: np.ndarray
-    starts: np.ndarray
-    pack: Any
+    row: SparseRows
+    fill: Any
     which: list[Any] | None
     complete: bool
 
+    def read(self, x: dict[Any, Any]) -> SparseRows:
+        """The row of a dict with these names, until another one is read."""
+        if self.which is None:
+            self.fill(*x.values())
+        else:
+            self.fill(*[x[name] for name in self.which])
+        return self.row
 
-def new_layout(names: tuple[Any, ...], columns: dict[Any, int], count: int) -> Layout:
+
+def new_layout(
+    names: tuple[Any, ...], columns: dict[Any, int], count: int, width: int, tail: Any
+) -> Layout:
     """How to read such a dict, given columns of names, of which the first ``count`` are there."""
     places = [(columns.get(name, count), place) for place, name in enumerate(names)]
     known = sorted((column, place) for column, place in places if column < count)
     which = [names[place] for _, place in known]
+    values, starts = np.empty(len(known)), np.array([0, len(known)], dtype=np.int32)
+    numbers = np.array([column for column, _ in known], dtype=np.int32)
     return Layout(
-        read_only(np.array([column for column, _ in known], dtype=np.int32)),
-        read_only(np.array([0, len(known)], dtype=np.int32)),
-        struct.Struct(f"{len(known)}d").pack,
+        SparseRows(read_only(values), read_only(numbers), read_only(starts), width, tail),
+        partial(struct.Struct(f"{len(known)}d").pack_into, values.data, 0),
         None if tuple(which) == names else which,
         len(known) == len(names),
     )
@@ -162,7 +173,11 @@ class OneRow:
         self.rule: Any = None  # until it is asked to learn
         self.is_paired = isinstance(self.model, PairModel)
         self.width = self.model.width()
+        # Each array of a space takes time to hand over, and a look needs no witness.
+        bare = {"witness": ()} if "witness" in self.space._fields else {}
+        self.looking = self.space._replace(**bare)
         self.labels = state.classes.tolist()
+        self.only_label = self.labels[0] if len(self.labels) == 1 else None
         self.spare, codes = state.spare, [np.array([k], np.int32) for k in range(len(self.labels))]
         each = [as_targets(code, len(self.labels), state.spare) for code in codes]
         self.targets = dict(zip(self.labels, each, strict=True))
@@ -173,7 +188,7 @@ class OneRow:
         self.shown = stop - self.first
         # Machine code, for dense and for sparse rows.
         self.checks: dict[int, Any] = {}
-        self.learners: dict[tuple[type, ...], Any] = {}
+        self.learners: dict[Any, Any] = {}
         self.followers: dict[tuple[type, ...], Any] = {}
         self.predictors: dict[type, Any] = {}
         self.lookers: dict[type, Any] = {}
@@ -206,6 +221,7 @@ class OneRow:
         if self.columns is None:
             self.columns = features.named_columns()
         self.incomplete.clear()
+        self.names: tuple[Any, ...] | None = None
         return self
 
     def learn(self, x: Any, y: Any, w: Any) -> bool:
@@ -214,7 +230,7 @@ class OneRow:
             return False
         layout = None
         if isinstance(x, dict):
-            layout = self.layouts.get(tuple(x)) or self.layout(x)
+            layout = self.latest if tuple(x) == self.names else self.layout(x)
             if not layout.complete and (row := in_numbers(x)) is not x:
                 x, layout = row, self.layout(row)
             if not layout.complete:
@@ -225,14 +241,14 @@ class OneRow:
             known = listed(np.array(self.labels))
             raise ValueError(f"y is {y!r}, which is not among the classes {known}.") from None
         try:
-            rows = self._rows(x, layout)
+            rows = self._row(x) if layout is None else layout.read(x)
         except (struct.error, OverflowError):
             return False  # text in the place of a number, or an error to come
         if not self._usable(rows.values):
             raise ValueError(_what_is_wrong(rows, x))
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
-        return self._learn(rows, targets)
+        return self._learn(rows, targets, type(rows))
 
     def _learn_weighted(self, rows: Any, targets: Any, w: Any) -> bool:
         """The same for a row with a weight; see `Incremental` for streams of such."""
@@ -251,13 +267,16 @@ class OneRow:
         else:
             targets = as_targets(codes, len(self.labels), self.spare, worth)
         try:
-            return self._learn(rows, targets, how_often)
+            kinds = type(rows), type(targets), type(rows.tail)
+            return self._learn(rows, targets, kinds, how_often)
         finally:
             if known is not None and totals is not None and self.model.trials() != trials:
                 known[:] = totals
 
-    def _learn(self, rows: Any, targets: Any, how_often: np.ndarray = NO_WEIGHTS) -> bool:
-        kinds = type(rows), type(targets), type(rows.tail)
+    def _learn(
+        self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
+    ) -> bool:
+        """Learn from the row by the code for such ``kinds`` of rows and targets."""
         try:
             learn = self.learners[kinds]
         except KeyError:
@@ -291,13 +310,14 @@ class OneRow:
 
     def predict(self, x: Any) -> Any:
         rows = self._known_part(x)
-        if len(self.labels) == 1:
-            return self.labels[0]
-        kind = type(rows)
-        if kind not in self.predictors:
-            entry = class_number.entry(rows, self.space, self.first, self.shown)
-            self.predictors[kind] = entry
-        number = self.predictors[kind](rows, self.space, self.first, self.shown)
+        if self.only_label is not None:
+            return self.only_label
+        try:
+            predictor = self.predictors[type(rows)]
+        except KeyError:
+            predictor = class_number.entry(rows, self.looking, self.first, self.shown)
+            self.predictors[type(rows)] = predictor
+        number = predictor(rows, self.looking, self.first, self.shown)
         if number < 0:
             raise ValueError(_what_is_wrong(rows, x))
         return self.labels[number]
@@ -307,8 +327,8 @@ class OneRow:
         rows, found = self._known_part(x), np.empty(self.shown)
         kind = type(rows)
         if kind not in self.lookers:
-            self.lookers[kind] = outputs_into.entry(rows, self.space, self.first, found)
-        if not self.lookers[kind](rows, self.space, self.first, found):
+            self.lookers[kind] = outputs_into.entry(rows, self.looking, self.first, found)
+        if not self.lookers[kind](rows, self.looking, self.first, found):
             raise ValueError(_what_is_wrong(rows, x))
         return found
 
@@ -317,23 +337,18 @@ class OneRow:
         """A single row to look at, of the names that have columns."""
         layout = None
         if isinstance(x, dict):
-            layout = self.layout(x)
+            layout = self.latest if tuple(x) == self.names else self.layout(x)
             if not layout.complete:
                 x = in_numbers(x)
                 layout = self.layout(x)
         try:
-            return self._rows(x, layout)
+            return self._row(x) if layout is None else layout.read(x)
         except (struct.error, OverflowError):
             x = dict(entries(x, "x"))
-            return self._rows(x, self.layout(x))
+            return self.layout(x).read(x)
 
-    def _rows(self, x: Any, layout: Layout | None) -> Any:
-        """A single row."""
-        if layout is not None:
-            values = x.values() if layout.which is None else [x[name] for name in layout.which]
-            numbers = np.frombuffer(layout.pack(*values))
-            parts = numbers, layout.columns, layout.starts, self.width, self.tail
-            return tuple.__new__(SparseRows, parts)  # its own constructor takes twice as long
+    def _row(self, x: Any) -> Any:
+        """A single row that is not a dict."""
         if isinstance(x, tuple):
             return SparseRows(*self._from_pair(x), self.width, self.tail)
         values = dense_row(x, self.features)
@@ -355,11 +370,12 @@ class OneRow:
         if layout is None:
             if self.columns is None:
                 raise ValueError("x is a dict, but the learner knows no names of features.")
-            layout = new_layout(names, self.columns, self.features)
+            layout = new_layout(names, self.columns, self.features, self.width, self.tail)
             layouts = self.layouts if layout.complete else self.incomplete
             if len(layouts) >= MOST_LAYOUTS:
                 layouts.clear()
             layouts[names] = layout
+        self.names, self.latest = names, layout
         return layout
 
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
@@ -452,10 +468,8 @@ def as_matrix(x: Any, features: Features | None) -> Any:
         if columns is None or count is None:
             raise ValueError("x is a dict, but the learner knows no names of features.")
         x = dict(entries(x, "x"))
-        layout = new_layout(tuple(x), columns, count)
-        known = [x[name] for name in (x if layout.which is None else layout.which)]
-        numbers = np.frombuffer(layout.pack(*known))
-        return sparse.csr_matrix((numbers, layout.columns, layout.starts), (1, count))
+        row = new_layout(tuple(x), columns, count, count, NO_TAIL).read(x)
+        return sparse.csr_matrix((row.values, row.columns, row.starts), (1, count))
     if isinstance(x, tuple):
         indices, values = checked_pair(x, count)
         width = int(indices.max(initial=-1)) + 1 if count is None else count
@@ -592,8 +606,8 @@ class RowByRow:
         None
         tall
         """
-        with access_to(self).changing:
-            one = self.__dict__.get("_one_row")
+        one = self.__dict__.get("_one_row")
+        with one.lock if one is not None else access_to(self).changing:
             if one is None or one.state is not self._state:
                 if self._known() is None and (grow or classes is not None):
                     return class_of_zero(classes)

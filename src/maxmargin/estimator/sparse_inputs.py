@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.looks import first_malformed
+from maxmargin.core.looks import are_canonical, first_malformed
 
 
 def sound(X: Any) -> tuple[Any, bool]:
@@ -33,7 +33,8 @@ def sound(X: Any) -> tuple[Any, bool]:
     indices, starts = (_as_indices(X, array) for array in (X.indices, X.indptr))
     if starts.size != major + 1 or data.ndim != 1 or data.size != indices.size:
         raise ValueError(_invalid(X, "its arrays do not have the lengths that its shape asks for"))
-    bad, canonical = first_malformed(indices, starts, minor)
+    canonical = are_canonical(indices, starts, minor)
+    bad, canonical = (-1, True) if canonical else first_malformed(indices, starts, minor)
     if bad >= 0:
         start, stop = int(starts[bad]), int(starts[bad + 1])
         inside = 0 <= start <= stop <= indices.size

@@ -23,7 +23,12 @@ import numpy as np
 # As in PNG files: transfers that change line ends or cut the eighth bit are found at once.
 MAGIC = b"\x89MXM\r\n\x1a\n"
 VERSION = 2
-READABLE = (1, 2)
+# Of files with numbers that are written in single precision, which earlier readers do not know.
+VERSION_WITH_SINGLES = 3
+READABLE = (1, 2, 3)
+DOUBLE, SINGLE = "<f8", "<f4"
+# Arrays of at least so many bytes are worth a look whether they fit into single precision.
+WORTH_A_LOOK = 2**16
 PREAMBLE = struct.Struct("<8sII")  # magic, version, length of the header
 ALIGNMENT = 64
 DIGEST = 32
@@ -66,11 +71,13 @@ def write_container(
             sum_of_all.update(data)
             written += len(data)
 
-        put(PREAMBLE.pack(MAGIC, VERSION, len(text)))
+        has_singles = any("stored" in entry for entry in entries)
+        version = VERSION_WITH_SINGLES if has_singles else VERSION
+        put(PREAMBLE.pack(MAGIC, version, len(text)))
         put(text)
-        for array in arrays:
+        for entry, array in zip(entries, arrays, strict=True):
             put(bytes(-written % ALIGNMENT))
-            put(_bytes_of(array))
+            put(_bytes_of(array, entry.get("stored")))
         put(bytes(-written % ALIGNMENT))
         file.write(sum_of_all.digest())
 
@@ -80,7 +87,21 @@ def _entry(array: np.ndarray) -> dict[str, Any]:
     entry = {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
     if (axes := _axes(array)) != list(range(array.ndim)):
         entry["axes"] = axes
+    if entry["dtype"] == DOUBLE and array.nbytes >= WORTH_A_LOOK and _are_singles(array):
+        entry["stored"] = SINGLE
     return entry
+
+
+def _are_singles(array: np.ndarray) -> bool:
+    """Does no bit get lost in single precision? Grey values, counts, and what was single before."""
+    lines = max(1, CHUNK // array[:1].nbytes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, array.shape[0], lines):
+            some = np.ascontiguousarray(array[start : start + lines])
+            again = some.astype(SINGLE).astype(DOUBLE)
+            if not np.array_equal(again.view(np.int64), some.view(np.int64)):
+                return False
+    return True
 
 
 def _name_of(dtype: np.dtype) -> Any:
@@ -97,9 +118,9 @@ def _axes(array: np.ndarray) -> list[int]:
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
 
-def _bytes_of(array: np.ndarray) -> Any:
+def _bytes_of(array: np.ndarray, stored: str | None = None) -> Any:
     in_order = array.view(np.ndarray).transpose(_axes(array))
-    dtype = in_order.dtype.newbyteorder("<")
+    dtype = in_order.dtype.newbyteorder("<") if stored is None else np.dtype(stored)
     return np.ascontiguousarray(in_order, dtype=dtype).reshape(-1).view(np.uint8).data
 
 
@@ -174,7 +195,7 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
             layout = [_array_of(entry) for entry in header.pop("arrays")]
             at, places = stop, []
             most = max(LARGEST_EMPTY_LINE, os.fstat(file.fileno()).st_size)
-            for dtype, shape, _ in layout:
+            for dtype, _, shape, _ in layout:
                 if 0 in shape and dtype.itemsize * math.prod(filter(None, shape)) > most:
                     raise ValueError(f"an array of shape {tuple(shape)} has too long lines")
                 at += -at % ALIGNMENT
@@ -184,9 +205,9 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
             if size != os.fstat(file.fileno()).st_size:
                 raise ValueError("the arrays that it lists do not fill it")
             arrays = []
-            for (dtype, shape, axes), place in zip(layout, places, strict=True):
+            for (stored, dtype, shape, axes), place in zip(layout, places, strict=True):
                 file.seek(place)
-                arrays.append(_read_array(file, dtype, shape, axes))
+                arrays.append(_read_array(file, stored, dtype, shape, axes))
     return header, arrays
 
 
@@ -268,15 +289,18 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, list[int], list[int]]:
-    """Data type, shape and axes of an array, as they are in memory."""
+def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, np.dtype, list[int], list[int]]:
+    """Data types of an array in the file and in memory, and its shape and axes in memory."""
     dtype, shape = _dtype_of(entry["dtype"]), entry["shape"]
+    stored = _dtype_of(entry.get("stored", entry["dtype"]))
+    if stored != dtype and (stored.str, dtype.str) != (SINGLE, DOUBLE):
+        raise ValueError(f"{stored} does not stand for {dtype}")
     axes = entry.get("axes", list(range(len(shape))))
     if not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f"{shape} is not the shape of an array")
     if sorted(axes) != list(range(len(shape))) or len(shape) > 3:
         raise ValueError(f"{axes} are not the axes of an array")
-    return dtype, [shape[axis] for axis in axes], axes
+    return stored, dtype, [shape[axis] for axis in axes], axes
 
 
 def _dtype_of(name: Any) -> np.dtype:
@@ -299,13 +323,18 @@ def _table_of(columns: list[Any]) -> np.dtype:
     return np.dtype([(str(name), kind) for name, kind in columns], align=True)
 
 
-def _read_array(file: IO[bytes], dtype: np.dtype, shape: list[int], axes: list[int]) -> np.ndarray:
+def _read_array(
+    file: IO[bytes], stored: np.dtype, dtype: np.dtype, shape: list[int], axes: list[int]
+) -> np.ndarray:
     """The array that begins here, in memory of its own that starts at a cache line."""
-    size = dtype.itemsize * math.prod(shape)
-    room = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    count = math.prod(shape)
+    room = np.empty(dtype.itemsize * count + ALIGNMENT, dtype=np.uint8)
     first = -room.ctypes.data % ALIGNMENT
-    own = room[first : first + size]
-    if file.readinto(own.data) != size:  # type: ignore[attr-defined]
+    own = room[first : first + dtype.itemsize * count].view(dtype)
+    read = own if stored == dtype else np.empty(count, stored)
+    if file.readinto(read.view(np.uint8).data) != read.nbytes:  # type: ignore[attr-defined]
         raise ValueError("it has changed while it was read")
-    array = own.view(dtype).reshape(shape).transpose(np.argsort(axes))
+    if read is not own:
+        own[:] = read
+    array = own.reshape(shape).transpose(np.argsort(axes))
     return array.view(np.recarray) if dtype.names else array

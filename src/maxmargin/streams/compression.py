@@ -169,6 +169,16 @@ class Raw:
         self.done += len(part)
         return part
 
+    def readinto(self, room: memoryview) -> int:
+        """Put the next bytes into ``room``, some of them at least; how many, none at the end."""
+        if self._head or not hasattr(self._file, "readinto"):
+            part = self.read(len(room))
+            room[: len(part)] = part
+            return len(part)
+        count = self._file.readinto(room) or 0
+        self.done += count
+        return count
+
     def seekable(self) -> bool:
         return bool(self._file.seekable())
 
@@ -217,6 +227,18 @@ class Bytes:
             left -= len(part)
             self._read += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readinto(self, room: memoryview) -> int:
+        """Fill ``room`` with the next bytes; how many there are, fewer only at the end."""
+        if not self._plain:
+            part = self.read(len(room))
+            room[: len(part)] = part
+            return len(part)
+        filled = 0
+        while filled < len(room) and (more := self._raw.readinto(room[filled:])):
+            filled += more
+        self._read += filled
+        return filled
 
     def skip(self, size: int) -> None:
         """Pass over the next ``size`` bytes."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maxmargin.streams.compression import Bytes
 from maxmargin.streams.source import StreamError
+
+# Of the memory that text is read into.
+FIRST_ROOM = 2**20
 
 
 class LongLine(Exception):
@@ -40,7 +43,7 @@ def whole_lines(
     size: int,
     offset: int,
     longest: int,
-    end_of: Callable[[bytes, bool], int] = end_of_line,
+    end_of: Callable[[Any, bool], int] = end_of_line,
     held: bytes = b"",
 ) -> Generator[Chunk, None, None]:
     """Pieces of about ``size`` bytes of ``held`` and what is left of ``text``.
@@ -52,19 +55,49 @@ def whole_lines(
     newline is given one. A line of more than ``longest`` bytes, where a piece is not as long
     anyway, raises `LongLine`.
     """
-    end = offset
-    while held := held + text.read(max(size - len(held), 0)):
-        length = size
-        cut = len(held) if len(held) < size else end_of(held[:size], False)
-        while not cut:
-            if length > longest:
-                raise LongLine(longest, held[:length])
-            # Twice as long: all looks together cost no more than two at the longest.
-            length = min(2 * length, longest + 1)
-            held += text.read(max(length - len(held), 0))
-            cut = end_of(held[:length], True)
-            if len(held) < length:  # nothing is left of the text
-                cut = cut or len(held)
-        piece, held = held[:cut], held[cut:]
-        end += cut
+    end, room = offset, bytearray()  # used again: fresh memory takes longer than reading
+    while filled := _fill(room, held[:size], text, size):
+        held = held[size:]
+        cut = filled if filled < size else end_of(room, False)
+        if cut:
+            piece, held = bytes(memoryview(room)[:cut]), bytes(room[cut:filled]) + held
+        else:
+            piece, held = _long_line(bytes(room), held, text, longest, end_of)
+        end += len(piece)
         yield Chunk(piece if piece.endswith(b"\n") else piece + b"\n", end, text.done())
+
+
+def _fill(room: bytearray, held: bytes, text: Bytes, size: int) -> int:
+    """Put ``held`` and what comes behind it into the room; how many bytes, at most ``size``.
+
+    The room grows with what there is.
+    """
+    room[: len(held)] = held
+    filled = len(held)
+    while filled < size:
+        if filled == len(room):
+            room.extend(bytes(min(max(filled, FIRST_ROOM), size - filled)))
+        with memoryview(room) as view:
+            more = text.readinto(view[filled:])
+        filled += more
+        if filled < len(room):
+            break
+    return filled
+
+
+def _long_line(
+    line: bytes, held: bytes, text: Bytes, longest: int, end_of: Callable[[Any, bool], int]
+) -> tuple[bytes, bytes]:
+    """The line that begins with ``line``, and what was read behind it."""
+    cut, length = 0, len(line)
+    while not cut:
+        if length > longest:
+            raise LongLine(longest, line)
+        # Twice as long: all looks together cost no more than two at the longest.
+        length = min(2 * length, longest + 1)
+        line, held = line + held[: length - len(line)], held[length - len(line) :]
+        line += text.read(length - len(line))
+        cut = end_of(line, True)
+        if len(line) < length:  # nothing is left of the text
+            cut = cut or len(line)
+    return line[:cut], line[cut:] + held
