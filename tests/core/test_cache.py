@@ -19,14 +19,12 @@ from maxmargin.core import cache
 FIT = """
 import json
 import maxmargin
-from maxmargin.certificates import bounds
 from maxmargin.core import looks, loop
 
 X, y = [[0.0, 1.0], [2.0, 1.0], [3.0, -1.0]], [0, 1, 1]
 clf = maxmargin.Perceptron(max_iter=3, shuffle=False).fit(X, y)
 print(clf.certificate_)
-loops = [loop.learn, loop.maintain, looks.lowest_outputs, looks.first_unusable]
-loops.append(bounds._hull_bounds)
+loops = [loop.learn, looks.lowest_outputs, looks.first_unusable]
 stats = [one.cached.stats for one in loops]
 print(json.dumps({
     "package": maxmargin.__file__,
