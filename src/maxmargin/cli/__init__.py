@@ -24,6 +24,7 @@ from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.reproduce import reproduce
+from maxmargin.cli.start import little_garbage_collection
 from maxmargin.cli.suggestions import SuggestingCommand, SuggestingGroup
 
 app = typer.Typer(
@@ -37,7 +38,8 @@ app = typer.Typer(
 def main() -> None:
     """Entry point of the command."""
     write_completely()
-    app()
+    with little_garbage_collection():
+        app()
 
 
 def show_version(wanted: bool) -> None:

@@ -63,11 +63,33 @@ class LoopLibrary(JITCodeLibrary):
     """Code of a loop, with all that it calls."""
 
     def finalize(self) -> None:
-        for library in self._linking_libraries:  # which grows meanwhile
-            known = set(self._linking_libraries)
-            called = getattr(library, "_linking_libraries", ())
-            self._linking_libraries += [each for each in called if each not in known]
+        self._linking_libraries = callers_first(self._linking_libraries)
         super().finalize()
+
+    def _verify_declare_only_symbols(self) -> None:
+        """A call to nowhere would end the process."""
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN"):
+                raise AssertionError(f"{function.name} is not linked into {self.name}")
+
+
+def callers_first(libraries: list[Any]) -> list[Any]:
+    """These and all that they need, in the order in which they can be linked.
+
+    What nobody has called yet is not linked at all.
+    """
+    callees_first: dict[Any, None] = {}
+
+    def visit(library: Any) -> None:
+        if library not in callees_first:
+            if isinstance(library, MethodLibrary):
+                for called in library._linking_libraries:
+                    visit(called)
+            callees_first[library] = None
+
+    for library in libraries:
+        visit(library)
+    return list(reversed(callees_first))
 
 
 class OwnLibrary(FunctionPass):  # type: ignore[misc]

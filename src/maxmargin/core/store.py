@@ -51,8 +51,11 @@ class Store(NullCache):
         return None if (folder := self._folder()) is None else str(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The function compiled for ``sig``; ``None`` if it is not there or not as it was."""
-        target_context.refresh()
+        """The function compiled for ``sig``; ``None`` if it is not there or not as it was.
+
+        Numba would load all that it knows of lowering first, and compile its reference counting:
+        machine code that is there already needs neither, and loops count no references.
+        """
         if (folder := self._folder()) is None:
             return None
         key = self._key(sig, target_context.codegen())
