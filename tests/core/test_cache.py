@@ -153,7 +153,7 @@ def folder(monkeypatch, tmp_path):
 
 def test_the_folder_is_named_by_the_sources(folder, tmp_path):
     assert folder() == tmp_path / cache.source_hash()
-    assert [path.name for path in folder().iterdir()] == [cache.TAG_NAME]
+    assert names(folder()) == [cache.TAG_NAME, cache.OWNER_NAME]
 
 
 def test_without_sources_there_is_no_cache(monkeypatch, folder, tmp_path):
@@ -328,6 +328,26 @@ def test_folders_of_old_sources_are_dropped_and_recent_ones_kept(folder, tmp_pat
     folder()
     assert not old.exists()
     assert len(names(recent)) == 2
+
+
+def test_folders_of_versions_that_are_gone_are_dropped_at_once(folder, tmp_path):
+    package, prefix, checked = cache._installation()
+    owners = {
+        "replaced": [package, prefix, checked],
+        "removed": [str(tmp_path / "nowhere"), prefix, checked],
+        "in another environment": [package, str(tmp_path), checked],
+        "with other options": [package, prefix, "other"],
+        "damaged": "?",
+    }
+    paths = {}
+    for number, (name, owner) in enumerate(owners.items()):
+        paths[name] = path = make_old(tmp_path / (str(number) * 16))
+        (path / cache.OWNER_NAME).write_text(json.dumps(owner))
+        os.utime(path)
+    folder()
+    kept = {name for name, path in paths.items() if path.exists()}
+    assert kept == {"in another environment", "with other options", "damaged"}
+    assert json.loads((folder() / cache.OWNER_NAME).read_text()) == cache._installation()
 
 
 @pytest.mark.parametrize(

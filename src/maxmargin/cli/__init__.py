@@ -26,6 +26,7 @@ from maxmargin.cli.predict import predict
 from maxmargin.cli.reproduce import reproduce
 from maxmargin.cli.start import little_garbage_collection
 from maxmargin.cli.suggestions import SuggestingCommand, SuggestingGroup
+from maxmargin.cli.warmup import warmup
 
 app = typer.Typer(
     help="Online large-margin classification, with a certificate for every fit.",
@@ -58,7 +59,7 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, info, reproduce, algorithms):
+for command in (fit, predict, evaluate, info, reproduce, algorithms, warmup):
     app.command(cls=SuggestingCommand)(command)
 
 

@@ -14,6 +14,7 @@ import inspect
 import os
 import pickle
 import tempfile
+import zlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,9 @@ from numba.core.serialize import dumps
 from maxmargin.core import cache
 
 # A file begins with this and the SHA-256 of what follows.
-MAGIC = b"maxmargin: compiled code, version 1\n"
+MAGIC = b"maxmargin: compiled code, version 2\n"
+# Compressed at all, code takes a quarter of the room; by how much it is compressed matters little.
+QUICKLY = 1
 HEAD = len(MAGIC) + hashlib.sha256().digest_size
 
 
@@ -60,7 +63,8 @@ class Store(NullCache):
             return None
         key = self._key(sig, target_context.codegen())
         try:
-            found, parts = pickle.loads(read_checked(folder / self._file_name(key)))
+            content = zlib.decompress(read_checked(folder / self._file_name(key)))
+            found, parts = pickle.loads(content)
             return CompileResult._rebuild(target_context, *parts) if found == key else None
         except Exception:  # unpickling raises anything; the function is compiled and saved again
             return None
@@ -70,7 +74,7 @@ class Store(NullCache):
         if folder is None or data.library.has_dynamic_globals:  # addresses in this process
             return
         key = self._key(sig, data.codegen)
-        content = dumps((key, data._reduce()))
+        content = zlib.compress(dumps((key, data._reduce())), QUICKLY)
         with contextlib.suppress(OSError):  # the disk is full, or can only be read
             write_checked(folder / self._file_name(key), content)
 
