@@ -71,7 +71,8 @@ import scipy.stats
 from sklearn.utils.fixes import _mode
 table = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 3.0]})
 clf = maxmargin.Perceptron().fit(table, [0, 1])
-print(clf.feature_names_in_.tolist(), _mode(np.array([1, 1, 2])).mode, scipy.stats.norm.cdf(0.0))
+most = _mode(np.array([1, 1, 2])).mode.item()
+print(clf.feature_names_in_.tolist(), most, scipy.stats.norm.cdf(0.0))
 """
     pytest.importorskip("pandas")
     printed, errors = python(program).communicate()

@@ -84,6 +84,8 @@ def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
     from scipy import sparse
     from sklearn.base import clone
 
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=0)
     y = np.arange(EXAMPLES) % classes
     X = np.random.default_rng(0).normal(3.0 * y[:, None], 1.0, size=(EXAMPLES, 4)).astype(dtype)
     given: Any = sparse.csr_matrix(X) if form is Form.sparse else X
