@@ -7,7 +7,6 @@ from problems import label, learners, linear_model, separable, sparse_separable,
 from scipy import sparse
 
 from maxmargin import ROMMA
-from maxmargin.certificates import bounds
 from maxmargin.core import loop
 from maxmargin.core.targets import Binary, OneVsRest
 from maxmargin.estimator.inputs import as_targets
@@ -43,9 +42,7 @@ def run_plain(monkeypatch, *arguments):
     """The same without any compiled code."""
     with monkeypatch.context() as patch:
         patch.setattr(LinearModel, "loop", staticmethod(loop.learn.plain))
-        patch.setattr(bounds, "_hull_bounds", bounds._hull_bounds.plain)
-        for name in ("maintain", "take_snapshots"):
-            patch.setattr(linear, name, getattr(linear, name).plain)
+        patch.setattr(linear, "maintain", linear.maintain.plain)
         return run(*arguments)
 
 

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
+# Coordinates that are looked at together: few enough to stay in the processor's cache.
+AT_A_TIME = 2**12
 
 
 def without_intercept(square: Any, offset: float) -> Any:
@@ -132,30 +133,35 @@ class Hull(NamedTuple):
 
     def norm(self, c, since, positive, negative, hidden):
         """Of the sum of all rows or, with masses, of the mean of either class less the other's."""
-        total = hidden
-        for j in range(self.weights.shape[1]):
-            total += self.geometry.term(self.coordinate(c, j, since, positive, negative))
+        which = c, since, positive, negative
+        total = self.sum_of_terms(which, hidden, 1.0)
         if SMALLEST_SUM <= total <= LARGEST_SUM:
             return self.geometry.root(total)
-        largest = np.sqrt(hidden)
-        for j in range(self.weights.shape[1]):
-            largest = max(largest, abs(self.coordinate(c, j, since, positive, negative)))
+        largest = max(np.sqrt(hidden), *(np.abs(part).max() for part in self.coordinates(*which)))
         if largest == 0.0:
             return 0.0
-        total = hidden / largest / largest
-        for j in range(self.weights.shape[1]):
-            total += self.geometry.term(self.coordinate(c, j, since, positive, negative) / largest)
+        total = self.sum_of_terms(which, hidden / largest / largest, largest)
         return largest * self.geometry.root(total)
 
-    def coordinate(self, c, j, since, positive, negative):
-        """One coordinate of such a sum; the intercept's is free."""
-        if j == self.width:
-            return 0.0
-        both = self.weights[c, j] - (self.mark[c, j] if since > 0.0 else 0.0)
-        if positive == 0.0:
-            return both
-        own = self.share[c, j] - since * self.mark_share[c, j]
-        return own / positive - (own - both) / negative
+    def sum_of_terms(self, which, total, unit):
+        """``total`` and the terms of all coordinates over ``unit``, added one after another."""
+        for part in self.coordinates(*which):
+            terms = self.geometry.terms(part / unit)
+            terms[0] += total
+            total = np.add.accumulate(terms)[-1]
+        return total
+
+    def coordinates(self, c, since, positive, negative):
+        """Those of such a sum, some at a time; the intercept's is free."""
+        for first in range(0, self.weights.shape[1], AT_A_TIME):
+            here = slice(first, first + AT_A_TIME)
+            both = self.weights[c, here] - (self.mark[c, here] if since > 0.0 else 0.0)
+            if positive != 0.0:
+                own = self.share[c, here] - since * self.mark_share[c, here]
+                both = own / positive - (own - both) / negative
+            if 0 <= self.width - first < both.size:
+                both[self.width - first] = 0.0
+            yield both
 
     def imbalance_bound(self, c):
         """The bound that needs no second vector."""
@@ -168,20 +174,9 @@ class Hull(NamedTuple):
         return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)
 
 
-bridge("upper_bound", "hull_bound", "imbalance_bound", "norm_over_mass", "norm", inline=False)
-bridge("coordinate")
-
-
-@Compiled
-def _hull_bounds(hull, problems, bounds):  # type: ignore[no-untyped-def]
-    for n in range(problems.size):
-        bounds[n] = hull.upper_bound(problems[n])
-
-
 def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
     """The smallest upper bound on the best margin, for each of the problems (by default all)."""
     if problems is None:
         problems = np.arange(hull.scalars.table.size)
-    bounds = np.empty(problems.size)
-    _hull_bounds(hull, problems, bounds)
-    return bounds
+    with np.errstate(all="ignore"):
+        return np.array([hull.upper_bound(c) for c in problems], dtype=np.float64)

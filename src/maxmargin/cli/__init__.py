@@ -24,7 +24,9 @@ from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.reproduce import reproduce
+from maxmargin.cli.start import little_garbage_collection
 from maxmargin.cli.suggestions import SuggestingCommand, SuggestingGroup
+from maxmargin.cli.warmup import warmup
 
 app = typer.Typer(
     help="Online large-margin classification, with a certificate for every fit.",
@@ -37,7 +39,8 @@ app = typer.Typer(
 def main() -> None:
     """Entry point of the command."""
     write_completely()
-    app()
+    with little_garbage_collection():
+        app()
 
 
 def show_version(wanted: bool) -> None:
@@ -56,7 +59,7 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, info, reproduce, algorithms):
+for command in (fit, predict, evaluate, info, reproduce, algorithms, warmup):
     app.command(cls=SuggestingCommand)(command)
 
 

@@ -21,6 +21,7 @@ from maxmargin.cli.output import (
 )
 from maxmargin.cli.predict import score
 from maxmargin.cli.scores import MOST_LINES, only_answer, score_lines
+from maxmargin.cli.start import import_scikit_learn
 
 # Looks at the counts on the way along a file, and the most rows that "recently" means.
 LOOKS, RECENT = 200, 1000
@@ -131,6 +132,7 @@ def check_is_data(path: str) -> None:
 
 def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) -> dict[str, Any]:
     """How good the model is on these rows."""
+    import_scikit_learn()
     from maxmargin.persistence import load
 
     learner = load(model)

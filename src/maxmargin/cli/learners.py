@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import maxmargin
 from maxmargin.cli.data import numbers_or_words
 from maxmargin.cli.errors import misuse, nearest
+from maxmargin.cli.start import import_scikit_learn
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -37,6 +38,7 @@ def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
     """
     chosen = [_checked_name(name) for name in algorithms]
     parsed = [_parsed(setting, chosen) for setting in settings]
+    import_scikit_learn()
     classes = {name: getattr(maxmargin, names()[name]) for name in chosen}
     known = {name: list(cls().get_params()) for name, cls in classes.items()}
     for owner, parameter, _ in parsed:

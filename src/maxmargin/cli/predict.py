@@ -11,6 +11,7 @@ import typer
 from maxmargin.cli import data as reading
 from maxmargin.cli.errors import complain, misuse, one_line_errors
 from maxmargin.cli.output import json_text, printable
+from maxmargin.cli.start import import_scikit_learn
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -38,6 +39,7 @@ def predict(
 ) -> None:
     """Print the class of each row of DATA, one line each; an empty one if it cannot be read."""
     with one_line_errors():
+        import_scikit_learn()
         from maxmargin.persistence import load
 
         learner = load(model)

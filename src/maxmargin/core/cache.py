@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import stat
@@ -35,6 +36,9 @@ TAG_NAME = "CACHEDIR.TAG"
 TAG = b"""Signature: 8a477f597d28d172789f06886806bc55
 # Compiled code of maxmargin, which makes it again whenever this folder is deleted.
 """
+
+# Says of which installation the code is; see `_installation`.
+OWNER_NAME = "INSTALLATION"
 
 
 class UnsafeFolderError(Exception):
@@ -74,6 +78,8 @@ def folder() -> Path | None:
         if _make_safely(chosen):
             (chosen / TAG_NAME).touch(mode=0o600)
             (chosen / TAG_NAME).write_bytes(TAG)
+            (chosen / OWNER_NAME).touch(mode=0o600)
+            (chosen / OWNER_NAME).write_text(json.dumps(_installation()))
             _forget_stale(chosen.parent, keep=chosen)
         return chosen
     except UnsafeFolderError as reason:
@@ -139,7 +145,7 @@ def why_unsafe(found: os.stat_result, others_may_add: bool = False) -> str:
 
 
 def _forget_stale(parent: Path, keep: Path) -> None:
-    """Drop the folders of sources that were edited long ago."""
+    """Drop the folders of versions that are no longer installed, or were edited long ago."""
     for other in parent.iterdir():
         if re.fullmatch("[0-9a-f]{16}", other.name) and other != keep:
             with contextlib.suppress(OSError):  # another process drops it too
@@ -150,10 +156,27 @@ def _drop_if_stale(other: Path) -> None:
     found, tag = other.lstat(), other / TAG_NAME
     if not stat.S_ISDIR(found.st_mode) or tag.read_bytes() != TAG:
         return
-    if why_unsafe(found) or time.time() - found.st_mtime < STALE_AFTER_SECONDS:
+    is_old = time.time() - found.st_mtime >= STALE_AFTER_SECONDS
+    if why_unsafe(found) or not (is_old or _is_replaced(other / OWNER_NAME)):
         return
     for file in other.glob(f"*{SUFFIX}"):
         file.unlink()
-    if list(other.iterdir()) == [tag]:
+    if {path.name for path in other.iterdir()} <= {TAG_NAME, OWNER_NAME}:
+        (other / OWNER_NAME).unlink(missing_ok=True)
         tag.unlink()
         other.rmdir()
+
+
+def _installation() -> list[str]:
+    """This package in this environment, of which there is one version at a time."""
+    return [str(Path(__file__).parents[1]), sys.prefix, str(numba.config.BOUNDSCHECK)]
+
+
+def _is_replaced(owner: Path) -> bool:
+    """Has its installation another version by now, or is it gone?"""
+    try:
+        package, prefix, checked = json.loads(owner.read_text())
+        gone = not (Path(package).is_dir() and Path(prefix).is_dir())
+    except (OSError, ValueError, TypeError):
+        return False
+    return gone or [package, prefix, checked] == _installation()

@@ -8,27 +8,42 @@ that is only linked into others: it is simplified, and the whole is optimised on
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
+from llvmlite.binding import parse_assembly
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.typed_passes import NopythonTypeInference
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import (
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 
 __all__ = ["LOOPS", "METHODS"]
 
 
-class LinkedLibrary(JITCodeLibrary):
-    """Code of one method, to be linked into the libraries of its callers."""
+class MethodLibrary(JITCodeLibrary):
+    """Code of one method as it stands, to be linked into the loops that call it."""
 
-    def _optimize_final_module(self) -> None:
-        """Inline and simplify, as Numba does first; the second, full optimisation is the loop's."""
-        passes, builder = self._codegen._module_pass_manager(
-            loop_vectorize=False, slp_vectorize=False, opt=self._codegen._opt_level, cost="cheap"
-        )
-        passes.run(self._final_module, builder)
+    def _optimize_functions(self, module: Any) -> None:
+        """Nothing: that is the loop's."""
 
-    def _finalize_final_module(self) -> None:
+    def add_linking_library(self, library: Any) -> None:
+        self._linking_libraries.append(library)
+
+    def finalize(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
@@ -38,7 +53,7 @@ class LinkedLibrary(JITCodeLibrary):
         return 0
 
     @property
-    def codegen(self) -> LinkedLibrary:
+    def codegen(self) -> MethodLibrary:
         """Numba asks it for `set_env` alone."""
         return self
 
@@ -46,29 +61,137 @@ class LinkedLibrary(JITCodeLibrary):
         """Nothing: constants of Python objects, which no method has, would be found by it."""
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class LinkOnly(FunctionPass):  # type: ignore[misc]
-    """The pass that gives a method its library, before Numba would make one of its own."""
+class LoopLibrary(JITCodeLibrary):
+    """Code of a loop, with all that it calls."""
 
-    _name = "maxmargin_link_only"
+    _linking_libraries: list[Any]
+
+    def finalize(self) -> None:
+        self._linking_libraries = callers_first(self._linking_libraries)
+        super().finalize()
+
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Machine code, and what Numba wants beside it: a module, for others to copy code from.
+
+        Nobody copies code from a loop. So it has the names alone, which are all that is needed to
+        find the machine code again, and a sixtieth of the size.
+        """
+        self._ensure_finalized()
+        functions = (each.name for each in self.get_defined_functions())
+        variables = (each.name for each in self._final_module.global_variables if is_defined(each))
+        names = [f'define void @"{name}"() {{ ret void }}' for name in functions]
+        names += [f'@"{name}" = global i8 0' for name in variables]
+        module = parse_assembly("\n".join(names))
+        return self.name, "object", (self._get_compiled_object(), module.as_bitcode())
+
+    def _verify_declare_only_symbols(self) -> None:
+        """A call to nowhere would end the process."""
+        for function in self._final_module.functions:
+            if not is_defined(function) and function.name.startswith("_ZN"):
+                raise AssertionError(f"{function.name} is not linked into {self.name}")
+
+
+def is_defined(symbol: Any) -> bool:
+    return not symbol.is_declaration
+
+
+def callers_first(libraries: list[Any]) -> list[Any]:
+    """These and all that they need, in the order in which they can be linked.
+
+    What nobody has called yet is not linked at all.
+    """
+    callees_first: dict[Any, None] = {}
+
+    def visit(library: Any) -> None:
+        if library not in callees_first:
+            if isinstance(library, MethodLibrary):
+                for called in library._linking_libraries:
+                    visit(called)
+            callees_first[library] = None
+
+    for library in libraries:
+        visit(library)
+    return list(reversed(callees_first))
+
+
+class OwnLibrary(FunctionPass):  # type: ignore[misc]
+    """A pass that makes the library before Numba would make one of its own."""
+
+    library: type[JITCodeLibrary]
 
     def __init__(self) -> None:
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        state.library = LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         return True
 
 
-class MethodCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's compiler, with `LinkOnly` among its passes."""
+@register_pass(mutates_CFG=False, analysis_only=False)
+class MakeMethodLibrary(OwnLibrary):
+    _name = "maxmargin_method_library"
+    library = MethodLibrary
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class MakeLoopLibrary(OwnLibrary):
+    _name = "maxmargin_loop_library"
+    library = LoopLibrary
+
+
+class LoopCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's compiler, without the passes that have nothing to do in this package's code.
+
+    Those are for closures, ``with``, exceptions, expressions over whole arrays and the like. After
+    each pass Numba looks at the function again, so they cost as much as those that do something.
+    Rules of others may use all that Numba knows.
+    """
+
+    own_library: type[OwnLibrary] = MakeLoopLibrary
+
+    def compile_extra(self, function: Any) -> Any:
+        """Without garbage collection, which would take a seventh of the time and find little."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile_extra(function)
+        finally:
+            if collecting:
+                gc.enable()
 
     def define_pipelines(self) -> list[Any]:
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(LinkOnly, NopythonTypeInference)
+        if self.state.func_id.modname.startswith("maxmargin."):
+            passes = PassManager("maxmargin")
+            for each in NEEDED:
+                passes.add_pass(each, each.__doc__ or "")
+        else:
+            passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(self.own_library, NopythonTypeInference)
         passes.finalize()
         return [passes]
 
+
+class MethodCompiler(LoopCompiler):
+    """The same for methods."""
+
+    own_library = MakeMethodLibrary
+
+
+# Of Numba's passes, in their order.
+NEEDED = (
+    TranslateByteCode,
+    FixupArgs,
+    IRProcessing,
+    GenericRewrites,
+    ReconstructSSA,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+    IRLegalization,
+    AnnotateTypes,
+    NativeLowering,
+    NoPythonBackend,
+)
 
 # No exception may leave a loop half-way, so a division by zero gives inf as in NumPy; the loop and
 # the rules guard against it.
@@ -78,5 +201,6 @@ class MethodCompiler(CompilerBase):  # type: ignore[misc]
 # `_nrt` switches that off. It must be off in the loops and in everything they call (a test looks
 # for reference counting in the machine code, and numba's version range is pinned). And nothing is
 # called from C: wrappers for that would take a fifth of the time to compile.
-LOOPS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-METHODS = LOOPS | {"no_cpython_wrapper": True, "pipeline_class": MethodCompiler}
+OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+LOOPS = OPTIONS | {"pipeline_class": LoopCompiler}
+METHODS = OPTIONS | {"pipeline_class": MethodCompiler, "no_cpython_wrapper": True}

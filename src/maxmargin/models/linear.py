@@ -185,7 +185,8 @@ class LinearModel(Model):
 
     def maintain(self, space: Any) -> None:
         """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
-        maintain(space)
+        if self.linear.scalars.any_must_fold(self.linear.geometry.scale_limit()):
+            maintain(space)
         scalars = self.linear.scalars.table
         due = np.flatnonzero(scalars.updates >= scalars.next_mark)
         if due.size:

@@ -114,9 +114,9 @@ class Euclid(NamedTuple):
         """The step of the rule along that vector."""
         return rule.step(trial)
 
-    def term(self, value):
-        """What a coordinate contributes to the p-th power of the norm."""
-        return value * value
+    def terms(self, values: np.ndarray) -> np.ndarray:
+        """What coordinates contribute to the p-th power of the norm."""
+        return values * values
 
     def root(self, total):
         """The norm, from the sum of the terms."""
@@ -125,4 +125,4 @@ class Euclid(NamedTuple):
 
 bridge("product", "push", "square_of", "square_bound", "follow_norm2", "sum_norm2", "fold")
 bridge("half_distance2", "decide", "scale_limit", "plain_square")
-bridge("push_vector", "squared_distance", "term", "root", inline=False)
+bridge("push_vector", "squared_distance", inline=False)

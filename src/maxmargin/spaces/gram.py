@@ -140,9 +140,6 @@ class Averages(NamedTuple):
         if c < self.past.shape[0]:
             self.closed[c] += self.past[c].scales * self.folded[c]
 
-    def snapshot(self, weights, c):
-        pass
-
 
 bridge("move_along", inline=False)
 

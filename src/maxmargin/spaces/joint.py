@@ -73,6 +73,7 @@ class JointWitness(NamedTuple):
             self.mark[c, j] *= factor
 
     def snapshot(self, weights, c):
+        """Remember the weights as they are now."""
         for j in range(self.mark.shape[1]):
             self.mark[c, j] = weights[c, j]
 
@@ -155,8 +156,10 @@ class JointSpace(NamedTuple):
         if linear.scalars.must_fold(0, linear.geometry.scale_limit()):
             linear.fold_lines(0, 0, linear.weights.shape[0], linear.scalars.table[0].scale)
         if linear.scalars.table[0].updates >= linear.scalars.table[0].next_mark:
-            linear.mark_lines(0, 0, linear.weights.shape[0])
+            for c in range(linear.weights.shape[0]):
+                linear.witness.snapshot(linear.weights, c)
+            linear.scalars.mark_masses(0)
 
 
 bridge("correct", "step_all", "step_class", "book_all")
-bridge("meet", inline=False)
+bridge("meet", "snapshot", inline=False)

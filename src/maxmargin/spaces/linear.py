@@ -127,16 +127,6 @@ class LinearSpace(NamedTuple):
         if self.scalars.must_fold(c, self.geometry.scale_limit()):
             self.fold_lines(c, c, c + 1, self.scalars.table[c].scale)
 
-    def mark_lines(self, c, first, stop):
-        """Take a snapshot of problem ``c``; the next one is due at twice as many updates.
-
-        So their cost vanishes in the mean.
-        """
-        for line in range(first, stop):
-            self.witness.snapshot(self.weights, line)
-        self.scalars.mark_masses(c)
-        self.scalars.table[c].next_mark = 2 * self.scalars.table[c].updates
-
 
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "rescale_lines")
-bridge("fold_lines", "maintain", "mark_lines", inline=False)
+bridge("fold_lines", "maintain", inline=False)

@@ -290,12 +290,17 @@ class PNorm(NamedTuple):
         size = abs(value)
         return size * self.dual_power.power_of(size)
 
+    def terms(self, values: np.ndarray) -> np.ndarray:
+        """`term` of each."""
+        sizes = np.abs(values)
+        return sizes * self.dual_power.powers_of(sizes)
+
     def root(self, total):
         return math.pow(total, 1.0 / self.p)
 
 
 bridge("change", "add_exactly", "settle", "set_norm2", "gather", "gather_row", "norm_of_gathered")
-bridge("sum_powers", "sum_terms", "norm_of_room", "fit_unit", inline=False)
+bridge("sum_powers", "sum_terms", "norm_of_room", "fit_unit", "term", "root", inline=False)
 
 
 def new_pnorm(p: float, problems: int, size: int) -> PNorm:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import Compiled, bridge
 
 QUARTER = 0.25
 
@@ -75,9 +75,20 @@ class Power(NamedTuple):
                 for k in range(count):
                     raised[k] *= math.sqrt(spare[k])
 
+    def powers_of(self, values: np.ndarray) -> np.ndarray:
+        """The same for an array, which plain Python may ask for."""
+        room = Room(values, np.empty_like(values), np.empty_like(values))
+        raise_all(self, room, values.size)
+        return room.raised
+
 
 bridge("power_of")
 bridge("raise_all", inline=False)
+
+
+@Compiled
+def raise_all(power, room, count):  # type: ignore[no-untyped-def]
+    power.raise_all(room, count)
 
 
 def power(exponent: float) -> Power:

@@ -66,6 +66,11 @@ class Scalars(NamedTuple):
         """Is the scale about to run out of numbers?"""
         return not 1.0 / largest_scale <= abs(self.table[c].scale) <= largest_scale
 
+    def any_must_fold(self, largest_scale: float) -> bool:
+        """Is one of all scales? To be asked before a loop that folds is compiled."""
+        scales = np.abs(self.table.scale)
+        return not ((1.0 / largest_scale <= scales) & (scales <= largest_scale)).all()
+
     def grow_norm2(self, c, cross, square):
         """A step has changed ``w.w`` by these terms."""
         mine = self.table[c]
@@ -101,12 +106,16 @@ class Scalars(NamedTuple):
             mine.norm2 = 0.0
 
     def mark_masses(self, c):
-        """Remember the masses, as the vectors of a snapshot are remembered."""
+        """Remember the masses, as the vectors of a snapshot are remembered.
+
+        The next snapshot is due at twice as many updates.
+        """
         mine = self.table[c]
         mine.mark_positive = mine.positive
         mine.mark_negative = mine.negative
         mine.mark_hidden_positive = mine.hidden_positive
         mine.mark_hidden_negative = mine.hidden_negative
+        mine.next_mark = 2 * mine.updates
 
 
 bridge("multiply", "grow_norm2", "has_drifted", "count_update", "must_fold", "mark_masses")

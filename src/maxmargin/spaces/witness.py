@@ -17,11 +17,11 @@ folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.bridge import bridge
 from maxmargin.core.sharing import with_methods_of
 
 # Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
@@ -104,26 +104,27 @@ class Witness(NamedTuple):
             for j in range(self.mark.shape[1]):
                 self.mark[c, j] *= factor
 
-    def snapshot(self, weights, c):
-        """Remember ``w`` and ``share`` as they are now."""
+    def remember(self, weights: np.ndarray, c: int) -> None:
+        """Take a snapshot of ``w`` and ``share``. It is rare, and never compiled."""
         if c < self.share.shape[0]:
-            for j in range(self.share.shape[1]):
-                self.mark_share[c, j] = self.share[c, j]
+            self.mark_share[c] = self.share[c]
         if c < self.mark.shape[0]:
-            for j in range(self.mark.shape[1]):
-                self.mark[c, j] = weights[c, j]
+            self.mark[c] = weights[c]
 
 
 bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
-bridge("snapshot", "close_past", inline=False)
+bridge("close_past", inline=False)
 
 
-@Compiled
-def take_snapshots(space):  # type: ignore[no-untyped-def]
-    """Take those snapshots of a `LinearSpace` that are due."""
-    for c in range(space.problems()):
-        if space.updates(c) >= space.scalars.table[c].next_mark:
-            space.mark_lines(c, c, c + 1)
+def take_snapshots(space: Any) -> None:
+    """Take those snapshots of a `LinearSpace` that are due.
+
+    The next ones are at twice as many updates, so that their cost vanishes in the mean.
+    """
+    table = space.scalars.table
+    for c in np.flatnonzero(table.updates >= table.next_mark):
+        space.witness.remember(space.weights, c)
+        space.scalars.mark_masses(c)
 
 
 def mean_weights(

@@ -1,0 +1,130 @@
+"""``maxmargin warmup``: compile learners ahead of their use, as when a container is built."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maxmargin.cli import learners
+from maxmargin.cli.errors import fail, one_line_errors
+from maxmargin.cli.fit import Json, Settings
+from maxmargin.cli.output import duration, print_json, print_note, print_table, size
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+# Code depends on the types of what is learnt from, not on its size.
+EXAMPLES = 24
+
+
+class Form(str, Enum):
+    """What holds the rows."""
+
+    dense = "dense"
+    sparse = "sparse"
+
+
+def warmup(
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ALGORITHM]...", help="The learners; all, if none.", show_default=False
+        ),
+    ] = None,
+    rows: Annotated[
+        list[Form] | None,
+        typer.Option(help="Kind of rows; can be repeated. [default: both]", show_default=False),
+    ] = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="For rows in single precision, in place of double.")
+    ] = False,
+    classes: Annotated[int, typer.Option(min=2, help="For two classes, or for more.")] = 2,
+    settings: Settings = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Compile learners now, so that nobody waits when they are first used."""
+    with one_line_errors():
+        chosen = learners.make_all(algorithms or list(learners.names()), settings)
+        from maxmargin._terminal import bar
+        from maxmargin.core import cache
+
+        folder = cache.folder()
+        if folder is None:
+            fail("There is no folder to keep compiled code in: let MAXMARGIN_CACHE_DIR name one.")
+        report: dict[str, Any] = {"folder": str(folder), "learners": []}
+        forms = list(dict.fromkeys(rows or Form))
+        with bar("compiling", len(chosen), "learners") as advance:
+            for learner in chosen:
+                advance(0, note=type(learner).__name__)
+                before, began = compiled(folder), time.perf_counter()
+                for form in forms:
+                    use(learner, form, "float32" if float32 else "float64", classes)
+                report["learners"].append(
+                    {
+                        "algorithm": type(learner).__name__,
+                        "rows": [form.value for form in forms],
+                        "compiled": len(compiled(folder) - before),
+                        "seconds": round(time.perf_counter() - began, 3),
+                    }
+                )
+                advance(1)
+        report["bytes"] = sum(path.stat().st_size for path in folder.iterdir())
+        (print_json if as_json else show)(report)
+
+
+def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
+    """Let a learner do what it can do with such rows."""
+    import numpy as np
+    from scipy import sparse
+    from sklearn.base import clone
+
+    if "random_state" in learner.get_params():
+        learner.set_params(random_state=0)
+    y = np.arange(EXAMPLES) % classes
+    X = np.random.default_rng(0).normal(3.0 * y[:, None], 1.0, size=(EXAMPLES, 4)).astype(dtype)
+    given: Any = sparse.csr_matrix(X) if form is Form.sparse else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about what such rows can teach
+        clone(learner).fit(given, y).predict(given)
+        if hasattr(learner, "partial_fit"):
+            clone(learner).partial_fit(given, y, classes=np.unique(y))
+            clone(learner).learn_one(
+                (given.indices[:4], given.data[:4]) if form is Form.sparse else given[0],
+                y[0],
+                classes=np.unique(y),
+            )
+        if form is Form.sparse and hasattr(learner, "fit_stream"):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "rows.svm"
+                path.write_text(
+                    "".join(f"{label} 1:{x:f}\n" for label, x in zip(y, X[:, 0], strict=True))
+                )
+                clone(learner).fit_stream(path)
+
+
+def compiled(folder: Path) -> set[str]:
+    """The files of compiled code."""
+    from maxmargin.core.cache import SUFFIX
+
+    return {path.name for path in folder.glob(f"*{SUFFIX}")}
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report for people."""
+    lines = [
+        (
+            each["algorithm"],
+            ", ".join(each["rows"]),
+            f"compiled {each['compiled']}" if each["compiled"] else "found",
+            duration(each["seconds"]),
+        )
+        for each in report["learners"]
+    ]
+    print_table("", ("learner", "rows", "loops", "time"), lines, left=(0, 1, 2))
+    print_note(f"{report['folder']}, {size(report['bytes'])}")
