@@ -5,8 +5,8 @@
     python tests/mutants.py pairs budget   only those with such a word in their name
 
 Each mutant is one snippet of a source file, which occurs once in the package, and what stands there
-instead. It is made in a copy of the tree. First the tests run that should notice it, then all
-others that `make test` runs beside each other; the first that fails has caught it. One that runs
+instead. It is made in a copy of the tree. First the tests run that should notice it, then, in two
+processes, all that `make test` runs beside each other; the first that fails has caught it. One that runs
 for half an hour is caught, too: it does not end.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src") / "maxmargin"
 LEFT_OUT = (".git", ".venv", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache")
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not serial", "-n", "2")
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not serial")
 MOST_SECONDS = 1800
 
 
@@ -402,7 +402,7 @@ def is_caught(mutant: Mutant) -> str:
             # Compiled code is kept by the hash of its sources, so mutants may share a folder.
             "MAXMARGIN_CACHE_DIR": os.environ.get("MAXMARGIN_CACHE_DIR", f"{folder}/cache"),
         }
-        for tests in (mutant.tests, ()):
+        for tests in (mutant.tests, ("-n", "2")):
             if caught_by := first_failure((*PYTEST, *tests), tree, environment):
                 return caught_by
     return ""
