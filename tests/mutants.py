@@ -6,8 +6,8 @@
 
 Each mutant is one snippet of a source file, which occurs once in the package, and what stands there
 instead. It is made in a copy of the tree. First the tests run that should notice it, then, in two
-processes, all that `make test` runs beside each other; the first that fails has caught it. One that runs
-for half an hour is caught, too: it does not end.
+processes, all that `make test` runs beside each other; the first that fails has caught it. One that
+runs for half an hour is caught, too: it does not end.
 """
 
 import argparse
