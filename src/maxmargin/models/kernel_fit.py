@@ -255,10 +255,11 @@ class KernelFit:
         """The block of the rows ``ids``, and of those that steps go along beside them."""
         members = self.space.members
         ids = np.union1d(ids, members[members >= 0])
-        rows, outputs = self.points.take(ids), self.outputs[:, ids]
+        # `take` keeps each problem's numbers together, which an index of columns would not.
+        rows, outputs = self.points.take(ids), self.outputs.take(ids, axis=1)
         if self.waiting.size:
             outputs += self._effect(self.space.gram(self.points.take(self.waiting), rows), ids)
-        coefs = self.coefs[:, ids].copy()
+        coefs = self.coefs.take(ids, axis=1)
         return Block(self.space, ids, rows, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
