@@ -238,7 +238,7 @@ MUTANTS = (
         "pairs: the intercept forgets the soft margin",
         "self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)",
         "self.bias[c] = y - self.linear.look(rows, i, c)",
-        (*PAIRS, *SOFT),
+        (*SOFT, *PAIRS),
     ),
     Mutant(
         "pairs: the squared length of half a difference is halved once",
