@@ -281,8 +281,8 @@ MUTANTS = (
     ),
     Mutant(
         "kernels: a waiting row's product with itself lacks the soft margin",
-        "own = self.diagonal[self.waiting[at]] - shift - values[at, places[at]]",
-        "own = 0.0 * values[at, places[at]]",
+        "own = self.diagonal[self.waiting[at]] - shift - values",
+        "own = 0.0 * values",
         (*KERNELS, *SOFT),
     ),
     Mutant(

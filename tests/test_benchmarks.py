@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from extent import everything_or
+from sklearn.datasets import load_digits
 
 ROOT = Path(__file__).parents[1]
 FLOORS = {
@@ -249,3 +250,23 @@ def test_unknown_name_is_refused(benchmarks, capsys):
         benchmarks("__main__").main(["no-such-benchmark"])
     assert end.value.code == 2
     assert "dense-pass" in capsys.readouterr().err
+
+
+def test_benchmarks_of_a_device_print_lines_of_json(benchmarks, monkeypatch, capsys):
+    device = benchmarks("device")
+    X, y = load_digits(return_X_y=True)
+    monkeypatch.setattr(device, "digits", lambda rows: (X[:500], y[:500], X[500:700], y[500:700]))
+    arguments = ["--device", "cpu", "--rows", "1600", "--set", "gamma=0.002", "--set", "shift=0.5"]
+    device.main(["endless", "budget", *arguments])
+    machine, *lines = map(json.loads, capsys.readouterr().out.splitlines())
+    assert machine["device"] == "cpu"
+    assert [line["benchmark"] for line in lines] == ["endless", "budget", "budget"]
+    endless, *budgets = lines
+    seen, supports = endless["curves"]["seen"], endless["curves"]["supports"]
+    assert seen == list(range(100, 1700, 100))
+    assert endless["error of the last, %"] < 20.0
+    products = 2 * 64 * 100 * sum(supports[:-1])
+    assert endless["products, TFLOP"] == pytest.approx(products / 1e12)
+    for one in budgets:
+        assert one["measured rows"] <= one["rows"] == 1600
+        assert one["seconds"] > 0.0

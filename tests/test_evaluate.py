@@ -30,7 +30,8 @@ from maxmargin import (
 )
 from maxmargin.datasets import make_drifting
 from maxmargin.evaluate import progress, progressive
-from maxmargin.models import budget, eviction, kernel, kernel_fit
+from maxmargin.kernels.products import Products
+from maxmargin.models import budget, eviction
 
 ROWS = 300  # more than a block of kernel values
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -68,7 +69,8 @@ every_learner = pytest.mark.parametrize("name", everything_or(KINDS, list(LEARNE
 @pytest.fixture
 def _small_blocks(monkeypatch):
     """Let kernel values be computed for 40 rows at a time."""
-    for module in (kernel_fit, kernel, budget, eviction):
+    monkeypatch.setattr(Products, "block", 40)
+    for module in (budget, eviction):
         monkeypatch.setattr(module, "BLOCK", 40)
 
 

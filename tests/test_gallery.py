@@ -195,6 +195,12 @@ def plot_electricity(facts):
 
 
 @claims
+def plot_endless_digits(facts):
+    assert facts["errors"][-1] < 0.8 * facts["plain_error"]
+    assert facts["picture"].shape == (7 * (facts["side"] + 2), 10 * (facts["side"] + 2))
+
+
+@claims
 def plot_fixed_share(facts):
     experts, vote = facts["experts"], facts["vote"].mistakes[-1]
     assert vote < 1.02 * experts.min()

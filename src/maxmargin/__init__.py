@@ -36,6 +36,7 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "certify": "evaluate",
     "load": "persistence",
     "save": "persistence",
+    "to_onnx": "export",
 }
 _MODULES = ("datasets", "evaluate", "streams")
 

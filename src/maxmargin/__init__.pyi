@@ -26,6 +26,7 @@ from maxmargin.algorithms.romma import ROMMA as ROMMA
 from maxmargin.algorithms.trackingalma import TrackingALMA as TrackingALMA
 from maxmargin.certificates import Certificate as Certificate
 from maxmargin.evaluate import certify as certify
+from maxmargin.export import to_onnx as to_onnx
 from maxmargin.persistence import load as load
 from maxmargin.persistence import save as save
 

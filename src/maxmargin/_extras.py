@@ -11,9 +11,22 @@ else:
     Self = Any
 
 
+def onnx(module: str = "") -> Any:
+    """A module of onnx, or an error that says how to install it."""
+    try:
+        return importlib.import_module(f"onnx.{module}" if module else "onnx")
+    except ModuleNotFoundError:
+        raise ImportError("graphs of ONNX need onnx: pip install 'maxmargin[onnx]'") from None
+
+
 def plotting(module: str) -> Any:
     """A module of matplotlib, or an error that says how to install it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
         raise ImportError("pictures need matplotlib: pip install 'maxmargin[plots]'") from None
+
+
+def is_on_device(array: Any) -> bool:
+    """Is it an array of CuPy, or one that CuPy takes without copying it?"""
+    return hasattr(array, "__cuda_array_interface__")

@@ -134,11 +134,11 @@ every_kernel = pytest.mark.parametrize("kernel", PARAMETERS)
 
 def cut_into(monkeypatch, block, most_waiting=512, chunk=4096):
     """Let the work be done in pieces of these sizes."""
-    for module in (kernel_fit, kernel_models):
-        monkeypatch.setattr(module, "BLOCK", block)
-    for module in (kernel_fit, kernel_models, products):
+    for module in (kernel_models, products):
         monkeypatch.setattr(module, "CHUNK", chunk)
-    monkeypatch.setattr(kernel_fit, "MOST_WAITING", most_waiting)
+    sizes = {"block": block, "chunk": chunk, "most_waiting": most_waiting}
+    for name, size in sizes.items():
+        monkeypatch.setattr(products.Products, name, size)
 
 
 def feed(clf, rows, labels, size):

@@ -209,7 +209,7 @@ def small_blocks(monkeypatch):
         monkeypatch.setattr(f"maxmargin.models.{module}.BLOCK", 13)
         monkeypatch.setattr(f"maxmargin.models.{module}.CHUNK", 17)
     monkeypatch.setattr("maxmargin.kernels.products.CHUNK", 17)
-    monkeypatch.setattr("maxmargin.models.kernel_fit.MOST_WAITING", 7)
+    monkeypatch.setattr("maxmargin.kernels.products.Products.most_waiting", 7)
 
 
 def coefficients(learner, rows):

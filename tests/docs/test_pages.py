@@ -34,7 +34,7 @@ from docs.markup import DOCS, ROOT, blocks, words_of_code
 
 PAGES = [*DOCS, *filter(Path.exists, [ROOT / "README.md"])]
 REAL_DATA = "needs real data"  # such blocks run where the data are
-REASONS = {REAL_DATA, "installs", "runs for hours", "another program"}
+REASONS = {"needs a GPU", REAL_DATA, "installs", "runs for hours", "another program"}
 VARYING = re.compile(
     r"(\d+ min )?[\d.,]+ m?s\b|[\d,]+ rows/s|(?<=seconds\": )[\d.]+|(?<=_second\": )\d+"
     r"|(?<=maxmargin )\d+\.\d+\.\w+"

@@ -21,7 +21,8 @@ def test_tiny_form(name, measured):
     found = everything["experiments"][name]
     assert found["missing"] == []
     assert len(found["cells"]) == len(experiment.cells("tiny"))
-    assert {line["verdict"] for line in found["lines"]} == {"not compared"}
+    assert {line["verdict"] for line in found["lines"]} <= {"not compared"}
+    assert len(found["lines"]) == len(experiment.compared)
     page = (measured / "index.html").read_text(encoding="utf-8")
     assert page.count("<section") == 1
     if experiment.panels:
@@ -35,7 +36,7 @@ def test_declaration(name):
     assert experiment.title
     assert not experiment.title.endswith(".")
     assert experiment.claim.endswith(".")
-    assert experiment.compared
+    assert experiment.compared if experiment.paper else experiment.found
     for one in experiment.compared:
         assert one.where
         if isinstance(one, Printed):

@@ -132,13 +132,13 @@ def test_points_compared(left, right):
 def test_gamma_is_that_of_svc(kernel, gamma, layout):
     X, y = overlapping(n=30, d=4)
     X = LAYOUTS[layout](X)
-    ours, _ = kernel_for(ModelSpec(kernel=kernel, gamma=gamma), X, whole=True)
+    ours, _ = kernel_for(ModelSpec(kernel=kernel, gamma=gamma), X, Products(), whole=True)
     svc = SVC(kernel=kernel, gamma=gamma).fit(X, y)
     np.testing.assert_allclose(ours.gamma, svc._gamma, rtol=1e-12)
 
 
 def test_gamma_of_rows_that_do_not_vary():
-    kernel, _ = kernel_for(ModelSpec(kernel="rbf"), np.ones((5, 2)), whole=True)
+    kernel, _ = kernel_for(ModelSpec(kernel="rbf"), np.ones((5, 2)), Products(), whole=True)
     assert kernel.gamma == 1.0
 
 

@@ -12,7 +12,6 @@ from maxmargin import AMIRA
 from maxmargin.kernels import functions, products
 from maxmargin.kernels.functions import GaussianKernel, Kernel, PolynomialKernel
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models import kernel_fit
 from maxmargin.models.spec import ModelSpec
 
 KERNEL_SPECS = {
@@ -177,8 +176,8 @@ def test_averages_are_summed_once_where_the_margin_is_looked_at():
 
 def test_beyond_the_cache_blocks_need_no_more_than_their_own_values(monkeypatch):
     """Each block its Gram matrix, and its products with the rows that wait."""
-    monkeypatch.setattr(kernel_fit, "BLOCK", 16)
-    monkeypatch.setattr(kernel_fit, "MOST_WAITING", 10**6)
+    monkeypatch.setattr(Products, "block", 16)
+    monkeypatch.setattr(Products, "most_waiting", 10**6)
     given, counting = given_for("kernel"), Counting()
     spec = ModelSpec(**RBF, cache_size=1e-6)
     model, _ = fitted(spec, given, products=counting, max_iter=1, shuffle=False)

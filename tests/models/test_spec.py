@@ -157,7 +157,13 @@ OTHERS = {
     "plus": True,
     "experts": ((ModelSpec(), 2),),
 }
-SETTINGS = {"lengths": False, "smallest": 0.1, "cache_size": 1.0, "certified": False}
+SETTINGS = {
+    "lengths": False,
+    "smallest": 0.1,
+    "cache_size": 1.0,
+    "certified": False,
+    "device": "cuda",
+}
 
 
 def test_every_parameter_is_tried():

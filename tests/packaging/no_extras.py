@@ -10,6 +10,7 @@ EXTRAS = {
     *("typer", "click", "rich"),
     *("matplotlib", "jinja2"),
     *("pyarrow", "narwhals", "zstandard"),
+    *("onnx", "onnxruntime", "skl2onnx"),
     *("pandas", "polars", "skops"),
 }
 # scikit-learn brings narwhals from version 1.9 on.

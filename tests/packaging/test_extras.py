@@ -48,11 +48,12 @@ MISSING = {
     "streams, from Parquet": "streams.open('rows.parquet', label='y').glance()",
     "streams, from a recipe": "streams.Recipe().fit([{'age': 20.0}])",
     "streams, from zstd": "streams.open('rows.svm.zst').glance()",
+    "onnx, from a learner": "to_onnx(Perceptron().fit([[0.0], [1.0]], [0, 1]))",
     "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
 }
 ERRORS = """
 import json, runpy, sys
-from maxmargin import FixedShare, Perceptron, evaluate, streams
+from maxmargin import FixedShare, Perceptron, evaluate, streams, to_onnx
 
 open("rows.csv", "w").write("x,y\\n1,no\\n2,yes\\n")
 open("rows.parquet", "wb").write(b"PAR1")

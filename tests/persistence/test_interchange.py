@@ -1,5 +1,6 @@
 """The ways in which scikit-learn's users pass models on."""
 
+import importlib
 import io
 import pickle
 
@@ -7,7 +8,9 @@ import joblib
 import pytest
 from persistence.states import every_estimator, fitted, known_to, made, states, streamed, streams
 
-from maxmargin import Perceptron
+from maxmargin import PUMMA, Forgetron, Perceptron
+from maxmargin.persistence import TRUSTED_TYPES
+from maxmargin.streams import Recipe
 
 try:
     import skops.io as skops  # not within a test: it draws random numbers when it is imported
@@ -47,10 +50,45 @@ def test_pickles_are_of_the_learner_alone():
 @every_state
 def test_skops_needs_to_trust_our_own_classes_only(make):
     clf = make()
-    data = skops.dumps(clf)
-    unknown = skops.get_untrusted_types(data=data)
-    assert all(name.startswith("maxmargin.") for name in unknown), unknown
-    assert known_to(skops.loads(data, trusted=unknown)) == known_to(clf)
+    again = skops.loads(skops.dumps(clf), trusted=TRUSTED_TYPES)
+    assert known_to(again) == known_to(clf)
+
+
+@needs_skops
+@pytest.mark.parametrize(
+    "clf",
+    [
+        Forgetron(kernel="linear"),
+        PUMMA(p=3.0, fit_intercept=False),
+        Perceptron(calibration="online"),
+    ],
+    ids=["linear kernel", "planes", "probabilities"],
+)
+def test_trusted_types_are_those_of_other_parts_too(clf):
+    streamed(clf)
+    again = skops.loads(skops.dumps(clf), trusted=TRUSTED_TYPES)
+    assert known_to(again) == known_to(clf)
+
+
+@needs_skops
+def test_a_recipe_goes_along():
+    pytest.importorskip("pyarrow")
+    rows = [{"age": float(k), "city": "Ulm" if k % 3 else "Rome"} for k in range(20)]
+    labels = ["old" if row["age"] > 9.0 else "young" for row in rows]
+    clf = Perceptron().fit_stream(list(zip(rows, labels, strict=True)), recipe=Recipe())
+    for again in (
+        skops.loads(skops.dumps(clf), trusted=TRUSTED_TYPES),
+        pickle.loads(pickle.dumps(clf)),
+    ):
+        assert again.recipe_.get_params() == clf.recipe_.get_params()
+        assert known_to(again.recipe_.tree()) == known_to(clf.recipe_.tree())
+        assert again.decision_function(rows).tolist() == clf.decision_function(rows).tolist()
+
+
+def test_trusted_types_are_classes():
+    for name in TRUSTED_TYPES:
+        module, _, part = name.rpartition(".")
+        assert isinstance(getattr(importlib.import_module(module), part), type)
 
 
 @needs_skops
@@ -58,5 +96,5 @@ def test_skops_needs_to_trust_our_own_classes_only(make):
 def test_skops_goes_on(Estimator):
     clf = (streamed if streams(Estimator) else fitted)(made(Estimator))
     data = skops.dumps(clf)
-    again = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    again = skops.loads(data, trusted=TRUSTED_TYPES)
     assert known_to(fitted(again)) == known_to(fitted(clf))

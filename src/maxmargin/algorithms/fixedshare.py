@@ -125,7 +125,7 @@ class FixedShare(OnlineClassifier):
         if self.learners is not None:
             check_experts(self.learners, OnlineClassifier)
             return grouped(self.learners)
-        names = STRUCTURAL | {"cache_size"}
+        names = STRUCTURAL | {"cache_size", "device"}
         return _default_groups(
             **{name: getattr(self, name) for name in names if hasattr(self, name)}
         )

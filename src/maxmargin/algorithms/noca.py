@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
@@ -18,13 +19,16 @@ from maxmargin.core.rows import Tail
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.decision import Decision
 from maxmargin.estimator.incremental import known_classes
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
+from maxmargin.estimator.prepared import prepared, recipe_of
 from maxmargin.estimator.state import State
 from maxmargin.estimator.stream import Streamable
 from maxmargin.estimator.weights import check_any, check_weights
+from maxmargin.models.formulas import Densities
 from maxmargin.models.linear import as_rows
 from maxmargin.persistence import walk
 from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
@@ -395,7 +399,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     # --------------------------------------------------------------------------------- predicting
     def _class_logs(self, X: Any) -> np.ndarray:
         state = self._fitted()
-        X = check_new_X(self, X, state.features)
+        X = check_new_X(self, prepared(state, X), state.features)
         logs = np.empty((X.shape[0], state.classes.size))
         rows = as_rows(X, Tail(0.0, 0.0))
         mixture = state.model.mixture.with_own_room()
@@ -420,6 +424,24 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         if self.classes_.size == 2:
             return self.classes_[(logs[:, 1] >= logs[:, 0]).astype(int)]
         return self.classes_[logs.argmax(axis=1)]
+
+    def __decision__(self) -> Decision:
+        """What all of these come from."""
+        state, used = self._fitted(), self._used()
+        if not used.stop:
+            raise NotFittedError("This NOCA instance has learnt from no row: nothing is known.")
+        mixture, classes = state.model.mixture, state.classes.size
+        levels = mixture.levels[used] + np.log(self.weights_)
+        owners = mixture.owners[used].copy()
+        return Decision(
+            formula=Densities(self.means_, self.variances_, levels, owners, classes),
+            shown=slice(None),
+            classes=state.classes,
+            multilabel=False,
+            features=state.features.count,
+            by_density=True,
+            recipe=recipe_of(state),
+        )
 
     # -------------------------------------------------------------------------------- the theorems
     @staticmethod

@@ -1,6 +1,7 @@
 """Data of the papers: artificial data, and loaders of the real data."""
 
 from maxmargin.datasets.adult import load_adult
+from maxmargin.datasets.digits import make_endless_digits
 from maxmargin.datasets.generated import (
     make_drifting,
     make_r_of_k,
@@ -25,6 +26,7 @@ __all__ = [
     "load_vehicle",
     "load_votes",
     "make_drifting",
+    "make_endless_digits",
     "make_r_of_k",
     "make_separable",
     "make_switching",

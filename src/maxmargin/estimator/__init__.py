@@ -22,7 +22,7 @@ from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
 from maxmargin.estimator.weights import counted
 from maxmargin.models.base import Model
-from maxmargin.models.build import build
+from maxmargin.models.build import build, on_device
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 
 
@@ -47,6 +47,7 @@ class OnlineClassifier(
     coef0: float = 0.0
     cache_size: float = 200.0
     kernel_dtype: str = "auto"
+    device: str = "cpu"
     max_iter: int = 1000
     tol: float | None = None
     shuffle: bool = True
@@ -76,7 +77,7 @@ class OnlineClassifier(
         given = {name: getattr(self, name) for name in STRUCTURAL if hasattr(self, name)}
         if given.get("budget") is None:
             given["on_full"] = None
-        return ModelSpec(**given, cache_size=self.cache_size)
+        return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
 
     # ------------------------------------------------------------------------------------ learning
     @writing
@@ -171,6 +172,8 @@ class OnlineClassifier(
         if name in self._parameter_constraints:
             for made_for_others in ("_one_row", "_checked_spec"):
                 self.__dict__.pop(made_for_others, None)
+            if name == "device" and (state := self.__dict__.get("_state")) is not None:
+                self._state = state._replace(model=on_device(state.model, value))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,9 +16,10 @@ from maxmargin.estimator.passes import certified
 from maxmargin.estimator.platt import Maps, what_is_wrong
 from maxmargin.estimator.prepared import recipe_of, restored, storable
 from maxmargin.estimator.state import State, problems_for, shown
+from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
-from maxmargin.models.build import build
+from maxmargin.models.build import build, products_on
 from maxmargin.models.eviction import Projecting
 from maxmargin.models.kernel import KernelModel
 from maxmargin.models.linear import LinearModel
@@ -127,8 +128,11 @@ def _one_from(
         radius=1.0 if private else None,
         spare=spare,
         random_state=0,
+        products=Products(),
     ).model
     blank.spec = spec
+    if isinstance(blank, KernelModel | BudgetModel):
+        blank.products = products_on(spec.device)
     if blank.private_coordinates() != private:
         raise Misfit("there are private coordinates without a soft margin")
     return _filled(blank, leaves)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
-from maxmargin.estimator import multilabel, refusals
+from maxmargin.estimator import device_inputs, multilabel, refusals
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
@@ -51,6 +51,8 @@ def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tup
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
     """
+    if device_inputs.is_on_device(X):
+        return device_inputs.checked(clf, X, features)
     X, canonical = sound(X) if sparse.issparse(X) else (X, True)
     if features is not None:
         if is_plain(X, features) and canonical:
@@ -81,6 +83,8 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
 # ------------------------------------------------------------------------------------------- values
 def check_values(X: Any, features: Features | None = None) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
+    if device_inputs.is_on_device(X):
+        return device_inputs.check_values(X)
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
         raise ValueError(refusals.unusable_row(X, bad, features))
@@ -102,6 +106,7 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    y = device_inputs.on_host(y)
     is_plain_array = type(y) is np.ndarray and y.ndim == 1
     if several and not is_plain_array and multilabel.is_indicator(y):
         y = multilabel.indicator(y)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.kernels.functions import KERNELS
+from maxmargin.kernels.products import NARROW_TYPES
 
 
 class Facts(NamedTuple):
@@ -59,7 +60,8 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "degree": [Interval(Integral, 1, None, closed="left")],
     "coef0": [Interval(Real, None, None, closed="neither")],
     "cache_size": [Interval(Real, 0, None, closed="neither")],
-    "kernel_dtype": [StrOptions({"auto", "float32", "float64"})],
+    "kernel_dtype": [StrOptions({"auto", "float32", "float64", *NARROW_TYPES})],
+    "device": [StrOptions({"cpu", "cuda"})],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, 1, closed="both"), None],
     "shuffle": ["boolean"],
@@ -152,10 +154,15 @@ fit_intercept : bool, default={fit_intercept}
         For "poly".
     cache_size : float, default=200.0
         Largest Gram matrix that `fit` may keep, in MB.
-    kernel_dtype : {{"auto", "float32", "float64"}}, default="auto"
+    kernel_dtype : {{"auto", "float32", "float64", "tf32", "bfloat16"}}, default="auto"
         How kernel values are computed; coefficients and outputs are float64. "auto" is float32 for
         float32 rows and from 5000 training rows on. That rounds kernel values by some 1e-7 of the
-        largest, so an update that is nearly due may come or not.
+        largest, so an update that is nearly due may come or not. On a GPU "tf32" and "bfloat16"
+        round rows to 11 and 8 bits, for speed.
+    device : {{"cpu", "cuda"}}, default="cpu"
+        Where kernel values are computed. "cuda" needs a GPU and CuPy, another kernel than "linear"
+        (but on a budget), and dense rows; arrays of CuPy stay where they are. What was learnt on
+        one device can go on on the other.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass. On rows that cannot be
         separated `fit` ends when passes make no fewer mistakes any more, and says so in a warning,

@@ -228,15 +228,42 @@ def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials):
             trials += 1
 
 
+class Sigmoids(NamedTuple):
+    """What maps say of scores now: log-odds, with ``s`` between -`LARGEST` and `LARGEST`.
+
+    ::
+
+        s = (score - level) / scale
+        log-odds = offset + slope * s
+
+    Attributes
+    ----------
+    offsets, slopes, levels, scales : arrays of shape (problems,)
+    """
+
+    offsets: np.ndarray
+    slopes: np.ndarray
+    levels: np.ndarray
+    scales: np.ndarray
+
+
+def sigmoids(maps: Maps, which: slice) -> Sigmoids:
+    """Those of the positive classes, of these problems."""
+    theta, levels, scales = maps.theta[which], maps.levels[which, 1], maps.scales[which]
+    known = scales > 0.0
+    scales = np.where(known, scales, 1.0)
+    with np.errstate(over="ignore"):
+        lifts = np.clip(levels / scales, -LARGEST_LEVEL, LARGEST_LEVEL)
+    offsets = theta[:, 0] + theta[:, 1] * np.where(known, lifts, 0.0)
+    return Sigmoids(offsets, np.where(known, theta[:, 2], 0.0), levels, scales)
+
+
 def log_odds(maps: Maps, which: slice, scores: np.ndarray) -> np.ndarray:
     """Those of the positive class for scores of shape (rows, problems), of these problems."""
-    theta, levels, scales = maps.theta[which], maps.levels[which, 1], maps.scales[which]
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    offsets, slopes, levels, scales = sigmoids(maps, which)
+    with np.errstate(over="ignore"):
         sizes = np.clip((scores - levels) / scales, -LARGEST, LARGEST)
-        lifts = np.clip(levels / scales, -LARGEST_LEVEL, LARGEST_LEVEL)
-    known = scales > 0.0
-    lifts, sizes = np.where(known, lifts, 0.0), np.where(known, sizes, 0.0)
-    return theta[:, 0] + theta[:, 1] * lifts + theta[:, 2] * sizes
+    return offsets + slopes * sizes
 
 
 def log_shares(odds: np.ndarray) -> np.ndarray:

@@ -12,12 +12,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.certificates import Certificate
+from maxmargin.estimator import device_inputs
 from maxmargin.estimator.access import Method, reading
 from maxmargin.estimator.columns import Features, is_plain, without_names
+from maxmargin.estimator.decision import Decision
 from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import log_odds, log_shares
-from maxmargin.estimator.prepared import prepared
+from maxmargin.estimator.platt import Maps, log_odds, log_shares, sigmoids
+from maxmargin.estimator.prepared import prepared, recipe_of
 from maxmargin.estimator.refusals import check_finite
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
@@ -118,14 +120,33 @@ class Predicting:
     def _log_odds(self, X: Any) -> tuple[State, np.ndarray]:
         """One column for each problem that is shown."""
         state = self._fitted()
+        maps = self._maps(state)
+        scores = self._scores(state, check_new_X(self, prepared(state, X), state.features))
+        scores = scores.reshape(scores.shape[0], -1)
+        return state, log_odds(maps, shown(state), scores)
+
+    def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has learnt from no row since calibration='online' was "
                 "set: its scores have no probabilities yet."
             )
-        scores = self._scores(state, check_new_X(self, prepared(state, X), state.features))
-        scores = scores.reshape(scores.shape[0], -1)
-        return state, log_odds(state.calibration, shown(state), scores)
+        return state.calibration
+
+    @reading
+    def __decision__(self) -> Decision:
+        """What all of these come from."""
+        state = self._fitted()
+        calibrated = getattr(self, "calibration", None) is not None
+        return Decision(
+            formula=state.model.formula(state.features.count),
+            shown=shown(state),
+            classes=state.classes,
+            multilabel=state.multilabel,
+            features=state.features.count,
+            sigmoids=sigmoids(self._maps(state), shown(state)) if calibrated else None,
+            recipe=recipe_of(state),
+        )
 
     # ------------------------------------------------------------------------------ what was learnt
     @property
@@ -180,6 +201,10 @@ class Predicting:
 
 def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
+    if device_inputs.is_on_device(X):
+        X, _ = device_inputs.checked(clf, X, features)
+        device_inputs.check_values(X)
+        return X
     if sparse.issparse(X):
         X, _ = sound(X)
     if not is_plain(X, features):

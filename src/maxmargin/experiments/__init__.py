@@ -1,4 +1,4 @@
-"""The experiments of the papers, one file each, and the command that runs them."""
+"""The experiments of the papers, and one of our own, and the command that runs them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ NAMES = (
     "noca-figure2",
     "tracking-figure1",
     "directional-margin",
+    "endless-digits",
 )
 
 

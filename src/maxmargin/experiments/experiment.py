@@ -1,4 +1,4 @@
-"""What an experiment is: cells to measure, and what the paper prints to compare with."""
+"""What an experiment is: cells to measure, and what a paper prints to compare with."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ DataHome = str | PathLike[str] | None
 
 class NotMeasured(LookupError):
     """No cell that was run has the number."""
+
+
+class Missing(RuntimeError):
+    """A cell needs something else than data that is not there, such as a device."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +189,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A table or figure of a paper.
+    """A table or figure of a paper, or an experiment of our own.
 
     Attributes
     ----------
@@ -194,17 +198,19 @@ class Experiment:
     title : str
         What it shows, in a line.
     paper, place : str
-        Authors and title; table or figure.
+        Authors and title; table or figure. Empty where there is no paper.
     claim : str
-        What the paper concludes, in a sentence.
+        What the paper concludes, or what there is to see, in a sentence.
     runs : int
         The paper's number of runs behind a number.
     cells : callable
         The cells of a scale. Those of the quick scale are some of those of the full one.
     measure : callable
         From a cell, whether to use the tiny stand-in, and the folder of data, to its numbers.
-        Raises FileNotFoundError where data are missing.
+        Raises FileNotFoundError where data are missing, and Missing where something else is.
     compared : sequence of Printed or Claim
+    found : callable
+        From the results to sentences on what came out, where there is no paper to compare with.
     panels : callable
         From the results to the panels of the figure; None for no figure.
     cells_of : str
@@ -224,7 +230,13 @@ class Experiment:
     cells: Callable[[Scale], Sequence[Cell]]
     measure: Callable[[Cell, bool, DataHome], Numbers]
     compared: Sequence[Printed | Claim]
+    found: Callable[[Results], Sequence[str]] | None = None
     panels: Callable[[Results], Sequence[Any]] | None = None
     cells_of: str = ""
     choices: Sequence[str] = ()
     differences: Sequence[str] = ()
+
+    @property
+    def origin(self) -> str:
+        """Where it is printed."""
+        return f"{self.paper}, {self.place}" if self.paper else "an experiment of this library"

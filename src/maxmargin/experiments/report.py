@@ -55,8 +55,9 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
         "machine": provenance.machine(),
         "experiments": {
             one.experiment.name: {
-                "paper": f"{one.experiment.paper}, {one.experiment.place}",
+                "paper": one.experiment.origin,
                 "lines": [vars(line) for line in one.lines],
+                "found": list(one.found),
                 "cells": one.records,
                 "missing": one.missing,
             }
@@ -89,7 +90,7 @@ def _row(outcome: Outcome) -> str:
         "; ".join(_name(line) for line in outcome.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
-    cells = (f"`{one.name}`", f"{one.paper}, {one.place}", *counts, *names)
+    cells = (f"`{one.name}`", one.origin, *counts, *names)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -102,6 +103,8 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
     width = max(len(one.experiment.name) for one in outcomes)
     lines = []
     for one in outcomes:
-        said = str(score(one.lines)) if one.records else "skipped: " + " ".join(one.missing)
+        said = " ".join(one.found) or str(score(one.lines))
+        if not one.records:
+            said = "skipped: " + " ".join(one.missing)
         lines.append(f"{one.experiment.name:<{width}}  {said}")
     return "\n".join(lines)

@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 from threadpoolctl import threadpool_limits
 
 from maxmargin._terminal import bar
-from maxmargin.experiments.experiment import DataHome, Experiment, Numbers, Results, Scale
+from maxmargin.experiments.experiment import (
+    DataHome,
+    Experiment,
+    Missing,
+    Numbers,
+    Results,
+    Scale,
+)
 from maxmargin.experiments.fingerprint import fingerprint
 from maxmargin.experiments.store import Place
 from maxmargin.experiments.verdicts import Line, judge
@@ -32,7 +39,7 @@ class Outcome:
         One for each cell, as on disk.
     lines : list of Line
     missing : list of str
-        Why cells could not be run: which data are missing.
+        Why cells could not be run: what is missing.
     """
 
     experiment: Experiment
@@ -43,6 +50,11 @@ class Outcome:
     @property
     def results(self) -> Results:
         return results_of(self.records)
+
+    @property
+    def found(self) -> Sequence[str]:
+        """What came out, in sentences, if that is not said by a comparison."""
+        return self.experiment.found(self.results) if self.experiment.found else ()
 
 
 class Task(NamedTuple):
@@ -55,7 +67,7 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What it sends back: a record, or which data are missing."""
+    """What it sends back: a record, or what is missing."""
 
     record: dict[str, Any] | None
     missing: str
@@ -138,7 +150,7 @@ def measure_one(task: Task) -> Done:
     began, began_working = time.perf_counter(), time.process_time()
     try:
         numbers = task.measure(task.place.cell, task.place.tiny, task.data_home)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, Missing) as error:
         return Done(None, str(error))
     seconds, working = time.perf_counter() - began, time.process_time() - began_working
     return Done(task.place.save(numbers, seconds, working), "")

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core.bridge import Compiled
-from maxmargin.kernels.points import Points, as_type, squared_norms
+from maxmargin.kernels.points import Points, as_type, library_of, squared_norms
 
 # Rows of a sparse matrix are made dense so many numbers at a time, never more.
 MOST_DENSE_VALUES = 2**22
@@ -44,6 +44,8 @@ class Kernel(ABC):
         no digits.
     adapts : bool
         May the data type become a more exact one, if rows come that need it?
+    narrow : {"", "tf32", "bfloat16"}
+        The numbers that a device may round rows to, beside those in which nothing is lost.
     """
 
     gamma: float
@@ -52,8 +54,14 @@ class Kernel(ABC):
     dtype: Any
     center: np.ndarray | None = None
     adapts: bool = False
+    narrow: str = ""
 
     name: ClassVar[str]
+    # The kernel value in C, given the product p of two rows, their squared norms own and other, and
+    # the parameters; empty if no device can compute it.
+    formula: ClassVar[str] = ""
+    # Do points know their squared norms?
+    needs_squares: ClassVar[bool] = False
     # Are values known only as long as a fit lasts?
     only_in_fit: ClassVar[bool] = False
     # Is a weight vector a vector of feature weights?
@@ -130,6 +138,10 @@ class Kernel(ABC):
                 return 1.0  # digits of the others are lost, or all of them
         return float(np.finfo(self.value_type()).eps) * (8.0 + self.degree)
 
+    def sensitivity(self, largest_square: float) -> float:
+        """How much kernel values change with rows, both relative to the largest."""
+        return 2.0 * self.degree
+
     def value_type(self) -> Any:
         """The data type of kernel values."""
         return self.dtype
@@ -153,9 +165,13 @@ class LinearKernel(Kernel):
 
     name = "linear"
     is_linear = True
+    formula = "p"
 
     def diagonal(self, points: Points) -> np.ndarray:
-        return squared_norms(points.X)
+        return _squares(points)
+
+    def sensitivity(self, largest_square: float) -> float:
+        return 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,13 +179,14 @@ class PolynomialKernel(Kernel):
     """``(gamma x.x' + coef0)**degree``."""
 
     name = "poly"
+    formula = "raised(gamma * p + coef0, degree)"
 
     def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
         for piece, _ in _pieces(values):
             self._apply(piece)
 
     def diagonal(self, points: Points) -> np.ndarray:
-        squares = squared_norms(points.X)
+        squares = _squares(points)
         self._apply(squares)
         return squares
 
@@ -184,6 +201,8 @@ class GaussianKernel(Kernel):
     """``exp(-gamma |x - x'|**2)``."""
 
     name = "rbf"
+    formula = "exp(min(gamma * (2 * p - own - other), (real)0))"
+    needs_squares = True
 
     def points(self, X: Any) -> Points:
         step = max(1, MOST_DENSE_VALUES // max(1, X.shape[1]))
@@ -204,7 +223,8 @@ class GaussianKernel(Kernel):
             return X
         # Sparse rows after dense ones: a few at a time.
         X = X.toarray() if sparse.issparse(X) else X
-        return np.subtract(X, self.center, dtype=np.promote_types(X.dtype, self.dtype))
+        library, dtype = library_of(X), np.promote_types(X.dtype, self.dtype)
+        return library.subtract(X, library.asarray(self.center), dtype=dtype)
 
     def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
         assert some.squares is not None
@@ -224,6 +244,9 @@ class GaussianKernel(Kernel):
         assert points.squares is not None
         eps = float(np.finfo(self.dtype).eps)
         return eps * (8.0 + 2.0 * self.gamma * points.squares.max(initial=0.0))
+
+    def sensitivity(self, largest_square: float) -> float:
+        return 8.0 * self.gamma * largest_square
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,6 +391,11 @@ def turn_into_exponents(products, factor, own, other):  # type: ignore[no-untype
         for k in range(products.shape[1]):
             exponent = factor * products[r, k] - own[r] - other[k]
             products[r, k] = min(exponent, products.dtype.type(0.0))
+
+
+def _squares(points: Points) -> np.ndarray:
+    """Squared norms of rows, as they are known or anew."""
+    return squared_norms(points.X) if points.squares is None else points.squares.copy()
 
 
 def _pieces(values: np.ndarray) -> Iterator[tuple[np.ndarray, slice]]:

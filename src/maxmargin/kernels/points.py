@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from maxmargin.kernels.room import appended
 
 
 class Points:
@@ -27,6 +30,8 @@ class Points:
         self.squares = squares
         self.factors = factors
         self.worth = worth
+        # Places at which rows were put since somebody has begun to follow them.
+        self.changes: list[np.ndarray] | None = None
 
     def size(self) -> int:
         return self.X.shape[0]
@@ -38,8 +43,14 @@ class Points:
         return Points(self.X[which], *parts)
 
     def bare(self) -> Points:
-        """The same without factors."""
+        """The same without factors, on the host."""
         return Points(self.X, self.squares, worth=self.worth)
+
+    def with_worth(self, worth: np.ndarray) -> Points:
+        return Points(self.X, self.squares, self.factors, worth)
+
+    def on_host(self) -> Points:
+        return self
 
     def small_groups(self) -> list[Any]:
         return [self.X[start : start + 32] for start in range(0, self.size(), 32)]
@@ -95,6 +106,8 @@ class Points:
         if self.factors is not None:
             factors = others.X if others.factors is None else others.factors
             self.factors[places] = factors[which]
+        if self.changes is not None:
+            self.changes.append(places)
 
     def followed_by(self, others: Points) -> Points:
         if self.size() == 0:
@@ -110,6 +123,16 @@ class Points:
             worth = np.concatenate([self.weights(), others.weights()])
         return Points(X, squares, worth=worth)
 
+    def grown_by(self, others: Points) -> Points:
+        """`followed_by`, again and again: what is there is not copied each time."""
+        apart = any(sparse.issparse(each.X) for each in (self, others)) or self.X.ndim != 2
+        if apart or self.size() == 0 or self.worth is not None or others.worth is not None:
+            return self.followed_by(others)
+        squares = None
+        if self.squares is not None and others.squares is not None:
+            squares = appended(self.squares, others.squares)
+        return Points(appended(self.X, others.X, axis=0), squares)
+
     def weights(self) -> np.ndarray:
         """How often each row counts."""
         return np.ones(self.size()) if self.worth is None else self.worth
@@ -123,5 +146,10 @@ def squared_norms(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def as_type(X: np.ndarray, dtype: Any) -> np.ndarray:
-    return np.ascontiguousarray(X, dtype=dtype)
+def as_type(X: Any, dtype: Any) -> Any:
+    return library_of(X).ascontiguousarray(X, dtype=dtype)
+
+
+def library_of(X: Any) -> Any:
+    """NumPy, or whatever library of the same functions an array belongs to."""
+    return np if isinstance(X, np.ndarray) else sys.modules[type(X).__module__.partition(".")[0]]

@@ -13,16 +13,81 @@ from maxmargin.spaces.gram import add_weighted
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
+# Numbers of fewer digits than float32 that devices multiply quickly.
+NARROW_TYPES = ("tf32", "bfloat16")
 
 
 class Products:
-    """Kernel values between rows, and sums of them, ``w = sum_k a_k phi(x_k)``."""
+    """Kernel values between rows, and sums of them, ``w = sum_k a_k phi(x_k)``.
+
+    Here they are made by this machine; `kernels.cuda` makes them on a device. What it gives is on
+    the host, but for the sums of `effects`, which add up over a fit: these are wherever products
+    are made, and `host` and `here` carry them over.
+
+    Attributes
+    ----------
+    block : rows that are learnt from in one go where the Gram matrix of all is too large
+    chunk : rows to which the changes of others are applied in one go
+    most_waiting : rows with other coefficients wait until there are so many
+    works_aside : are sums made while this machine does something else?
+    """
+
+    device = "cpu"
+    block = 256
+    chunk = CHUNK
+    most_waiting = 512
+    works_aside = False
+
+    def points(self, kernel: Kernel, X: Any) -> Points:
+        """Rows with what the kernel needs to know of each, ready for products."""
+        return kernel.points(X)
+
+    def new_points(self, kernel: Kernel, X: Any) -> Points:
+        """The same for rows that are not learnt from."""
+        return kernel.new_points(X)
+
+    def kept(self, kernel: Kernel, points: Points, most_bytes: float) -> Points:
+        """The same rows with what products are made of, if that is small enough to be kept."""
+        return kernel.kept(points, most_bytes)
+
+    def here(self, array: np.ndarray) -> Any:
+        """An array of the host, where products are made."""
+        return array
+
+    def index(self, which: np.ndarray) -> Any:
+        """Numbers of rows, for arrays that are where products are made."""
+        return which
+
+    def host(self, array: Any) -> np.ndarray:
+        return array
 
     def gram(
         self, kernel: Kernel, some: Points, others: Points, out: np.ndarray | None = None
     ) -> np.ndarray:
         """The matrix of kernel values, one line for each of ``some``; in ``out`` if possible."""
         return kernel.values(some, others, inner_products, out)
+
+    def effects(
+        self,
+        kernel: Kernel,
+        weights: np.ndarray,
+        changed: Points,
+        points: Points,
+        shift: float,
+        same: tuple[np.ndarray, np.ndarray],
+    ) -> tuple[Any, np.ndarray]:
+        """`weighted_sums`, where products are made; and the values of rows with themselves in them.
+
+        ``same`` are pairs of the numbers of a changed row and of the point that it is.
+        """
+        values = self.gram(kernel, changed, points)
+        sums = np.zeros((weights.shape[0], points.size()))
+        add_weighted(weights, values, shift, sums)
+        return sums, values[same]
+
+    def add_at(self, sums: Any, places: np.ndarray, amounts: np.ndarray) -> None:
+        """Add ``amounts``, a column for each place, to what `effects` gave."""
+        np.add.at(sums.T, places, amounts.T)
 
     def weighted_sums(
         self, kernel: Kernel, weights: np.ndarray, supports: Points, points: Points, shift: float
@@ -34,6 +99,12 @@ class Products:
             values = self.gram(kernel, supports.take(part), points)
             add_weighted(np.ascontiguousarray(weights[:, part]), values, shift, sums)
         return sums
+
+    def begin_sums(
+        self, kernel: Kernel, weights: np.ndarray, supports: Points, points: Points, shift: float
+    ) -> Any:
+        """`weighted_sums`, which may be still under way: `host` waits for them."""
+        return self.weighted_sums(kernel, weights, supports, points, shift)
 
     def quadratic(
         self,
@@ -53,13 +124,24 @@ class Products:
             squares = ridges * (weights**2).sum(axis=1)
         for start in range(0, points.size(), CHUNK):
             part = slice(start, start + CHUNK)
-            products = np.zeros_like(weights[:, part])
-            add_weighted(weights, self.gram(kernel, points, points.take(part)), 0.0, products)
+            products = self._outputs(kernel, weights, points, points.take(part))
             squares += (products * weights[:, part]).sum(axis=1)
-        lost = kernel.rounding(points) * diagonal.max(initial=0.0)
+        lost = self.rounding(kernel, points) * diagonal.max(initial=0.0)
         lost = lost * np.abs(weights).sum(axis=1) ** 2
         # Negative beyond rounding: this is no kernel, and nothing is proved.
         return np.where(squares >= -lost, np.maximum(squares, 0.0) + lost, np.inf)
+
+    def _outputs(
+        self, kernel: Kernel, weights: np.ndarray, points: Points, some: Points
+    ) -> np.ndarray:
+        """``w.phi(x)`` of some of the points."""
+        outputs = np.zeros((weights.shape[0], some.size()))
+        add_weighted(weights, self.gram(kernel, points, some), 0.0, outputs)
+        return outputs
+
+    def rounding(self, kernel: Kernel, points: Points) -> float:
+        """How exact kernel values between these rows are, relative to the largest."""
+        return kernel.rounding(points)
 
 
 def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = None) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.loop import NO_TRACE, TALLY, Trace
 from maxmargin.core.rows import Tail
+from maxmargin.models.formulas import Formula
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
@@ -113,6 +114,10 @@ class Model(ABC):
     @abstractmethod
     def outputs(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row and problem."""
+
+    @abstractmethod
+    def formula(self, features: int) -> Formula:
+        """How `outputs` come about, of rows with so many features."""
 
     @abstractmethod
     def weights(self) -> np.ndarray:

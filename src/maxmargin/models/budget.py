@@ -21,9 +21,9 @@ from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Model, new_scalars, new_tally
-from maxmargin.models.eviction import Eviction
+from maxmargin.models.eviction import BLOCK, Eviction
+from maxmargin.models.formulas import Formula, kernel_formula
 from maxmargin.models.kernel import LARGEST_SHARE, NEVER, smallest_margins
-from maxmargin.models.kernel_fit import BLOCK
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair import NOBODY
@@ -174,7 +174,7 @@ class BudgetModel(Model):
 
     # ------------------------------------------------------------------------------------ learning
     def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
-        return self.weighted(self.kernel.points(X), worth)
+        return self.weighted(self.products.points(self.kernel, X), worth)
 
     def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
         self.kernel = self.kernel.for_fit(X)
@@ -263,7 +263,7 @@ class BudgetModel(Model):
         if not self.in_fit:
             rows = self._exact_enough(rows)
         if order.size == 0 and not self.store.points:
-            self._make_room(self.kernel.kept(rows, np.inf))
+            self._make_room(self.products.kept(self.kernel, rows, np.inf))
         self._present_all(rows, targets, order, rule, trace)
         if self.in_fit:
             self.settle()
@@ -274,9 +274,9 @@ class BudgetModel(Model):
         if self.kernel is before:
             return rows
         everyone = [self.kernel.points(store.X) for store in self.store.points]
-        self.store.points = [self.kernel.kept(store, np.inf) for store in everyone]
+        self.store.points = [self.products.kept(self.kernel, each, np.inf) for each in everyone]
         self.store.cross = self.store.cross.astype(np.float64)
-        return self.kernel.points(rows.X)
+        return self.products.points(self.kernel, rows.X)
 
     def _present_all(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
@@ -312,7 +312,7 @@ class BudgetModel(Model):
         size, store = new.size(), self.store
         if store.points:
             new = new.laid_out_like(store.points[0])
-        new = self.kernel.kept(new, np.inf)
+        new = self.products.kept(self.kernel, new, np.inf)
         diagonal = finite_diagonal(self.kernel, new) + self.shift + self.ridge
         self._make_room(new)
         products = _own(self.products.gram(self.kernel, new, new))
@@ -330,7 +330,7 @@ class BudgetModel(Model):
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
         present(rows, targets, order, rule, space, self.tally, trace)
         self.eviction.leave(space)
-        self._last_block = space, new, ids, targets.labels
+        self._last_block = space, new.on_host(), ids, targets.labels
         self.unsettled = True
 
     def make_room(self, points: list[Points], dtype: Any) -> None:
@@ -362,7 +362,7 @@ class BudgetModel(Model):
             cross = _own(self.products.gram(self.kernel, new, store.points[0], cross))
         else:
             for c, points in enumerate(store.points):
-                here = points.take(slice(0, int(taken[c])))
+                here = points if taken[c] == room else points.take(slice(0, int(taken[c])))
                 lines = slice(c * size, (c + 1) * size)
                 cross[lines, : taken[c]] = self.products.gram(self.kernel, new, here)
         if self.ridge > 0.0:
@@ -403,8 +403,13 @@ class BudgetModel(Model):
         weights, outputs = self.weights(), np.empty((X.shape[0], self.problems()))
         for start in range(0, X.shape[0], CHUNK):
             part = slice(start, start + CHUNK)
-            outputs[part] = self._sums(weights, self.kernel.new_points(X[part]), self.shift).T
+            points = self.products.new_points(self.kernel, X[part])
+            outputs[part] = self._sums(weights, points, self.shift).T
         return outputs
+
+    def formula(self, features: int) -> Formula:
+        points, weights = self._supports()[0], self.weights()
+        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         if not self.store.points:  # interrupted before anything was learnt
@@ -443,7 +448,8 @@ class BudgetModel(Model):
             length, cut = np.sqrt(self._squared_length(c)), mine.scale * self.eviction.slack[c]
             radius = bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset)
             # A squared distance is off by what kernel values are, in each step.
-            rounding = self.kernel.rounding(store.points[c].take(slice(0, taken)))
+            rows = store.points[c].take(slice(0, taken))
+            rounding = self.products.rounding(self.kernel, rows)
             cut += sum(masses) * radius * np.sqrt(rounding)
             bound = min(bound, projected_bound(length, cut, masses, radius, intercept))
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxmargin.models.kernel_fit import BLOCK
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.evict import AtRandom, Oldest, Replace, renew
 from maxmargin.spaces.project import Project
 from maxmargin.spaces.slots import Slots, SlotSpace
 
+# Rows that are learnt from in one go.
+BLOCK = 256
 # A row whose squared distance from a span is below this part of its own square counts as lying in
 # it, for kernel values in float64 and in float32: were nearer rows let in, the errors of kernel
 # values (eps) would be multiplied by more than the distance itself (about eps**(2/3)).

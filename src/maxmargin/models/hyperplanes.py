@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin.certificates.evidence import Evidence
+from maxmargin.models.formulas import Planes
 from maxmargin.models.newton import Solution
 
 
@@ -66,6 +67,10 @@ class Hyperplanes:
     def outputs(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row and problem."""
         return safe_sparse_dot(X, self.weights.T, dense_output=True) + self.bias
+
+    def formula(self, features: int) -> Planes:
+        """How these come about."""
+        return Planes(self.weights, self.bias)
 
     def bounds(self) -> np.ndarray:
         """Upper bounds on the best margins."""

@@ -20,10 +20,12 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
 from maxmargin.kernels.points import Points
-from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
+from maxmargin.kernels.room import appended, room_begun_by
 from maxmargin.models.base import Model, new_scalars, new_tally
+from maxmargin.models.formulas import Formula, kernel_formula
 from maxmargin.models.joint import new_joint_space
-from maxmargin.models.kernel_fit import BLOCK, Block, KernelFit, KernelSpace
+from maxmargin.models.kernel_fit import Block, KernelFit, KernelSpace
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY, POSITIVE, PairSpace
@@ -38,7 +40,7 @@ LARGEST_SHARE = 100.0
 
 
 def kernel_for(
-    spec: ModelSpec, X: Any, *, whole: bool, exact: bool = False
+    spec: ModelSpec, X: Any, products: Products, *, whole: bool, exact: bool = False
 ) -> tuple[Kernel, Points]:
     """The kernel that is asked for, and the rows as it takes them.
 
@@ -48,21 +50,23 @@ def kernel_for(
     if kind.only_in_fit:
         given = kind(0.0, 0.0, 0.0, np.float64)
         given = given.for_fit(X) if whole else given
-        return given, given.points(X)
+        return given, products.points(given, X)
     gamma = spec.gamma
     if gamma == "auto":
         gamma = 1.0 / X.shape[1]
     elif gamma == "scale":
         spread = variance(X)
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
-    center = None if sparse.issparse(X) else X[0].astype(np.float64)
+    center = None if sparse.issparse(X) else products.host(X[0]).astype(np.float64)
 
-    def kernel_in(dtype: Any) -> tuple[Kernel, Points]:
+    def kernel_in(dtype: Any, narrow: str = "") -> tuple[Kernel, Points]:
         adapts = spec.kernel_dtype == "auto" and dtype == np.float32
         numbers = float(gamma), float(spec.degree), float(spec.coef0)
-        kernel = kind(*numbers, dtype, center, adapts).with_function(spec.kernel)
-        return kernel, kernel.points(X)
+        kernel = kind(*numbers, dtype, center, adapts, narrow).with_function(spec.kernel)
+        return kernel, products.points(kernel, X)
 
+    if spec.kernel_dtype in NARROW_TYPES:
+        return kernel_in(np.float32, spec.kernel_dtype)
     if spec.kernel_dtype != "auto":
         return kernel_in(np.dtype(spec.kernel_dtype))
     if exact:
@@ -105,7 +109,7 @@ class Supports(NamedTuple):
     marks: np.ndarray
     averages: np.ndarray
 
-    def take(self, kept: np.ndarray) -> Supports:
+    def take(self, kept: Any) -> Supports:
         return Supports(
             self.points.take(kept),
             self.numbers[kept],
@@ -115,6 +119,14 @@ class Supports(NamedTuple):
             self.marks[:, :, kept],
             self.averages[:, kept],
         )
+
+
+class Ahead(NamedTuple):
+    """Rows that are learnt from next, and sums over the supports with these coefficients."""
+
+    points: Points
+    coefs: np.ndarray
+    sums: Any
 
 
 def outputs_by(
@@ -205,7 +217,7 @@ class KernelModel(Model):
 
     # ------------------------------------------------------------------------------------ learning
     def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
-        return self.weighted(self.kernel.points(X), worth)
+        return self.weighted(self.products.points(self.kernel, X), worth)
 
     def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
         self.kernel = self.kernel.for_fit(X)
@@ -215,7 +227,7 @@ class KernelModel(Model):
         """With weights, if there is a soft margin for them."""
         if worth is None or self.tail.private == 0.0:
             return points
-        return Points(points.X, points.squares, points.factors, worth)
+        return points.with_worth(worth)
 
     def begin_fit(self, rows: Points) -> None:
         """Rows that are supports already stay so."""
@@ -244,16 +256,8 @@ class KernelModel(Model):
         kept = self.members >= 0
         numbers = np.union1d(np.flatnonzero(used), self.members[kept])
         self.members[kept] = np.searchsorted(numbers, self.members[kept])
-        everyone = Supports(
-            training.points.bare(),
-            np.arange(training.points.size()),
-            training.labels,
-            training.diagonal,
-            training.coefs,
-            training.marks,
-            training.averages,
-        )
-        self.supports = self._without_small(everyone.take(numbers))
+        supports = self._without_small(self._everyone(training).take(numbers))
+        self.supports = supports._replace(points=supports.points.bare())
         self.training, self.kernel = None, self.kernel.forget_rows()
 
     def twin(self) -> KernelModel:
@@ -313,10 +317,12 @@ class KernelModel(Model):
         rows = self._exact_enough(rows)
         if order.size == 0 and self.supports is None:
             self.supports = self._no_supports(rows)
-        for start in range(0, order.size, BLOCK):
-            places = slice(start, start + BLOCK)
+        step, ahead = self.products.block, None
+        for start in range(0, order.size, step):
+            places = slice(start, start + step)
             here = trace._replace(history=trace.history[places])
-            self._present_new(rows, targets, order[places], rule, here)
+            following = order[start + step : start + 2 * step]
+            ahead = self._present_new(rows, targets, order[places], rule, here, ahead, following)
         if self._snapshot_is_due():
             assert self.supports is not None
             marks = np.stack([self.supports.marks[1], self.supports.coefs])
@@ -331,7 +337,7 @@ class KernelModel(Model):
             known = self.supports.points
             points = self.weighted(self.kernel.points(known.X), known.worth)
             self.supports = self.supports._replace(points=points)
-        return self.weighted(self.kernel.points(rows.X), rows.worth)
+        return self.weighted(self.products.points(self.kernel, rows.X), rows.worth)
 
     def _snapshot_is_due(self) -> bool:
         """Whenever the number of updates has doubled, as in `spaces.linear`."""
@@ -341,17 +347,28 @@ class KernelModel(Model):
         return True
 
     def _present_new(
-        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
-    ) -> None:
-        """Learn from rows that have not been seen before, and keep those that brought an update."""
+        self,
+        rows: Points,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        trace: Trace,
+        ahead: Ahead | None,
+        following: np.ndarray,
+    ) -> Ahead | None:
+        """Learn from rows that have not been seen before, and keep those that brought an update.
+
+        ``ahead`` is what is known of these rows already, and what is returned that of the
+        ``following`` ones, if something else can work on it meanwhile.
+        """
         learning, space = order >= 0, self.space()
         order = np.where(learning, order, -1 - order)
-        new = rows.take(order)
+        new = rows.take(order) if ahead is None else ahead.points
         known = self.supports or self._no_supports(new)
         slots = np.unique(self.members[self.members >= 0])
         points = known.points.take(slots).followed_by(new)
         diagonal = space.diagonal(points)
-        outputs = space.weighted_sums(known.coefs, known.points, points)
+        outputs = self._outputs_before(space, known, points, ahead)
         weights = np.zeros((self.problems(), points.size()))
         weights[:, : slots.size] = known.coefs[:, slots]
         first = known.numbers.size  # the slot of the first new row, if it is kept
@@ -361,28 +378,48 @@ class KernelModel(Model):
         own = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
         order = np.arange(slots.size, ids.size)
         order = np.where(learning, order, -1 - order)
+        coming = None
+        if following.size and slots.size == 0 and self.products.works_aside:
+            next_rows = rows.take(np.where(following >= 0, following, -1 - following))
+            sums = space.begin_sums(known.coefs, known.points, next_rows)
+            coming = Ahead(next_rows, known.coefs, sums)
         block.learn(own, order, rule, trace)
 
         averages = known.averages - block.take_closed(known.coefs)
         averages[:, slots] += block.average[:, : slots.size]
-        factors = block.take_folded()
-        coefs, marks = known.coefs * factors, known.marks * factors
-        coefs[:, slots] = weights[:, : slots.size]
+        factors, coefs, marks = block.take_folded(), known.coefs, known.marks
+        as_before = slots.size == 0 and bool((factors == 1.0).all())
+        if not as_before:
+            coefs, marks = coefs * factors, marks * factors
+            coefs[:, slots] = weights[:, : slots.size]
         counts = weights.any(axis=0) | block.average.any(axis=0) | np.isin(ids, self.members)
         used = slots.size + np.flatnonzero(counts[slots.size :])
         later = self.members >= first
         self.members[later] = first + np.searchsorted(ids[used], self.members[later])
         number = np.cumsum(learning) - 1
-        self.supports = self._without_small(
-            Supports(
-                points=known.points.followed_by(points.take(used)),
-                numbers=np.append(known.numbers, trials + number[used - slots.size]),
-                labels=np.append(known.labels, own.labels[used]),
-                diagonal=np.append(known.diagonal, diagonal[used]),
-                coefs=np.concatenate([coefs, weights[:, used]], axis=1),
-                marks=np.pad(marks, ((0, 0), (0, 0), (0, used.size))),
-                averages=np.concatenate([averages, block.average[:, used]], axis=1),
-            )
+        supports = Supports(
+            points=known.points.grown_by(points.take(used).bare()),
+            numbers=appended(known.numbers, trials + number[used - slots.size]),
+            labels=appended(known.labels, own.labels[used]),
+            diagonal=appended(known.diagonal, diagonal[used]),
+            coefs=appended(coefs, weights[:, used]),
+            marks=appended(marks, np.zeros((*marks.shape[:2], used.size))),
+            averages=appended(averages, block.average[:, used]),
+        )
+        all_count = as_before and not self.spec.smallest and self.past.size == 0
+        self.supports = supports if all_count else self._without_small(supports)
+        return coming
+
+    def _outputs_before(
+        self, space: KernelSpace, known: Supports, points: Points, ahead: Ahead | None
+    ) -> np.ndarray:
+        """The outputs of new rows: what was summed up ahead, and the supports that came since."""
+        room = room_begun_by(known.coefs)
+        if ahead is None or room is None or room is not room_begun_by(ahead.coefs):
+            return space.weighted_sums(known.coefs, known.points, points)
+        since = known.take(slice(ahead.coefs.shape[1], None))
+        return space.weighted_sums(since.coefs, since.points, points) + space.products.host(
+            ahead.sums
         )
 
     def _no_supports(self, like: Points) -> Supports:
@@ -471,9 +508,14 @@ class KernelModel(Model):
         outputs = np.empty((X.shape[0], self.problems()))
         for start in range(0, X.shape[0], CHUNK):
             part = slice(start, start + CHUNK)
-            points = self.kernel.new_points(X[part])
+            points = self.products.new_points(self.kernel, X[part])
             outputs[part] = space.weighted_sums(weights, supports, points).T
         return outputs + self.free_intercepts()
+
+    def formula(self, features: int) -> Formula:
+        assert self.supports is not None
+        points, weights = self.supports.points, self.weights()
+        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         assert self.training is not None
@@ -491,7 +533,8 @@ class KernelModel(Model):
         training, space = self.training, self.space()
         assert training is not None
         training.finish()
-        self.sum_up(training.coefs, training.outputs)
+        outputs = self.products.host(training.outputs)
+        self.sum_up(training.coefs, outputs)
         shift, largest = space.shift(), float(training.diagonal.max())
         # An intercept that is much larger than all else would take their digits: by itself, then.
         is_apart = shift > LARGEST_SHARE * (largest - shift)
@@ -503,7 +546,7 @@ class KernelModel(Model):
             sums = self.products.weighted_sums(self.kernel, weights[:, used], some, points, within)
             outputs = sums + space.ridges(points) * weights
         else:
-            weights, outputs = training.coefs * self.scales(), training.outputs * self.scales()
+            weights, outputs = training.coefs * self.scales(), outputs * self.scales()
         squares, intercepts = (weights * outputs).sum(axis=1), weights.sum(axis=1)
         if is_apart:
             outputs = outputs + shift * intercepts[:, None]
@@ -546,7 +589,11 @@ class KernelModel(Model):
             assert self.supports is not None
             return self.supports
         training.take_over_coefficients()
-        everyone = Supports(
+        return self._everyone(training).take(np.flatnonzero(training.coefs.any(axis=0)))
+
+    def _everyone(self, training: KernelFit) -> Supports:
+        """All rows of a fit, as if they were supports."""
+        return Supports(
             training.points,
             np.arange(training.points.size()),
             training.labels,
@@ -555,7 +602,6 @@ class KernelModel(Model):
             training.marks,
             training.averages,
         )
-        return everyone.take(np.flatnonzero(training.coefs.any(axis=0)))
 
     def _quadratic(self, weights: np.ndarray, known: Supports) -> np.ndarray:
         """At least the squared lengths of sums of the supports, without the intercept."""

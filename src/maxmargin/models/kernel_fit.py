@@ -24,16 +24,11 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
-from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.spaces.gram import Averages, Gram, UnitRows, add_weighted
+from maxmargin.kernels.products import Products
+from maxmargin.spaces.gram import Averages, Gram, UnitRows
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY
 from maxmargin.spaces.scalars import Scalars
-
-# Rows that are learnt from in one go where the Gram matrix of all that are due is too large.
-BLOCK = 256
-# Changed rows are multiplied with all training rows when there are so many of them.
-MOST_WAITING = 512
 
 
 class KernelSpace(NamedTuple):
@@ -83,6 +78,9 @@ class KernelSpace(NamedTuple):
     def weighted_sums(self, weights: np.ndarray, supports: Points, points: Points) -> np.ndarray:
         return self.products.weighted_sums(self.kernel, weights, supports, points, self.shift())
 
+    def begin_sums(self, weights: np.ndarray, supports: Points, points: Points) -> Any:
+        return self.products.begin_sums(self.kernel, weights, supports, points, self.shift())
+
     def diagonal(self, points: Points) -> np.ndarray:
         """``|phi(x)|**2`` of each row."""
         return finite_diagonal(self.kernel, points) + self.shift() + self.ridges(points)
@@ -119,7 +117,7 @@ class Block:
         self.average, self.closed = np.zeros((space.past.size, size)), np.zeros(space.past.size)
         products = space.gram(points, points).view()
         products.flags.writeable = False
-        rounding = space.kernel.rounding(points)
+        rounding = space.products.rounding(space.kernel, points)
         self.geometry = Gram(
             2.0, products, diagonal, space.shift(), rounding, outputs, np.ones(problems)
         )
@@ -162,6 +160,12 @@ class Block:
         return self.weights - self.entered_with
 
 
+def sorted_without_doubles(ids: np.ndarray) -> np.ndarray:
+    """`numpy.unique`, which takes longer where there are none."""
+    ids = np.sort(ids)
+    return ids if (ids[1:] > ids[:-1]).all() else np.unique(ids)
+
+
 def places(members: np.ndarray, ids: np.ndarray) -> np.ndarray:
     """Where ``members`` are among ``ids``; whoever is not there is NOBODY."""
     if members.size == 0:
@@ -184,14 +188,14 @@ class KernelFit:
     """
 
     def __init__(self, space: KernelSpace, points: Points, cache_bytes: float) -> None:
-        self.space, self.points = space, space.kernel.kept(points, cache_bytes)
+        self.space, self.points = space, space.products.kept(space.kernel, points, cache_bytes)
         size, problems = points.size(), space.problems()
         self.diagonal = space.diagonal(points)
         self.labels = np.zeros(size, dtype=np.int32)
         self.coefs = np.zeros((problems, size))
         self.marks = np.zeros((2, problems, size))
         self.averages = np.zeros((space.past.size, size))
-        self.outputs = np.zeros((problems, size))
+        self.outputs = space.products.here(np.zeros((problems, size)))
         self.waiting = np.empty(0, dtype=np.int64)
         self.gains = np.empty((problems, 0))
         self.largest_block = space.kernel.most_rows(cache_bytes)
@@ -227,17 +231,19 @@ class KernelFit:
 
     def present(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         size, self.labels = self.points.size(), targets.labels
-        due = np.arange(size) if size <= self.largest_block else np.unique(order)
-        if size <= self.largest_block or due.size <= min(self.largest_block, size // 2):
+        is_whole = size <= self.largest_block
+        due = np.arange(size) if is_whole else sorted_without_doubles(order)
+        if is_whole or due.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
                 self.leave()
                 self.block = self.enter(due)
             self._learn(self.block, targets, order, rule, trace)
             return
         self.leave()
-        for start in range(0, order.size, BLOCK):
-            part = order[start : start + BLOCK]
-            self.block = self.enter(np.unique(part))
+        step = self.space.products.block
+        for start in range(0, order.size, step):
+            part = order[start : start + step]
+            self.block = self.enter(sorted_without_doubles(part))
             self._learn(self.block, targets, part, rule, trace)
             self.leave()
 
@@ -254,12 +260,15 @@ class KernelFit:
     def enter(self, ids: np.ndarray) -> Block:
         """The block of the rows ``ids``, and of those that steps go along beside them."""
         members = self.space.members
-        ids = np.union1d(ids, members[members >= 0])
-        # `take` keeps each problem's numbers together, which an index of columns would not.
-        rows, outputs = self.points.take(ids), self.outputs.take(ids, axis=1)
+        if members.size:
+            ids = np.union1d(ids, members[members >= 0])
+        rows, products = self.points.take(ids), self.space.products
+        outputs = self.outputs[:, products.index(ids)]
         if self.waiting.size:
-            outputs += self._effect(self.space.gram(self.points.take(self.waiting), rows), ids)
-        coefs = self.coefs.take(ids, axis=1)
+            outputs += self._effect(self.points.take(self.waiting), rows, ids)
+        # An index of columns leaves apart what belongs to one problem.
+        outputs = np.ascontiguousarray(products.host(outputs))
+        coefs = self.coefs[:, ids].copy()
         return Block(self.space, ids, rows, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
@@ -267,8 +276,10 @@ class KernelFit:
         if self.block is not None:
             self.averages -= self.block.take_closed(self.coefs)
             factors = self.block.take_folded()
-            for array in (self.coefs, self.marks, self.outputs, self.gains):
-                array *= factors
+            if (factors != 1.0).any():
+                self.outputs *= self.space.products.here(factors)
+                for array in (self.coefs, self.marks, self.gains):
+                    array *= factors
             self.coefs[:, self.block.ids] = self.block.weights
 
     def take_snapshot(self) -> None:
@@ -283,13 +294,13 @@ class KernelFit:
             return
         self.averages[:, block.ids] += block.average
         if self._is_whole(block):
-            self.outputs = block.outputs()
+            self.outputs = self.space.products.here(block.outputs())
             return
         gains = block.gains()
         changed = gains.any(axis=0)
         self.waiting = np.append(self.waiting, block.ids[changed])
         self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
-        if self.waiting.size >= MOST_WAITING:
+        if self.waiting.size >= self.space.products.most_waiting:
             self.settle()
 
     def _is_whole(self, block: Block) -> bool:
@@ -301,21 +312,24 @@ class KernelFit:
             return
         changed, size = self.points.take(self.waiting), self.points.size()
         outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
-        for start in range(0, size, CHUNK):
-            part = np.arange(start, min(start + CHUNK, size))
-            some = self.points.take(slice(start, part[-1] + 1))
-            outputs[:, part] += self._effect(self.space.gram(changed, some), part)
+        step = self.space.products.chunk
+        for start in range(0, size, step):
+            part = slice(start, min(start + step, size))
+            ids = np.arange(part.start, part.stop)
+            outputs[:, part] += self._effect(changed, self.points.take(part), ids)
         self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
 
-    def _effect(self, values: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        """What the waiting rows add to the outputs of ``ids``, sorted, given the kernel values."""
-        effect, shift = np.zeros((self.gains.shape[0], ids.size)), self.space.shift()
-        add_weighted(self.gains, values, shift, effect)
-        # With itself a row has an exact product, which includes the soft margin.
+    def _effect(self, changed: Points, points: Points, ids: np.ndarray) -> Any:
+        """What the waiting rows add to the outputs of these points, whose ``ids`` are sorted."""
+        space, shift = self.space, self.space.shift()
         places = np.minimum(np.searchsorted(ids, self.waiting), ids.size - 1)
         at = np.flatnonzero(ids[places] == self.waiting)
-        own = self.diagonal[self.waiting[at]] - shift - values[at, places[at]]
-        np.add.at(effect.T, places[at], (self.gains[:, at] * own).T)
+        same = at, places[at]
+        given = self.gains, changed, points, shift, same
+        effect, values = space.products.effects(space.kernel, *given)
+        # With itself a row has an exact product, which includes the soft margin.
+        own = self.diagonal[self.waiting[at]] - shift - values
+        space.products.add_at(effect, places[at], self.gains[:, at] * own)
         return effect
 
     def finish(self) -> None:
@@ -330,4 +344,5 @@ class KernelFit:
         self.take_over_coefficients()
         self.averages += self.block.average
         self.block.average[:] = 0.0
-        self.outputs = self.block.outputs().copy()  # which go on changing
+        outputs = self.block.outputs().copy()  # which go on changing
+        self.outputs = self.space.products.here(outputs)

@@ -18,6 +18,7 @@ from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
 from maxmargin.models import growth
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
+from maxmargin.models.formulas import Planes
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.euclid import Euclid
@@ -74,7 +75,8 @@ class LinearModel(Model):
             return aligned_zeros(problems if kept else 0, size)
 
         in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
-        self.linear = (PlaneSpace if in_planes else LinearSpace)(
+        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same methods
+        self.linear: LinearSpace = kind(
             geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
             width=width,
             weights=vectors(True),
@@ -216,6 +218,9 @@ class LinearModel(Model):
     def outputs(self, X: Any) -> np.ndarray:
         coefficients = self.coefficients()[:, : X.shape[1]]  # there may be room for more columns
         return safe_sparse_dot(X, coefficients.T, dense_output=True) + self.intercepts()
+
+    def formula(self, features: int) -> Planes:
+        return Planes(self.coefficients()[:, :features], self.intercepts())
 
     def margins(self, rows: Any, targets: Any) -> np.ndarray:
         weights = self.weights()

@@ -24,6 +24,7 @@ class ModelSpec:
     lengths : must the length of w be known after a row was evicted?
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
     certified : are the vectors behind a certificate kept?
+    device : where kernel values are computed; what was learnt on one can go on on another
     experts : the specifications of those who vote, with the number of experts of each
     """
 
@@ -38,6 +39,7 @@ class ModelSpec:
     degree: int = 3
     coef0: float = 0.0
     kernel_dtype: str = "auto"
+    device: str = field(default="cpu", compare=False)
     multiclass: str = "ovr"
     k: int | None = None
     costs: tuple[tuple[float, ...], ...] | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin.core.loop import NO_TRACE, Trace
 from maxmargin.core.rows import Tail
 from maxmargin.core.vote import Votes, experts_of, hold, new_votes, poll, say
+from maxmargin.models import formulas
 from maxmargin.models.base import Model, new_tally
 from maxmargin.models.spec import ModelSpec
 
@@ -184,6 +185,10 @@ class VoteModel(Model):
         scores = np.empty((X.shape[0], self._problems))
         poll(said, self.votes, scores)
         return scores
+
+    def formula(self, features: int) -> formulas.Votes:
+        groups = [model.formula(features) for model in self.groups]
+        return formulas.Votes(groups, self.votes.weights.copy(), self._problems, self._classes())
 
     def weights(self) -> np.ndarray:
         raise AttributeError("A vote has no weights of features: see weights_, those of experts.")

@@ -17,10 +17,19 @@ from maxmargin.persistence.container import (
 )
 from maxmargin.persistence.learners import checked_summary, is_learner, not_ours, summary_of
 from maxmargin.persistence.trees import TreeReader, TreeWriter
+from maxmargin.persistence.trust import TRUSTED_TYPES
 
 KINDS = ("model", "checkpoint")
 
-__all__ = ["ModelFileError", "describe", "load", "read_file", "save", "write_file"]
+__all__ = [
+    "TRUSTED_TYPES",
+    "ModelFileError",
+    "describe",
+    "load",
+    "read_file",
+    "save",
+    "write_file",
+]
 
 
 def save(clf: BaseEstimator, path: Any) -> None:

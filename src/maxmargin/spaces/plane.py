@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import bridge
+from maxmargin.core.sharing import with_methods_of
 from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.scalars import Scalars
 
 
 class Plane(NamedTuple):
@@ -87,13 +89,18 @@ class Plane(NamedTuple):
 bridge("slope", "bend", inline=False)
 
 
-class PlaneSpace(LinearSpace):
+@with_methods_of(LinearSpace)
+class PlaneSpace(NamedTuple):
     """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
 
     Where there is no intercept, y * x takes the place of a pair's half difference.
     """
 
-    __slots__ = ()
+    geometry: Any
+    width: int
+    weights: np.ndarray
+    scalars: Scalars
+    witness: Any
 
     def aim(self, rows, i, c, y, f, xx):
         return y * f, self.geometry.gather_row(rows, i, c, y, self.weights)

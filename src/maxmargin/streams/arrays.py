@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin._extras import is_on_device
 from maxmargin.streams import weights
 from maxmargin.streams.archive import Archive
 from maxmargin.streams.source import (
@@ -196,4 +197,4 @@ def content_of(block: Block) -> bytes:
         parts.append(np.asarray(block.y, np.str_) if block.y.dtype == object else block.y)
     if block.weight is not None:
         parts.append(block.weight)
-    return b"".join(part.tobytes() for part in parts)
+    return b"".join((part.get() if is_on_device(part) else part).tobytes() for part in parts)

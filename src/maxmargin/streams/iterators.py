@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin._extras import is_on_device
 from maxmargin.streams import weights
 from maxmargin.streams.arrays import content_of
 from maxmargin.streams.source import (
@@ -40,11 +41,11 @@ class IteratorSource(Source):
     Parameters
     ----------
     rows : iterable
-        Of pairs (X, y) of a block, y being None without labels; or of pairs of a row as a dict and
-        its label, or of dicts alone. A third item behind these two is the weight of each row of the
-        block, or of the row. A number in a dict is an entry of the column of its name; text is an
-        entry 1 of the column "name=text". If ``iter(rows)`` starts anew each time, as with a list,
-        the source can be read more than once.
+        Of pairs (X, y) of a block, X perhaps on a GPU, y being None without labels; or of pairs of
+        a row as a dict and its label, or of dicts alone. A third item behind these two is the
+        weight of each row of the block, or of the row. A number in a dict is an entry of the column
+        of its name; text is an entry 1 of the column "name=text". If ``iter(rows)`` starts anew
+        each time, as with a list, the source can be read more than once.
     columns : list of str, default=None
         The columns of dicts; other names are left out. By default all, in the order in which they
         appear.
@@ -136,8 +137,8 @@ class IteratorSource(Source):
                     f"{self.name}, block {number}: expected a pair (X, y), or (X, y, weight)."
                 )
             X, y, weight = (*item, None)[:3]
-            X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-            y = None if y is None else np.asarray(y)
+            X = X.tocsr() if sparse.issparse(X) else X if is_on_device(X) else np.asarray(X)
+            y = None if y is None else np.asarray(y.get() if is_on_device(y) else y)
             if X.ndim != 2 or X.dtype.kind not in "fiub":
                 raise StreamError(
                     f"{self.name}, block {number}: expected numbers in two dimensions, "

@@ -23,7 +23,9 @@ from maxmargin.streams.columns import (
     hashed_place,
     values_of,
 )
+from maxmargin.streams.csvtext import MISSING
 from maxmargin.streams.encoding import side_by_side
+from maxmargin.streams.formula import OneHotColumn, Preparation
 from maxmargin.streams.guessing import ALWAYS_THE_SAME, Found
 from maxmargin.streams.options import no_column
 from maxmargin.streams.source import StreamError
@@ -456,6 +458,43 @@ class Plan:
             names += [f"{what} {k}" for k in range(2**self.bits)]
         return _told_apart(names)
 
+    def formula(self, running: Running) -> Preparation:
+        """What `prepare` computes, where features are numbers and values of categories."""
+        known = {each.name for each in [*self._numbers, *self._coded] if not each.parts}
+        if strange := [each for each in self.columns if each.name not in known]:
+            what = "hashed category" if isinstance(strange[0], Category) else strange[0].kind
+            raise StreamError(
+                f"column {strange[0].name!r} is a {what}: only numbers, booleans and one-hot "
+                "categories can be computed elsewhere."
+            )
+        if self.interactions:
+            one, other = self.interactions[0]
+            raise StreamError(
+                f"columns {one!r} and {other!r} have an interaction, which is hashed: it cannot be "
+                "computed elsewhere."
+            )
+        variances = running.squares / np.maximum(running.counts, 1.0)
+        deviations = np.sqrt(np.where(variances > 0.0, variances, np.inf))
+        fills = running.means if self.missing == "mean" else np.full(running.means.size, np.nan)
+        return Preparation(
+            columns=[one.name for one in self.found],
+            names=[each.name for each in self._numbers],
+            centers=np.where(self._scaled, running.means, 0.0),
+            scales=np.where(self._scaled, deviations, 1.0),
+            fills=fills,
+            flagged=[k for k, each in enumerate(self._numbers) if each.name in self._flagged],
+            categories=[
+                OneHotColumn(
+                    category.name,
+                    dict.fromkeys(MISSING, MISSING_PLACE)
+                    | {text: VALUES_FROM + k for k, text in enumerate(texts)},
+                    OTHER_PLACE,
+                    VALUES_FROM + category.room,
+                )
+                for category, texts in zip(self._coded, running.vocabularies(), strict=True)
+            ],
+        )
+
     def _hashed_name(self) -> str:
         """What all hashed features are called, which columns share."""
         words = [each.name for each in self.columns if isinstance(each, Text)]
@@ -509,6 +548,13 @@ class EntriesPlan:
     def feature_names(self, running: Running) -> list[str]:
         """As those of arrays."""
         return [f"x{k}" for k in range(running.counts.size)]
+
+    def formula(self, running: Running) -> Preparation:
+        """As in `Plan`."""
+        ones = sparse.csr_matrix(np.ones((1, running.counts.size)))
+        factors = self.prepare(ones, running, learn=False)[0].toarray()[0]
+        names, nothing = self.feature_names(running), np.zeros(factors.size)
+        return Preparation(names, names, nothing, 1.0 / factors, nothing * np.nan)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
         """Nothing: no column has a name, and all are of numbers."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columns import Boolean, Category, Date, Number, Text
 from maxmargin.streams.dicts import column_of
+from maxmargin.streams.formula import Preparation
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import GLANCE, Choices, Found, found
 from maxmargin.streams.options import no_column
@@ -294,6 +295,11 @@ class Recipe(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "plan_")
         return np.array(self.plan_.feature_names(self.running_), dtype=object)
 
+    def formula(self) -> Preparation:
+        """What `transform` computes, in plain arrays; a `StreamError` names what has no such."""
+        check_is_fitted(self, "plan_")
+        return self.plan_.formula(self.running_)
+
     def at(self, plan: Any, running: Running) -> Recipe:
         """The same recipe, for a plan and what is known somewhere in a stream."""
         one = Recipe(**self.get_params(deep=False))
@@ -301,6 +307,22 @@ class Recipe(TransformerMixin, BaseEstimator):
         return one
 
     # ----------------------------------------------------------------------------------- for files
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels by pickle and skops: parameters, and the tree of what was learnt."""
+        state: dict[str, Any] = super().__getstate__()
+        if not hasattr(self, "plan_"):
+            return state
+        kept = {name: each for name, each in state.items() if name not in ("plan_", "running_")}
+        return kept | {"learnt": self.tree()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = dict(state)
+        learnt = given.pop("learnt", None)
+        super().__setstate__(given)
+        if learnt is not None:
+            known = Recipe.from_tree(learnt)
+            self.plan_, self.running_ = known.plan_, known.running_
+
     def tree(self) -> dict[str, Any]:
         """All of it, in what files hold."""
         plan, running = self.plan_, self.running_

@@ -1,0 +1,51 @@
+"""What a fitted learner decides by, in plain records: for those who decide elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.estimator.platt import Sigmoids
+from maxmargin.models.formulas import Formula
+
+
+class Decision(NamedTuple):
+    """How scores, probabilities and classes of rows come about.
+
+    A learner gives its own by ``__decision__``.
+
+    Attributes
+    ----------
+    formula : Formula
+        Of outputs, one column for each problem.
+    shown : slice
+        The columns that are scores; of two classes only one, whose sign decides.
+    classes : array of shape (n_classes,)
+    multilabel : bool
+        Can rows have several labels, or none? Then each score stands for itself.
+    features : int
+        Columns of rows.
+    sigmoids : Sigmoids or None
+        From scores to log-odds, where there are probabilities.
+    by_density : bool
+        Are outputs log-odds, or logarithms of densities, and scores the probabilities themselves?
+    recipe : object or None
+        What prepares rows before.
+    """
+
+    formula: Formula
+    shown: slice
+    classes: np.ndarray
+    multilabel: bool
+    features: int
+    sigmoids: Sigmoids | None = None
+    by_density: bool = False
+    recipe: Any = None
+
+
+def decision_of(learner: Any) -> Decision:
+    """That of a fitted learner of this library; a TypeError if it is none."""
+    if not hasattr(learner, "__decision__"):
+        raise TypeError(f"{type(learner).__name__} is no learner of maxmargin.")
+    return learner.__decision__()

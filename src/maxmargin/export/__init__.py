@@ -1,0 +1,143 @@
+"""Learners for other runtimes: graphs of ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimator.decision import Decision, decision_of
+from maxmargin.estimator.platt import LARGEST, Sigmoids
+from maxmargin.export.formulas import outputs
+from maxmargin.export.graph import Graph
+from maxmargin.export.preparing import features
+
+DTYPES = {"float32": np.float32, "float64": np.float64}
+
+
+def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
+    """A fitted learner as a graph of ONNX, which predicts without this library.
+
+    Inputs:
+
+    - ``X``, of shape (N, n_features), or the raw columns that a recipe prepares, each an input of
+      its own with its name and the shape (N, 1): numbers of `dtype`, NaN where one is missing, and
+      categories as strings, without blanks around them, "" where one is missing.
+
+    Outputs:
+
+    - ``label``, of shape (N,): what `predict` says. Strings if labels are such, else int64 (False
+      and True are 0 and 1). Where rows can have several labels, of shape (N, n_labels): 0 and 1;
+    - ``scores``: what `decision_function` says, of shape (N,) for two classes, else one column for
+      each. Of `dtype`;
+    - ``probabilities``, of shape (N, n_classes): what `predict_proba` says, where there is one
+      (with ``calibration="online"``, and from `NOCA`). Of `dtype`.
+
+    The number of rows N is free. All is computed in double precision, whatever the inputs are. The
+    graph has IR version 8 and opset 15 (and 2 of ai.onnx.ml if there are categories), which
+    onnxruntime reads from version 1.10 on.
+
+    Parameters
+    ----------
+    clf : estimator
+        A fitted learner of this library. For a pipeline of scikit-learn, see `docs/deploy.md`.
+    dtype : {"float64", "float32"}, default="float64"
+        Of numbers in inputs, scores and probabilities.
+
+    Returns
+    -------
+    onnx.ModelProto
+        To be written by ``onnx.save(model, path)``, or ``model.SerializeToString()``.
+
+    Notes
+    -----
+    What `predict` refuses, a graph cannot: NaN where no recipe fills it gives scores that are NaN.
+    A row whose score is 0 but for rounding may get the other label. A kernel that is a Python
+    function, and dates, words and hashes of a recipe, have no such form: an error names them.
+
+    Examples
+    --------
+    >>> from maxmargin import Perceptron, to_onnx
+    >>> clf = Perceptron().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> model = to_onnx(clf, dtype="float32")
+    >>> [output.name for output in model.graph.output]
+    ['label', 'scores']
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
+    number, decision, graph = DTYPES[dtype], decision_of(clf), Graph()
+    rows = features(graph, decision.features, decision.recipe, number)
+    answers = outputs(decision.formula, graph, rows)
+    if decision.shown != slice(None):
+        answers = graph("Gather", answers, np.arange(decision.shown.stop)[decision.shown], axis=1)
+    several = [decision.classes.size] if decision.multilabel or decision.classes.size > 2 else []
+    kind, label = _label(graph, decision, answers)
+    graph.output("label", label, kind, *(several if decision.multilabel else []))
+    chances = _chances(graph, decision, answers)
+    scores = chances if decision.by_density else answers
+    if not several and decision.by_density:
+        scores = graph("Sub", graph("Gather", scores, np.array(1), axis=1), 0.5)
+    elif not several:
+        scores = graph("Squeeze", scores, np.array([1]))
+    graph.output("scores", graph.cast(scores, number), number, *several)
+    if chances is not None:
+        graph.output("probabilities", graph.cast(chances, number), number, decision.classes.size)
+    return graph.model(type(clf).__name__, str(clf))
+
+
+def _label(graph: Graph, decision: Decision, scores: str) -> tuple[Any, str]:
+    """The type of the label, and its value."""
+    classes = decision.classes
+    if decision.multilabel or classes.size <= 2:
+        codes = graph.cast(graph("GreaterOrEqual", scores, 0.0), np.int64)
+        if decision.multilabel:
+            return np.int64, codes
+        codes = graph("Squeeze", codes, np.array([1]))
+        if classes.size == 1:
+            codes = graph("Mul", codes, np.array(0))
+    else:
+        codes = graph("ArgMax", scores, axis=1, keepdims=0)
+    labels = _labels(classes)
+    return str if labels.dtype == object else np.int64, graph("Gather", labels, codes, axis=0)
+
+
+def _labels(classes: np.ndarray) -> np.ndarray:
+    """The classes as ONNX has labels: whole numbers or strings."""
+    if all(isinstance(label, str) for label in classes.tolist()):
+        return classes.astype(object)
+    try:
+        numbers = classes.astype(np.int64)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None or not (numbers == classes).all():
+        raise ValueError(
+            f"Labels of ONNX are whole numbers or strings, which {classes.tolist()[:3]} are not."
+        )
+    return numbers
+
+
+def _chances(graph: Graph, decision: Decision, answers: str) -> Any:
+    """The name of a matrix of probabilities; None if there are none."""
+    if decision.by_density:
+        odds = answers
+    elif decision.sigmoids is None:
+        return None
+    else:
+        odds = _odds(graph, decision.sigmoids, answers)
+    if decision.multilabel:
+        return graph("Sigmoid", odds)
+    if decision.classes.size == 2:
+        return graph("Sigmoid", graph("MatMul", odds, np.array([[-1.0, 1.0]])))
+    return graph("Softmax", odds if decision.by_density else _log_sigmoid(graph, odds), axis=1)
+
+
+def _odds(graph: Graph, sigmoids: Sigmoids, scores: str) -> str:
+    sizes = graph("Div", graph("Sub", scores, sigmoids.levels), sigmoids.scales)
+    sizes = graph("Clip", sizes, -LARGEST, LARGEST)
+    return graph("Add", graph("Mul", sizes, sigmoids.slopes), sigmoids.offsets)
+
+
+def _log_sigmoid(graph: Graph, odds: str) -> str:
+    """Without overflow: ``min(odds, 0) - log(1 + exp(-|odds|))``."""
+    below = graph("Log", graph("Add", graph("Exp", graph("Neg", graph("Abs", odds))), 1.0))
+    return graph("Sub", graph("Min", odds, 0.0), below)

@@ -1,0 +1,345 @@
+"""Learning with kernel values of a device; where there is none, NumPy stands in."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from problems import overlapping
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from standin import Library, OnDevice
+
+import maxmargin
+from maxmargin import (
+    AMIRA,
+    NORMA,
+    PUMMA,
+    Forgetron,
+    PassiveAggressive,
+    Perceptron,
+    Projectron,
+    RandomBudgetPerceptron,
+)
+from maxmargin.kernels import cuda
+from maxmargin.kernels.cuda import CudaProducts, Placed
+from maxmargin.kernels.functions import KERNELS
+
+RBF = {"kernel": "rbf", "gamma": 0.1, "random_state": 0}
+LEARNERS = {
+    "amira": AMIRA(epsilon=0.9, max_iter=3, **RBF),
+    "one-vs-rest": AMIRA(epsilon=0.9, max_iter=3, multiclass="ovr", **RBF),
+    "poly": AMIRA(kernel="poly", gamma=0.1, coef0=1.0, degree=4, max_iter=3, random_state=0),
+    "soft margin": PassiveAggressive(soft_margin=0.5, max_iter=4, **RBF),
+    "mean": Perceptron(average=True, max_iter=3, **RBF),
+    "shrinking": NORMA(max_iter=2, **RBF),
+    "pairs": PUMMA(delta=0.1, soft_margin=1.0, max_iter=30, **RBF),
+    "oldest": Forgetron(budget=40, max_iter=2, **RBF),
+    "random": RandomBudgetPerceptron(budget=40, max_iter=2, **RBF),
+    "projected": Projectron(threshold=0.1, budget=60, max_iter=2, **RBF),
+    "budget, linear": Perceptron(budget=30, kernel="linear", max_iter=2, random_state=0),
+}
+every_learner = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+DIGITS = load_digits(return_X_y=True)
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """CuPy where there is a device, else NumPy in its place."""
+    try:
+        return cuda.cupy_library()
+    except (ImportError, RuntimeError):
+        found = Library()
+        for module in ("maxmargin.kernels.cuda", "maxmargin.estimator.device_inputs"):
+            monkeypatch.setattr(f"{module}.cupy_library", lambda: found)
+        monkeypatch.setattr("maxmargin.kernels.points.library_of", _library_of)
+        monkeypatch.setattr("maxmargin.kernels.functions.library_of", _library_of)
+        return found
+
+
+def _library_of(X):
+    return Library.xp if isinstance(X, OnDevice) else np
+
+
+def rows(n=400, classes=10, dtype=np.float32):
+    X, y = DIGITS
+    chosen = np.flatnonzero(y < classes)[:n]
+    return (X[chosen] / 16.0).astype(dtype), y[chosen]
+
+
+def classes_for(learner):
+    return 2 if isinstance(learner, PUMMA | PassiveAggressive) else 10
+
+
+def small_blocks(monkeypatch):
+    for name, size in {"block": 64, "chunk": 128, "most_waiting": 48}.items():
+        monkeypatch.setattr(CudaProducts, name, size)
+    monkeypatch.setattr(cuda, "TILE_VALUES", 1024)
+    monkeypatch.setattr(cuda, "TILE_POINTS", 32)
+
+
+# ------------------------------------------------------------------------------------ same results
+@every_learner
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_fit_is_that_of_the_host(library, monkeypatch, learner, dtype):
+    small_blocks(monkeypatch)
+    X, y = rows(classes=classes_for(learner))
+    host = clone(learner).set_params(kernel_dtype=dtype, cache_size=0.1).fit(X, y)
+    clf = clone(host).set_params(device="cuda").fit(X, y)
+    assert abs(clf.n_updates_ - host.n_updates_) <= 0.005 * host.n_updates_
+    np.testing.assert_array_equal(clf.support_, host.support_)
+    scale = np.abs(host.decision_function(X)).max()
+    close = {"rtol": 0.0, "atol": scale * (1e-9 if dtype == "float64" else 1e-4)}
+    np.testing.assert_allclose(clf.decision_function(X), host.decision_function(X), **close)
+    ours, theirs = clf.certificate_, host.certificate_
+    np.testing.assert_allclose(ours.margin, theirs.margin, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(ours.bound, theirs.bound, rtol=1e-3)
+
+
+@every_learner
+def test_a_stream_is_that_of_the_host(library, monkeypatch, learner):
+    small_blocks(monkeypatch)
+    X, y = rows(classes=classes_for(learner))
+    host, clf = clone(learner), clone(learner).set_params(device="cuda")
+    for start in range(0, y.size, 130):
+        part = slice(start, start + 130)
+        for each in (host, clf):
+            each.partial_fit(X[part], y[part], classes=np.unique(y))
+    np.testing.assert_array_equal(clf.support_, host.support_)
+    scale = np.abs(host.decision_function(X)).max()
+    close = {"rtol": 0.0, "atol": 1e-4 * scale}
+    np.testing.assert_allclose(clf.decision_function(X), host.decision_function(X), **close)
+    np.testing.assert_allclose(clf.certificate_.bound, host.certificate_.bound, rtol=1e-3)
+
+
+def test_one_row_at_a_time(library):
+    X, y = rows(60)
+    host, clf = clone(LEARNERS["amira"]), clone(LEARNERS["amira"]).set_params(device="cuda")
+    for each in (host, clf):
+        for row, label in zip(X, y, strict=True):
+            each.partial_fit(row[None], [label], classes=range(10))
+    np.testing.assert_allclose(clf.dual_coef_, host.dual_coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_of_rows(library):
+    X, y = rows(200, classes=2)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 200)
+    for learner in (LEARNERS["soft margin"], LEARNERS["mean"]):
+        host = clone(learner).fit(X, y, sample_weight=weights)
+        clf = clone(learner).set_params(device="cuda").fit(X, y, sample_weight=weights)
+        np.testing.assert_array_equal(clf.support_, host.support_)
+        np.testing.assert_allclose(clf.dual_coef_, host.dual_coef_, rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learner", [LEARNERS["amira"], LEARNERS["pairs"], LEARNERS["oldest"]])
+def test_arrays_on_the_device_stay_there(library, learner, dtype):
+    X, y = rows(200, classes=classes_for(learner), dtype=dtype)
+    there, labels = library.xp.asarray(X), library.xp.asarray(y)
+    clf = clone(learner).set_params(device="cuda")
+    a, b = clone(clf).fit(X, y), clone(clf).fit(there, labels)
+    np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
+    assert type(b.support_vectors_) is np.ndarray
+    np.testing.assert_array_equal(a.support_vectors_, b.support_vectors_)
+    np.testing.assert_array_equal(a.predict(X), b.predict(there))
+    for each, given in ((a, X), (b, there)):
+        each.partial_fit(given[:70], y[:70])
+    np.testing.assert_array_equal(a.dual_coef_, b.dual_coef_)
+
+
+def test_only_a_blocks_own_values_come_to_the_host(library, monkeypatch):
+    if not isinstance(library, Library):
+        pytest.skip("counted where NumPy stands in")
+    small_blocks(monkeypatch)
+    X, y = rows(400)
+    clf = clone(LEARNERS["amira"]).set_params(device="cuda", cache_size=0.01, max_iter=1)
+    clf.fit(X, y)
+    blocks, size = 400 // 64 + 1, 400
+    most = blocks * (64 * 64 + 10 * 64) + 12 * size + 10 * size + 64 * len(clf.support_) * 4
+    assert library.fetched_values <= most
+
+
+def test_supports_are_not_sent_again(library, monkeypatch):
+    small_blocks(monkeypatch)
+    X, y = rows(1500)
+    clf = clone(LEARNERS["amira"]).set_params(device="cuda")
+    sent, here, known = [], CudaProducts.here, []
+    monkeypatch.setattr(
+        CudaProducts, "here", lambda self, array: (sent.append(array.size), here(self, array))[1]
+    )
+    for start in range(0, 1472, 64):
+        part = slice(start, start + 64)
+        clf.partial_fit(X[part], y[part], classes=range(10))
+        known.append(clf.support_vectors_.size)
+    assert sum(sent) < X.size + 20 * y.size + 0.5 * sum(known)
+
+
+# -------------------------------------------------------------------------------------- precision
+def test_numbers_are_rounded_to_the_nearest():
+    numbers = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    for name, lacking in (("tf32", 13), ("bfloat16", 16)):
+        rounded = cuda._rounded(numbers, lacking)
+        assert not (rounded.view(np.uint32) & (2**lacking - 1)).any()
+        spacing = 2.0 ** (np.floor(np.log2(np.abs(numbers))) - 23 + lacking)
+        assert (np.abs(rounded - numbers) <= 0.5 * spacing).all()
+        assert (np.abs(rounded - numbers) <= cuda.LOSSES[name] * np.abs(numbers)).all()
+    packed = cuda._packed(rounded)
+    assert packed.dtype == np.uint16
+    np.testing.assert_array_equal(cuda._unpacked(packed), rounded)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"),
+    [(np.arange(256.0), "bfloat16"), (np.arange(257.0, 300.0), "tf32"), (np.r_[0.1], "float32")],
+)
+def test_tensor_cores_multiply_what_they_can_without_loss(library, numbers, kind):
+    X = np.resize(numbers, (7, 4)).astype(np.float32)
+    X[0] = 0.0  # distances are measured from here
+    kernel = KERNELS["rbf"](1e-6, 3, 0.0, np.float32, X[0].astype(float))
+    placed = CudaProducts()._place(kernel, X)
+    assert (placed.kind, placed.loss) == (kind, 0.0)
+    values = CudaProducts().gram(kernel, kernel.points(X), kernel.points(X))
+    truth = np.exp(-1e-6 * ((X[:, None] - X).astype(float) ** 2).sum(axis=2))
+    np.testing.assert_allclose(values, truth, rtol=2e-6)
+
+
+@pytest.mark.parametrize("kind", ["tf32", "bfloat16"])
+def test_rounded_rows_have_a_kernel_and_sound_bounds(library, kind):
+    X, y = rows(300, classes=2)
+    X = X + np.float32(0.001)
+    exact = PUMMA(delta=0.01, soft_margin=0.5, kernel_dtype="float64", max_iter=300, **RBF)
+    best = exact.fit(X, y).certificate_
+    clf = clone(exact).set_params(device="cuda", kernel_dtype=kind).fit(X, y)
+    assert clf.certificate_.bound >= best.margin
+    assert clf.certificate_.bound <= best.bound * (1.05 if kind == "tf32" else 1.5)
+    assert clf.score(X, y) == exact.score(X, y)
+
+
+def test_wider_numbers_may_come_later(library, monkeypatch):
+    small_blocks(monkeypatch)
+    X, y = rows(600)
+    X[:300] = np.round(16.0 * X[:300])
+    X[300:] *= 16.01
+    host = AMIRA(kernel="rbf", gamma=0.1 / 256, random_state=0)
+    clf = clone(host).set_params(device="cuda")
+    for each in (host, clf):
+        for start in range(0, 600, 100):
+            part = slice(start, start + 100)
+            each.partial_fit(X[part], y[part], classes=range(10))
+    np.testing.assert_array_equal(clf.support_, host.support_)
+    np.testing.assert_allclose(clf.dual_coef_, host.dual_coef_, rtol=1e-3, atol=1e-5)
+
+
+# ------------------------------------------------------------------------------ files, and moving
+@pytest.mark.parametrize("learner", [LEARNERS["poly"], LEARNERS["oldest"], LEARNERS["pairs"]])
+def test_what_was_learnt_goes_on_elsewhere(library, tmp_path, learner):
+    X, y = rows(200, classes=classes_for(learner))
+    clf = clone(learner).set_params(device="cuda").fit(X, y)
+    scores = clf.decision_function(X)
+    close = {"rtol": 1e-4, "atol": 1e-4 * np.abs(scores).max()}
+    maxmargin.save(clf, tmp_path / "model.mm")
+    for other in (maxmargin.load(tmp_path / "model.mm"), pickle.loads(pickle.dumps(clf))):
+        np.testing.assert_allclose(other.decision_function(X), scores, **close)
+        other.set_params(device="cpu")
+        np.testing.assert_allclose(other.decision_function(X), scores, **close)
+        other.partial_fit(X[:50], y[:50])
+        other.set_params(device="cuda").partial_fit(X[:50], y[:50])
+    assert copy.deepcopy(clf).predict(X).tolist() == clf.predict(X).tolist()
+
+
+def test_models_are_loaded_where_there_is_no_device(library, tmp_path, monkeypatch):
+    X, y = rows(100)
+    clf = clone(LEARNERS["amira"]).set_params(device="cuda").fit(X, y)
+    maxmargin.save(clf, tmp_path / "model.mm")
+
+    def missing():
+        raise ImportError("device='cuda' needs CuPy")
+
+    monkeypatch.setattr(cuda, "cupy_library", missing)
+    other = maxmargin.load(tmp_path / "model.mm")
+    with pytest.raises(ImportError, match="CuPy"):
+        other.predict(X)
+    np.testing.assert_array_equal(other.set_params(device="cpu").predict(X), clf.predict(X))
+
+
+# ---------------------------------------------------------------------------------- what goes wrong
+@pytest.mark.parametrize(
+    ("clf", "why"),
+    [
+        (AMIRA(device="cuda"), "kernel='linear' learns on the host"),
+        (AMIRA(device="cuda", kernel="precomputed"), "kernels 'linear', 'poly' and 'rbf'"),
+        (AMIRA(device="cuda", kernel=lambda a, b: a @ b.T), "kernels 'linear', 'poly' and 'rbf'"),
+        (AMIRA(kernel="rbf", kernel_dtype="tf32"), "for device='cuda' only"),
+        (AMIRA(kernel="rbf", device="gpu"), "'device' parameter"),
+    ],
+)
+def test_what_no_device_can_do(clf, why):
+    X, y = overlapping(n=20, d=20)
+    with pytest.raises(ValueError, match=why):
+        clf.fit(X, y)
+    assert not hasattr(clf, "classes_")
+
+
+def test_missing_libraries_are_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    cuda.cupy_library.cache_clear()
+    with pytest.raises(ImportError, match=r"maxmargin\[gpu\]"):
+        AMIRA(device="cuda", kernel="rbf").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_rows_on_the_device_are_checked(library):
+    X, y = rows(60)
+    there = library.xp.asarray(X)
+    clf = clone(LEARNERS["amira"]).set_params(device="cuda").fit(there, y)
+    with pytest.raises(ValueError, match="is on a GPU"):
+        clone(clf).set_params(device="cpu").fit(there, y)
+    bad = X.copy()
+    bad[7, 3] = np.nan
+    before = clf.dual_coef_
+    for method in (clf.predict, lambda Z: clf.partial_fit(Z, y)):
+        with pytest.raises(ValueError, match="row 7"):
+            method(library.xp.asarray(bad))
+        with pytest.raises(ValueError, match="64 features"):
+            method(library.xp.asarray(X[:, :5].copy()))
+        with pytest.raises(ValueError, match="2D array"):
+            method(library.xp.asarray(X[0]))
+    np.testing.assert_array_equal(clf.dual_coef_, before)
+
+
+def test_a_full_device_leaves_the_learner_as_it_was(library, monkeypatch):
+    X, y = rows(300)
+    clf = clone(LEARNERS["amira"]).set_params(device="cuda")
+    clf.partial_fit(X[:200], y[:200], classes=range(10))
+    before, multiplied = clf.dual_coef_, type(library).multiplied
+
+    def full(self, left: Placed, right: Placed):
+        raise MemoryError("out of memory")
+
+    monkeypatch.setattr(type(library), "multiplied", full)
+    with pytest.raises(MemoryError, match="budget"):
+        clf.partial_fit(X[200:], y[200:])
+    monkeypatch.setattr(type(library), "multiplied", multiplied)
+    np.testing.assert_array_equal(clf.dual_coef_, before)
+    clf.partial_fit(X[200:], y[200:])
+
+
+def test_sparse_rows_are_refused(library):
+    from scipy import sparse
+
+    X, y = rows(30)
+    with pytest.raises(ValueError, match="dense rows"):
+        clone(LEARNERS["amira"]).set_params(device="cuda").fit(sparse.csr_matrix(X), y)
+
+
+def test_a_stream_of_blocks_on_the_device_is_learnt_from_there(library):
+    X, y = DIGITS
+    learner = AMIRA(epsilon=0.9, device="cuda", **RBF)
+    blocks = [(X[some] / 16, y[some]) for some in (slice(0, 100), slice(100, 300))]
+    there = [(library.xp.asarray(rows), labels) for rows, labels in blocks]
+    streamed = clone(learner).fit_stream(iter(there), classes=range(10))
+    again = clone(learner).fit_stream(there)
+    by_hand = clone(learner)
+    for rows, labels in there:
+        by_hand.partial_fit(rows, labels, classes=range(10))
+    np.testing.assert_array_equal(streamed.dual_coef_, by_hand.dual_coef_)
+    np.testing.assert_array_equal(again.dual_coef_, by_hand.dual_coef_)
