@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 # How many processes run tests at a time.
 WORKERS ?= 2
 
+# Tests start many processes. Each would compile all sources that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all test-lowest check format bench docs clean
 
 demo: $(READY)

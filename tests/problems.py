@@ -119,11 +119,20 @@ def chunk_sizes(rows: int) -> st.SearchStrategy[list[int]]:
 
 
 def linear_model(
-    problems: int = 1, width: int = 4, *, offset: float = 1.0, average: bool = False, p: float = 2.0
+    problems: int = 1,
+    width: int = 4,
+    *,
+    offset: float = 1.0,
+    average: bool = False,
+    p: float = 2.0,
+    private: float = 0.0,
 ) -> LinearModel:
-    """A model at w = 0, without an estimator; there is an intercept if ``offset > 0``."""
-    spec = ModelSpec(fit_intercept=offset > 0.0, average=average, p=p)
-    return LinearModel(spec, problems, width, private=0, tail=Tail(offset, 0.0), p=p)
+    """A model at w = 0, without an estimator; there is an intercept if ``offset > 0``.
+
+    ``private`` is the coordinate that each row of a stream has of its own.
+    """
+    spec = ModelSpec(fit_intercept=offset > 0.0, average=average, p=p, soft_margin=private**2)
+    return LinearModel(spec, problems, width, private=0, tail=Tail(offset, private), p=p)
 
 
 def learner_classes() -> list[type]:

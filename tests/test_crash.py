@@ -14,10 +14,7 @@ from streamed import svmlight_text
 
 from maxmargin import persistence
 
-pytestmark = [
-    pytest.mark.serial,
-    pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX"),
-]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 
 # How often each run is killed: some times, or as often as you wait for, and then more runs.
 KILLS = int(os.environ.get("MAXMARGIN_KILLS", "4"))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from extent import everything_or
 from problems import label, overlapping, three_classes
 from reference import max_margin
 from reference_pnorm import soft
@@ -45,6 +46,11 @@ LEARNERS = [
     TrackingALMA(rate=0.2, radius=0.8, margin=0.3),
 ]
 
+# Sparse rows of several classes, which are compiled anew for each rule: one of each kind.
+KINDS = [AMIRA(epsilon=0.3), PUMMA(delta=0.2), Perceptron(average=True), ROMMA(delta=0.2)]
+PROBLEMS = [(2, "dense", LEARNERS), (3, "dense", LEARNERS), (2, "CSR", LEARNERS)]
+PROBLEMS += [(3, "CSR", everything_or(KINDS, LEARNERS))]
+
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=label)
 every_form = pytest.mark.parametrize("form", FORMS)
 with_and_without_intercept = pytest.mark.parametrize("intercept", [False, True])
@@ -77,10 +83,12 @@ def assert_same_features(clf, explicit, width):
 # ------------------------------------------------------------------------------------------- fit
 
 
-@every_learner
-@every_form
 @with_and_without_intercept
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("classes", "form", "learner"),
+    [(classes, form, each) for classes, form, learners in PROBLEMS for each in learners],
+    ids=label,
+)
 def test_fit_is_fit_on_longer_rows(learner, form, intercept, classes):
     X, y = problem(classes)
     settings = {"fit_intercept": intercept, "max_iter": 10, "shuffle": False}

@@ -92,7 +92,6 @@ def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
     assert (tmp_path / "page.html").read_text() == "old"
 
 
-@pytest.mark.serial
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
 def test_ctrl_c(tmp_path, python):
     program = """

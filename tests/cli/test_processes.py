@@ -94,7 +94,6 @@ def test_completion():
     assert process.stdout.split() == ["pegasos", "perceptron"]
 
 
-@pytest.mark.serial
 @posix_only
 def test_reader_that_has_seen_enough(folder, model, tmp_path):
     many = tmp_path / "many.svm"
@@ -209,7 +208,6 @@ def test_unbuffered_output_is_whole(folder, model, command, tmp_path):
     assert expected.count("\n") == 30_000
 
 
-@pytest.mark.serial
 @posix_only
 def test_ctrl_c_in_a_silent_pipe(folder, python, tmp_path):
     checkpoint = tmp_path / "c"
@@ -234,7 +232,6 @@ def wait_for(condition, seconds=60):
         time.sleep(0.05)
 
 
-@pytest.mark.serial
 @posix_only
 def test_bar_on_a_terminal(folder, tmp_path):
     import pty

@@ -35,7 +35,6 @@ def stored(X) -> int:
     return X.nbytes
 
 
-@pytest.mark.serial
 @every_linear_estimator
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
 def test_fit_copies_no_rows(Estimator, convert):

@@ -172,7 +172,6 @@ def test_read_only_input_is_learnt_from(form):
     np.testing.assert_array_equal(clf.coef_, expected.coef_)
 
 
-@pytest.mark.serial
 def test_fit_needs_little_memory_beside_its_input():
     X, y = separable(n=20_000, d=50)
     Perceptron(max_iter=1, random_state=0).fit(X, y)  # compiles

@@ -11,8 +11,6 @@ from persistence.states import X, fitted, made, streamed, three, two
 from maxmargin import NOCA, Perceptron
 from maxmargin.persistence import ModelFileError, describe, load, read_file, save, write_file
 
-pytestmark = pytest.mark.serial
-
 MEGABYTE = 2**20
 # A tree of JSON in memory is some 25 times as large as its text; working memory comes to it.
 LARGEST_GROWTH = 100

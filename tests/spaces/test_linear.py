@@ -44,14 +44,15 @@ class Scripted(NamedTuple):
         return self.between
 
 
-def trained(rule, X, y, order):
-    model, codes = linear_model(1, X.shape[1]), (np.asarray(y) > 0).astype(np.int32)
+def trained(rule, X, y, order, **options):
+    model = linear_model(1, X.shape[1], **options)
+    codes = (np.asarray(y) > 0).astype(np.int32)
     model.present(model.rows(X), as_targets(codes, 2), np.asarray(order, dtype=np.int32), rule)
     return model
 
 
-def run(rule, X, y, order):
-    return trained(rule, X, y, order).linear
+def run(rule, X, y, order, **options):
+    return trained(rule, X, y, order, **options).linear
 
 
 def weights(space, c=0):
@@ -120,15 +121,21 @@ def test_shrinking_to_nothing_and_learning_again():
     assert masses(space) == (0.5, 0.0)
 
 
-def test_growth_past_the_largest_scale():
-    grow, trials = 1 + 1e-3, 300_001
-    X, y = np.array([[3.0, -4.0]]), [-1]
-    space = run(Scripted(trials, 1.0, 0.5, grow), X, y, np.zeros(trials))
+@pytest.mark.parametrize("label", [-1, 1])
+def test_growth_past_the_largest_scale(label):
+    """Of coordinates that a stream's rows have of their own, only the squares are kept."""
+    grow, trials, private = 1 + 1e-3, 300_001, 2.0
+    X, rule = np.array([[3.0, -4.0]]), Scripted(trials, 1.0, 0.5, grow)
+    space = run(rule, X, [label], np.zeros(trials), private=private)
     mass = 0.5 * grow ** (trials - 1)
     assert mass > LARGEST_SCALE
-    np.testing.assert_allclose(weights(space), -mass * np.array([3.0, -4.0, 1.0]), rtol=1e-10)
-    assert space.scalars.table.norm2[0] == pytest.approx(26 * mass**2, rel=1e-10)
-    assert masses(space) == pytest.approx((0.0, mass), rel=1e-10)
+    w = label * mass * np.array([3.0, -4.0, 1.0])
+    np.testing.assert_allclose(weights(space), w, rtol=1e-10)
+    mine = space.scalars.table[0]
+    assert mine.norm2 == pytest.approx((26 + private**2) * mass**2, rel=1e-10)
+    hidden = mine.scale**2 * np.array([mine.hidden_positive, mine.hidden_negative])
+    assert masses(space)[::label] == pytest.approx((mass, 0.0), rel=1e-10)
+    assert hidden[::label] == pytest.approx((private**2 * mass**2, 0.0), rel=1e-10)
 
 
 @pytest.mark.parametrize("factor", [1e-60, 1e60])

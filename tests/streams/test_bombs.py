@@ -79,7 +79,6 @@ def written(folder, seed):
     return path, 1 + head.count(b"\n")
 
 
-@pytest.mark.serial
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no module resource")
 def test_lines_without_end(tmp_path):
     sound = tmp_path / "sound.csv"

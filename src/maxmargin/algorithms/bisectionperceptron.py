@@ -23,7 +23,7 @@ from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.passes import Outcome, Plan
 from maxmargin.models.base import Model
 from maxmargin.models.kernel import KernelModel, smallest_margins
-from maxmargin.models.linear import LinearModel
+from maxmargin.models.linear import LinearModel, read_only
 from maxmargin.spaces.scalars import ROUNDING
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
@@ -135,8 +135,8 @@ class BisectionPerceptron(OnlineClassifier):
         with bar(plan.name, math.inf, "passes", enabled=plan.verbose) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
-                single = kind.of_one_problem(model)
-                searches.append(search(self, single, rows, Binary(mine), random, advance).run())
+                single, own = kind.of_one_problem(model), Binary(read_only(mine))
+                searches.append(search(self, single, rows, own, random, advance).run())
         kind.join(model, [each.best.model for each in searches])
         rounds = [each.rounds for each in searches]
         checks = sum(one.checks for each in rounds for one in each)

@@ -266,7 +266,8 @@ class KernelFit:
         outputs = self.outputs[:, products.index(ids)]
         if self.waiting.size:
             outputs += self._effect(self.points.take(self.waiting), rows, ids)
-        outputs = products.host(outputs)
+        # An index of columns leaves apart what belongs to one problem.
+        outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
         return Block(self.space, ids, rows, self.diagonal[ids], outputs, coefs)
 
