@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin._extras import is_on_device as is_on_device
 from maxmargin.core.loop import LARGEST_XX
 from maxmargin.estimator.columns import Features
 from maxmargin.kernels.cuda import cupy_library
 
 
 def on_host(array: Any) -> Any:
-    """An array that was on a GPU, such as labels; any other as it is."""
-    return cupy_library().xp.asarray(array).get() if is_on_device(array) else array
+    """An array of a GPU, such as labels."""
+    return cupy_library().xp.asarray(array).get()
 
 
 def checked(clf: BaseEstimator, X: Any, features: Features | None) -> tuple[Any, Features]:

@@ -11,6 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from maxmargin._extras import DEVICE_ARRAY
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
@@ -51,7 +52,7 @@ def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tup
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
     """
-    if device_inputs.is_on_device(X):
+    if hasattr(X, DEVICE_ARRAY):
         return device_inputs.checked(clf, X, features)
     X, canonical = sound(X) if sparse.issparse(X) else (X, True)
     if features is not None:
@@ -83,7 +84,7 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
 # ------------------------------------------------------------------------------------------- values
 def check_values(X: Any, features: Features | None = None) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
-    if device_inputs.is_on_device(X):
+    if hasattr(X, DEVICE_ARRAY):
         return device_inputs.check_values(X)
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
@@ -106,7 +107,8 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = device_inputs.on_host(y)
+    if hasattr(y, DEVICE_ARRAY):
+        y = device_inputs.on_host(y)
     is_plain_array = type(y) is np.ndarray and y.ndim == 1
     if several and not is_plain_array and multilabel.is_indicator(y):
         y = multilabel.indicator(y)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin._extras import is_on_device
 from maxmargin.certificates import Certificate
 from maxmargin.estimator import device_inputs
 from maxmargin.estimator.access import Method, reading
@@ -209,7 +210,7 @@ class Predicting:
 
 def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
     """Rows to predict: finite, and of columns that the learner knows."""
-    if device_inputs.is_on_device(X):
+    if is_on_device(X):
         X, _ = device_inputs.checked(clf, X, features)
         device_inputs.check_values(X)
         return X
