@@ -136,20 +136,25 @@ class Hull(NamedTuple):
         which = c, since, positive, negative
         total = self.sum_of_terms(which, hidden, 1.0)
         if SMALLEST_SUM <= total <= LARGEST_SUM:
-            return self.geometry.root(total)
+            return self.root(total)
         largest = max(np.sqrt(hidden), *(np.abs(part).max() for part in self.coordinates(*which)))
         if largest == 0.0:
             return 0.0
         total = self.sum_of_terms(which, hidden / largest / largest, largest)
-        return largest * self.geometry.root(total)
+        return largest * self.root(total)
 
     def sum_of_terms(self, which, total, unit):
         """``total`` and the terms of all coordinates over ``unit``, added one after another."""
         for part in self.coordinates(*which):
-            terms = self.geometry.terms(part / unit)
+            values = part / unit
+            terms = values * values if self.geometry.p == 2.0 else self.geometry.terms(values)
             terms[0] += total
             total = np.add.accumulate(terms)[-1]
         return total
+
+    def root(self, total):
+        """The norm, from the sum of the terms."""
+        return np.sqrt(total) if self.geometry.p == 2.0 else self.geometry.root(total)
 
     def coordinates(self, c, since, positive, negative):
         """Those of such a sum, some at a time; the intercept's is free."""

@@ -1,86 +1,17 @@
-"""Make methods of ``typing.NamedTuple`` classes callable from compiled code.
-
-Rules, spaces and rows are NamedTuples with ordinary methods: plain Python runs them as they are,
-and `bridge` tells Numba to compile ``self.method(...)`` by looking the method up on the tuple's
-class. Unlike functions passed as arguments, closures or jitclasses, a loop over such tuples is
-found again in the cache by the next process.
-"""
+"""Loops over NamedTuples with methods, compiled on first use; see `core.methods` for these."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import cache as cache_of_calls
 from typing import Any
 
 import numba
-from numba import types
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
-from numba.extending import lower_builtin
 
 from maxmargin.core import cache
-from maxmargin.core.compiler import LOOPS, METHODS
+from maxmargin.core.compiler import LOOPS
+from maxmargin.core.methods import bridge as bridge
 from maxmargin.core.store import Store
-
-# The names that are taken, and whether methods called so are copied into their callers: no
-# NamedTuple that compiled code sees may have a field of such a name.
-BRIDGED: dict[str, bool] = {}
-
-
-def bridge(*names: str, inline: bool = True) -> None:
-    """Make the methods called ``names`` of every NamedTuple callable from compiled code.
-
-    ``inline`` copies the method into the loop; rarely called methods compile faster without.
-    """
-    if twice := BRIDGED.keys() & set(names):
-        raise ValueError(f"bridged before: {sorted(twice)}")
-    for name in names:
-        BRIDGED[name] = inline
-        _lower_calls(name)
-
-
-@cache_of_calls
-def _compiled_method(method: Callable[..., Any], inline: bool) -> Any:
-    """What compiles a method; classes that share the method share it as well."""
-    return numba.njit(**METHODS, forceinline=inline)(method)
-
-
-def _method_of(kind: types.BaseNamedTuple, name: str) -> types.Dispatcher:
-    method = getattr(kind.instance_class, name)
-    return types.Dispatcher(_compiled_method(method, BRIDGED[name]))
-
-
-@infer_getattr
-class Methods(AttributeTemplate):  # type: ignore[misc]
-    """Tells Numba's type inference of all bridged methods of NamedTuples.
-
-    Numba's `overload_method` would do, but makes a template for each name, all of which are tried
-    for each attribute of each tuple: a fifth of the time that it takes to compile a loop.
-    """
-
-    key = types.BaseNamedTuple
-
-    def generic_resolve(self, kind: types.BaseNamedTuple, name: str) -> types.BoundFunction | None:
-        if name not in BRIDGED or not inspect.isfunction(getattr(kind.instance_class, name, None)):
-            return None
-        method = _method_of(kind, name)
-
-        class Call(AbstractTemplate):  # type: ignore[misc]
-            key = (types.BaseNamedTuple, name)
-
-            def generic(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-                signature = method.get_call_type(self.context, (kind, *args), kws)
-                return signature.as_method()
-
-        return types.BoundFunction(Call, kind)
-
-
-def _lower_calls(name: str) -> None:
-    @lower_builtin((types.BaseNamedTuple, name), types.BaseNamedTuple, types.VarArg(types.Any))
-    def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function = context.get_function(_method_of(signature.args[0], name), signature)
-        context.add_linking_libs(function.libs)
-        return function(builder, args)
 
 
 class Compiled:

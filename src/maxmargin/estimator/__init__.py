@@ -22,8 +22,9 @@ from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
 from maxmargin.estimator.weights import counted
+from maxmargin.models import devices
 from maxmargin.models.base import Model
-from maxmargin.models.build import build, on_device
+from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 
 
@@ -177,7 +178,7 @@ class OnlineClassifier(
             for made_for_others in ("_one_row", "_checked_spec"):
                 self.__dict__.pop(made_for_others, None)
             if name == "device" and (state := self.__dict__.get("_state")) is not None:
-                self._state = state._replace(model=on_device(state.model, value))
+                self._state = state._replace(model=devices.on_device(state.model, value))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

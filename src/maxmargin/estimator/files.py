@@ -19,7 +19,8 @@ from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
-from maxmargin.models.build import build, products_on
+from maxmargin.models.build import build
+from maxmargin.models.devices import products_on
 from maxmargin.models.eviction import Projecting
 from maxmargin.models.kernel import KernelModel
 from maxmargin.models.linear import LinearModel

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core.looks import largest_square
 from maxmargin.core.rows import Tail
-from maxmargin.kernels.cuda import CudaProducts
-from maxmargin.kernels.functions import KERNELS, finite_diagonal
-from maxmargin.kernels.products import NARROW_TYPES, Products
+from maxmargin.kernels.functions import finite_diagonal
+from maxmargin.kernels.products import Products
+from maxmargin.models import devices
 from maxmargin.models.base import Model
 from maxmargin.models.budget import BudgetModel
 from maxmargin.models.eviction import Eviction, eviction_for
@@ -24,6 +22,8 @@ from maxmargin.models.vote import VoteModel
 from maxmargin.spaces.pnorm import new_pnorm
 
 NO_TAIL = Tail(0.0, 0.0)
+# What is possible for all models.
+ANYWHERE = ("cpu", "auto")
 
 
 class Built(NamedTuple):
@@ -55,11 +55,12 @@ def build(
         return _vote(spec, problems, X, radius=radius, spare=spare, random_state=random_state)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, spare, eviction)
-    check_device(spec, eviction)
+    if (spec.device, spec.kernel_dtype) != ANYWHERE:
+        devices.check(spec, eviction)
     if spec.kernel == "linear" and eviction is None:
         return _linear(spec, problems, X, radius, worth)
     exact = eviction is not None and eviction.exact
-    products = products or products_on(spec.device)
+    products = products or devices.products_on(spec.device)
     kernel, rows = kernel_for(spec, X, products, whole=radius is not None, exact=exact)
     if radius is not None and spec.intercept_scaling == "max":
         radius = float(np.sqrt(finite_diagonal(kernel, rows).max()))
@@ -125,30 +126,3 @@ def check_combination(
             )
     elif spec.kernel != "linear" and spec.p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 with a kernel, got {spec.p!r}.")
-
-
-def products_on(device: str) -> Products:
-    """What makes kernel values."""
-    return CudaProducts() if device == "cuda" else Products()
-
-
-def on_device(model: Model, device: str) -> Model:
-    """A model that knows the same, and whose kernel values are made on another device."""
-    if not model.has_supports or model.spec.device == device:
-        return model
-    check_device(replace(model.spec, device=device), model)
-    other = copy.copy(model)
-    other.spec, other.products = replace(model.spec, device=device), products_on(device)  # type: ignore[attr-defined]
-    return other
-
-
-def check_device(spec: ModelSpec, eviction: Any) -> None:
-    """Raise where there is nothing that the device could do."""
-    if spec.device == "cpu":
-        if spec.kernel_dtype in NARROW_TYPES:
-            raise ValueError(f"kernel_dtype={spec.kernel_dtype!r} is for device='cuda' only.")
-        return
-    if spec.kernel == "linear" and eviction is None:
-        raise ValueError("device='cuda' is for kernels: kernel='linear' learns on the host.")
-    if not (isinstance(spec.kernel, str) and KERNELS[spec.kernel].formula):
-        raise ValueError("device='cuda' computes the kernels 'linear', 'poly' and 'rbf' only.")

@@ -26,8 +26,8 @@ from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.plane import PlaneSpace
 from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.scalars import AWAITING, SINCE_SNAPSHOT
-from maxmargin.spaces.witness import PAST, Witness, mean_weights, take_snapshots
+from maxmargin.spaces.scalars import AWAITING, LARGEST_SCALE, SINCE_SNAPSHOT
+from maxmargin.spaces.witness import PAST, Witness, mean_weights
 
 Rows = DenseRows | SparseRows
 
@@ -141,7 +141,7 @@ class LinearModel(Model):
         scalars = self.linear.scalars.table
         due: np.ndarray = scalars.next_mark.copy()
         scalars.next_mark[which] = scalars.updates[which]
-        take_snapshots(self.linear)
+        self._take_snapshots(np.flatnonzero(scalars.updates >= scalars.next_mark))
         scalars.next_mark[:] = due
         scalars.bound[which] = np.inf
         scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
@@ -185,13 +185,28 @@ class LinearModel(Model):
 
     def maintain(self, space: Any) -> None:
         """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
-        if self.linear.scalars.any_must_fold(self.linear.geometry.scale_limit()):
-            maintain(space)
         scalars = self.linear.scalars.table
+        limit, scales = LARGEST_SCALE ** (2.0 / self.p), np.abs(scalars.scale)
+        if not ((1.0 / limit <= scales) & (scales <= limit)).all():  # else it is not compiled
+            maintain(space)
         due = np.flatnonzero(scalars.updates >= scalars.next_mark)
         if due.size:
             scalars.bound[due] = bounds.hull_bounds(self._hull(), due)
-            take_snapshots(self.linear)
+            self._take_snapshots(due)
+
+    def _take_snapshots(self, due: np.ndarray) -> None:
+        """Remember the vectors and masses of problems; when updates have doubled, do so again.
+
+        So the cost of it vanishes in the mean.
+        """
+        weights, witness, scalars = self.linear.weights, self.linear.witness, self.linear.scalars
+        if witness.share.shape[0]:
+            witness.mark_share[due] = witness.share[due]
+        if witness.mark.shape[0]:
+            witness.mark[due] = weights[due]
+        for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
+            scalars.table[f"mark_{name}"][due] = scalars.table[name][due]
+        scalars.table.next_mark[due] = 2 * scalars.table.updates[due]
 
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from maxmargin.core import lanes
 from maxmargin.core.bridge import bridge
 from maxmargin.spaces.scalars import LARGEST_SCALE
@@ -113,14 +111,6 @@ class Euclid(NamedTuple):
     def decide(self, rule, trial, c):
         """The step of the rule along that vector."""
         return rule.step(trial)
-
-    def terms(self, values: np.ndarray) -> np.ndarray:
-        """What coordinates contribute to the p-th power of the norm."""
-        return values * values
-
-    def root(self, total):
-        """The norm, from the sum of the terms."""
-        return np.sqrt(total)
 
 
 bridge("product", "push", "square_of", "square_bound", "follow_norm2", "sum_norm2", "fold")

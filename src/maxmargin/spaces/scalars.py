@@ -66,11 +66,6 @@ class Scalars(NamedTuple):
         """Is the scale about to run out of numbers?"""
         return not 1.0 / largest_scale <= abs(self.table[c].scale) <= largest_scale
 
-    def any_must_fold(self, largest_scale: float) -> bool:
-        """Is one of all scales? To be asked before a loop that folds is compiled."""
-        scales = np.abs(self.table.scale)
-        return not ((1.0 / largest_scale <= scales) & (scales <= largest_scale)).all()
-
     def grow_norm2(self, c, cross, square):
         """A step has changed ``w.w`` by these terms."""
         mine = self.table[c]

@@ -17,7 +17,7 @@ folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,27 +104,9 @@ class Witness(NamedTuple):
             for j in range(self.mark.shape[1]):
                 self.mark[c, j] *= factor
 
-    def remember(self, weights: np.ndarray, c: int) -> None:
-        """Take a snapshot of ``w`` and ``share``. It is rare, and never compiled."""
-        if c < self.share.shape[0]:
-            self.mark_share[c] = self.share[c]
-        if c < self.mark.shape[0]:
-            self.mark[c] = weights[c]
-
 
 bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
 bridge("close_past", inline=False)
-
-
-def take_snapshots(space: Any) -> None:
-    """Take those snapshots of a `LinearSpace` that are due.
-
-    The next ones are at twice as many updates, so that their cost vanishes in the mean.
-    """
-    table = space.scalars.table
-    for c in np.flatnonzero(table.updates >= table.next_mark):
-        space.witness.remember(space.weights, c)
-        space.scalars.mark_masses(c)
 
 
 def mean_weights(
