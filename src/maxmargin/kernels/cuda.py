@@ -179,9 +179,10 @@ class CudaProducts(Products):
         """Numbers of rows on the device; several arrays may be asked for the same ones in a row."""
         if isinstance(which, slice):
             return which
-        if self._asked is None or self._asked[0] is not which:
-            self._asked = which, self.here(which)
-        return self._asked[1]
+        asked = self._asked  # which other threads may change
+        if asked is None or asked[0] is not which:
+            asked = self._asked = which, self.here(which)
+        return asked[1]
 
     def host(self, array: Any) -> np.ndarray:
         return array if isinstance(array, np.ndarray) else self.library.fetched(array)
