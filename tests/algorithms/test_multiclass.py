@@ -205,11 +205,10 @@ def test_one_pass_is_any_chunking(learner, form, offset):
 
 
 def small_blocks(monkeypatch):
-    for module in ("kernel_fit", "kernel"):
-        monkeypatch.setattr(f"maxmargin.models.{module}.BLOCK", 13)
-        monkeypatch.setattr(f"maxmargin.models.{module}.CHUNK", 17)
-    monkeypatch.setattr("maxmargin.kernels.products.CHUNK", 17)
-    monkeypatch.setattr("maxmargin.kernels.products.Products.most_waiting", 7)
+    for module in ("models.kernel", "kernels.products"):
+        monkeypatch.setattr(f"maxmargin.{module}.CHUNK", 17)
+    for name, size in {"block": 13, "chunk": 17, "most_waiting": 7}.items():
+        monkeypatch.setattr(f"maxmargin.kernels.products.Products.{name}", size)
 
 
 def coefficients(learner, rows):

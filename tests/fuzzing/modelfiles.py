@@ -45,7 +45,7 @@ def taken_apart(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
     header, at, chunks = json.loads(data[16 : 16 + length]), 16 + length, []
     for entry in header["arrays"]:
         at += -at % 64
-        size = _item_size(entry["dtype"])
+        size = _item_size(entry.get("stored", entry["dtype"]))
         for extent in entry["shape"]:
             size *= extent
         chunks.append(data[at : at + size])

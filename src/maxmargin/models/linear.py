@@ -27,7 +27,7 @@ from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.plane import PlaneSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.scalars import AWAITING, LARGEST_SCALE, SINCE_SNAPSHOT
-from maxmargin.spaces.witness import PAST, Witness, mean_weights
+from maxmargin.spaces.witness import PAST, Witness, mean_weights, remember
 
 Rows = DenseRows | SparseRows
 
@@ -195,18 +195,9 @@ class LinearModel(Model):
             self._take_snapshots(due)
 
     def _take_snapshots(self, due: np.ndarray) -> None:
-        """Remember the vectors and masses of problems; when updates have doubled, do so again.
-
-        So the cost of it vanishes in the mean.
-        """
-        weights, witness, scalars = self.linear.weights, self.linear.witness, self.linear.scalars
-        if witness.share.shape[0]:
-            witness.mark_share[due] = witness.share[due]
-        if witness.mark.shape[0]:
-            witness.mark[due] = weights[due]
-        for name in ("positive", "negative", "hidden_positive", "hidden_negative"):
-            scalars.table[f"mark_{name}"][due] = scalars.table[name][due]
-        scalars.table.next_mark[due] = 2 * scalars.table.updates[due]
+        linear, witness = self.linear, self.linear.witness
+        vectors = linear.weights, witness.share, witness.mark, witness.mark_share
+        remember(*vectors, linear.scalars.table, due)
 
     # ------------------------------------------------------------------------------ what was learnt
     def weights(self) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -191,6 +192,11 @@ class RiverClassifier(base.MiniBatchClassifier):
     @property
     def _multiclass(self) -> bool:
         return True
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """The bytes of what was learnt; river would count machine code and all that it leads to."""
+        return len(pickle.dumps(self))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.sharing import with_methods_of
 
 # Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
@@ -107,6 +107,28 @@ class Witness(NamedTuple):
 
 bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
 bridge("close_past", inline=False)
+
+
+@Compiled
+def remember(weights, share, mark, mark_share, table, due):  # type: ignore[no-untyped-def]
+    """Take snapshots of the vectors and masses of the problems ``due``, in one step.
+
+    The next ones are at twice as many updates, so that their cost vanishes in the mean.
+    """
+    for n in range(due.size):
+        c = due[n]
+        if c < share.shape[0]:
+            for j in range(share.shape[1]):
+                mark_share[c, j] = share[c, j]
+        if c < mark.shape[0]:
+            for j in range(mark.shape[1]):
+                mark[c, j] = weights[c, j]
+        mine = table[c]
+        mine.mark_positive = mine.positive
+        mine.mark_negative = mine.negative
+        mine.mark_hidden_positive = mine.hidden_positive
+        mine.mark_hidden_negative = mine.hidden_negative
+        mine.next_mark = 2 * mine.updates
 
 
 def mean_weights(
