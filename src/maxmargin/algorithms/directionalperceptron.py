@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
-from scipy.optimize import brentq
-
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -234,4 +232,8 @@ def _largest(excess: Callable[[float], float], first: float) -> float:
     high = 2.0 * first
     while excess(high) <= 0.0:
         high *= 2.0
-    return brentq(excess, first, high) if excess(first) < 0.0 else first
+    if excess(first) >= 0.0:
+        return first
+    from scipy.optimize import brentq  # which takes as long to import as the rest of SciPy
+
+    return brentq(excess, first, high)
