@@ -153,7 +153,8 @@ if __name__ == "the one that dies":
 
 folder = tempfile.TemporaryDirectory()
 checkpoint = Path(folder.name) / "log.ckpt"
-program = f"import runpy; runpy.run_path({__file__!r}, run_name='the one that dies')"
+this_file = learn.__code__.co_filename
+program = f"import runpy; runpy.run_path({this_file!r}, run_name='the one that dies')"
 died = subprocess.run([sys.executable, "-c", program, str(checkpoint)], check=False)
 print("killed by", signal.Signals(-died.returncode).name)
 

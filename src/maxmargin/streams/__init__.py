@@ -91,7 +91,7 @@ def open(
     ----------
     source : path, address, "-", binary file, frame, stream of Arrow, array, or iterable
         "-" is standard input. Text may be compressed by gzip, bzip2, xz or zstd. A folder, or a
-        pattern such as "data/year=*/*.parquet", stands for all its Parquet files. Addresses are
+        pattern such as ``data/year=*/*.parquet``, stands for all its Parquet files. Addresses are
         those of fsspec ("s3://...", "https://...", "zip://rows.csv::https://..."). Frames are those
         of pandas, polars or pyarrow, or anything with ``__arrow_c_stream__``, such as a relation of
         DuckDB, and datasets of Hugging Face; arrays may be memory maps. An iterable gives pairs
