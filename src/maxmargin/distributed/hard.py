@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from maxmargin.certificates import geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
@@ -100,7 +101,7 @@ class Exchange:
 
     def __init__(
         self,
-        learner: Any,
+        learner: BaseEstimator,
         overview: Overview,
         executor: Executor,
         shards: Sequence[Any],
@@ -176,7 +177,7 @@ class Exchange:
 
 
 def separated(
-    learner: Any,
+    learner: BaseEstimator,
     overview: Overview,
     executor: Executor,
     shards: Sequence[Any],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from maxmargin.algorithms.maxmargin import MaxMargin
 from maxmargin.distributed.hard import separated
@@ -97,7 +97,7 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
 
 
 def _surveyed(
-    learner: Any, shards: Sequence[Any], executor: Executor
+    learner: BaseEstimator, shards: Sequence[Any], executor: Executor
 ) -> tuple[Overview, Any, dict[str, Any] | None]:
     """What is known of all rows, shards with class codes, and how files are to be read."""
     placed, schema, guesses = executor.place(shards), None, False

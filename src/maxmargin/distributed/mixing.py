@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from maxmargin.distributed.newton import Progress, Report
 from maxmargin.distributed.rounds import Executor
@@ -26,7 +26,7 @@ from maxmargin.models.mixing import mixture
 class Part(NamedTuple):
     """A learner with what it knows, and how many rows it has seen in this round."""
 
-    learner: Any
+    learner: BaseEstimator
     rows: int
 
 
@@ -40,7 +40,7 @@ class Pass(NamedTuple):
     weighted : is there a row that does not count once?
     """
 
-    learner: Any
+    learner: BaseEstimator
     classes: np.ndarray
     weighted: bool
 
@@ -76,7 +76,7 @@ class Pass(NamedTuple):
 class Margins(NamedTuple):
     """The question how far a model is from the nearest row, for each problem."""
 
-    learner: Any
+    learner: BaseEstimator
 
     def answer(self, shard: Any) -> np.ndarray:
         state: Any = state_of(self.learner)
@@ -90,7 +90,7 @@ class Margins(NamedTuple):
         return np.min(answers, axis=0)
 
 
-def check_can_mix(learner: Any, rounds: int) -> None:
+def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
     """Raise if there are no means of what the learner learns, before anything is learnt."""
     name = type(learner).__name__
     if not is_online(learner):
@@ -126,7 +126,7 @@ def check_can_mix(learner: Any, rounds: int) -> None:
 
 
 def mixed(
-    learner: Any,
+    learner: BaseEstimator,
     overview: Overview,
     executor: Executor,
     shards: Sequence[Any],

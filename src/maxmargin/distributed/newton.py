@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.certificates.scalars import soft_margin
@@ -193,7 +194,7 @@ class Progress(NamedTuple):
 Report = Callable[[Progress], None]
 
 
-def sample_task(overview: Overview, learner: Any) -> Task:
+def sample_task(overview: Overview, learner: BaseEstimator) -> Task:
     """The sample as a task of its own."""
     X, y, weight = overview.sample
     columns, width = overview.columns, overview.columns.features.count
@@ -246,7 +247,7 @@ class Rounds:
 
     def __init__(
         self,
-        learner: Any,
+        learner: BaseEstimator,
         overview: Overview,
         executor: Executor,
         shards: Sequence[Any],
@@ -410,7 +411,7 @@ class Rounds:
 
 
 def solved(
-    learner: Any,
+    learner: BaseEstimator,
     overview: Overview,
     executor: Executor,
     shards: Sequence[Any],

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from maxmargin import streams
 from maxmargin.estimator import inputs
@@ -140,7 +141,7 @@ class Columns(NamedTuple):
     several : can a row have several labels?
     """
 
-    learner: Any
+    learner: BaseEstimator
     features: Features
     classes: np.ndarray
     class_weight: np.ndarray

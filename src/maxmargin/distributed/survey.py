@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
 from maxmargin.estimator import inputs
@@ -81,7 +82,7 @@ class Survey(NamedTuple):
     shards : how many there are
     """
 
-    learner: Any
+    learner: BaseEstimator
     shards: int
 
     def answer(self, shard: Any) -> Found:
@@ -259,7 +260,9 @@ class Overview(NamedTuple):
     sample: Sample
 
 
-def overview(learner: Any, found: Found, *, wider: bool, width: int | None = None) -> Overview:
+def overview(
+    learner: BaseEstimator, found: Found, *, wider: bool, width: int | None = None
+) -> Overview:
     """What follows from a survey; raises if shards do not go together.
 
     ``wider`` says that rows may have any number of columns, or at most ``width``.

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sklearn.base import BaseEstimator
+
 from maxmargin.estimator.passes import Outcome, Plan
 from maxmargin.estimator.state import State
 from maxmargin.models.base import Model
@@ -37,7 +39,9 @@ class Report:
     given : rows, labels and weights, as the fit got them
     """
 
-    def __init__(self, learner: Any, context: Any, so_far: Any, given: dict[str, Any]) -> None:
+    def __init__(
+        self, learner: BaseEstimator, context: Any, so_far: Any, given: dict[str, Any]
+    ) -> None:
         self.learner, self.context, self.so_far, self.given = learner, context, so_far, given
         self.task: Any = None
 
@@ -55,7 +59,7 @@ class Report:
         )
 
 
-def reported(learner: Any, run: Run, state: State, given: tuple[Any, Any, Any]) -> Run:
+def reported(learner: BaseEstimator, run: Run, state: State, given: tuple[Any, Any, Any]) -> Run:
     """``run``, the passes of a fit, of which callbacks are told.
 
     ``given`` are rows, labels and weights. Callbacks that ask for it get a fitted copy of the
@@ -67,7 +71,9 @@ def reported(learner: Any, run: Run, state: State, given: tuple[Any, Any, Any]) 
         told["metadata"] = {"sample_weight": weight}
 
     @with_callbacks
-    def told_of(learner: Any, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+    def told_of(
+        learner: BaseEstimator, model: Model, rows: Any, targets: Any, plan: Plan
+    ) -> Outcome:
         def so_far(n_iter: int) -> dict[str, Any]:
             now, margins = model.twin(), model.margins(rows, targets)
             now.end_fit()

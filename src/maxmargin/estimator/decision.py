@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from maxmargin.estimator.platt import Sigmoids
 from maxmargin.models.formulas import Formula
@@ -44,7 +45,7 @@ class Decision(NamedTuple):
     recipe: Any = None
 
 
-def decision_of(learner: Any) -> Decision:
+def decision_of(learner: BaseEstimator) -> Decision:
     """That of a fitted learner of this library; a TypeError if it is none."""
     if not hasattr(learner, "__decision__"):
         raise TypeError(f"{type(learner).__name__} is no learner of maxmargin.")

@@ -143,7 +143,6 @@ class DeviceRows(Points):
 class CudaProducts(Products):
     """`Products` that are made on a GPU."""
 
-    device = "cuda"
     block = 4096
     chunk = 2**16
     most_waiting = 2048

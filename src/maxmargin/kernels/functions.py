@@ -60,8 +60,6 @@ class Kernel(ABC):
     # The kernel value in C, given the product p of two rows, their squared norms own and other, and
     # the parameters; empty if no device can compute it.
     formula: ClassVar[str] = ""
-    # Do points know their squared norms?
-    needs_squares: ClassVar[bool] = False
     # Are values known only as long as a fit lasts?
     only_in_fit: ClassVar[bool] = False
     # Is a weight vector a vector of feature weights?
@@ -202,7 +200,6 @@ class GaussianKernel(Kernel):
 
     name = "rbf"
     formula = "exp(min(gamma * (2 * p - own - other), (real)0))"
-    needs_squares = True
 
     def points(self, X: Any) -> Points:
         step = max(1, MOST_DENSE_VALUES // max(1, X.shape[1]))

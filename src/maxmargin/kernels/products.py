@@ -32,7 +32,6 @@ class Products:
     works_aside : are sums made while this machine does something else?
     """
 
-    device = "cpu"
     block = 256
     chunk = CHUNK
     most_waiting = 512
