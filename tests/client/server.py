@@ -1,9 +1,10 @@
 """A server that speaks as ours does, keeps what it is told, and has what troubles a script says."""
 
 import json
+import socket
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOST = "the event is taken, and the connection lost before the answer"
@@ -22,8 +23,9 @@ class Fake(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, handler):
+        super().__init__(("127.0.0.1", 0), handler)
+        self.released = threading.Event()
         self.troubles = deque()
         self.requests = []
         self.connections = 0
@@ -39,7 +41,8 @@ class Fake(ThreadingHTTPServer):
     def hang_up(self):
         """Close all connections that are kept."""
         for connection in list(self.open):
-            connection.shutdown(2)
+            with suppress(OSError):  # it may have gone by itself
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request, client_address):
         pass  # a client that has gone
@@ -107,9 +110,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running():
-    server = Fake()
-    server.released = threading.Event()
+def running(handler=Handler):
+    server = Fake(handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

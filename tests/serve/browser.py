@@ -9,7 +9,9 @@ import subprocess
 import time
 from contextlib import contextmanager
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 PATIENCE = 20.0
 
 
@@ -25,7 +27,11 @@ def opened(folder):
             os.dup2(number, wanted)
 
     command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"]
-    command += ["--disable-dev-shm-usage", "--disable-background-networking", "--disable-extensions"]
+    command += [
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-extensions",
+    ]
     command += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"]
     process = subprocess.Popen(
         command, preexec_fn=as_it_wants, close_fds=False, stderr=subprocess.DEVNULL
@@ -91,7 +97,10 @@ class Page:
         scale = 2 if phone else 1
         self.command(
             "Emulation.setDeviceMetricsOverride",
-            **{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": phone},
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=phone,
         )
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.command("Emulation.setEmulatedMedia", features=features)
@@ -122,7 +131,9 @@ class Page:
         """Until an expression is true."""
         end = time.monotonic() + PATIENCE
         while not (found := self.run(script)):
-            assert time.monotonic() < end, f"never so: {script}\n{self.run('document.body.innerText')}"
+            assert time.monotonic() < end, (
+                f"never so: {script}\n{self.run('document.body.innerText')}"
+            )
             time.sleep(0.05)
         return found
 

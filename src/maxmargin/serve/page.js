@@ -236,7 +236,7 @@ function showTiles() {
     tile("certificate", percent(certificate.ratio), "of the best possible margin,",
       `${digits(certificate.margin)} of at most ${digits(certificate.bound)}`);
   } else if (known(certificate?.bound)) {
-    tile("certificate", `≤ ${digits(certificate.bound)}`, "No hyperplane has a larger margin", "on the rows so far.");
+    tile("certificate", `≤ ${digits(certificate.bound)}`, "No hyperplane has a larger margin on the rows so far.");
   } else {
     tile("certificate", "–", "Nothing is proved yet.");
   }
@@ -300,7 +300,7 @@ function showLearners() {
       const cell = row.children[1 + column];
       const others = state.learners.map((each) => each[name]).filter(known);
       say(cell, format(learner[name]));
-      cell.classList.toggle("best", best !== null && others.length > 1 && learner[name] === best(...others));
+      cell.classList.toggle("best", best !== null && new Set(others).size > 1 && learner[name] === best(...others));
     });
     return row;
   });
