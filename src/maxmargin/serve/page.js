@@ -103,7 +103,7 @@ $("ask-token").addEventListener("submit", (event) => {
 // --------------------------------------------------------------------------------------------- events
 function status(look, text) {
   document.body.className = look;
-  say($("status"), text);
+  if ($("status").textContent !== text) say($("status"), text); // else it would be read out again
 }
 
 // States as they come, until the page turns to another model.
@@ -148,7 +148,7 @@ async function* messages(response, line) {
     const alarm = setTimeout(() => line.abort(), SILENCE);
     const { value, done } = await reader.read().finally(() => clearTimeout(alarm));
     if (done) return;
-    const parts = (text + value).replace(/\r\n?/g, "\n").split("\n\n");
+    const parts = (text + value).replaceAll("\r\n", "\n").split("\n\n");
     text = parts.pop();
     for (const part of parts) {
       const lines = part.split("\n").filter((each) => each.startsWith("data:"));
