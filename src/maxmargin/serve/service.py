@@ -22,6 +22,7 @@ import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.persistence.container import sync_folder
 from maxmargin.serve.events import (
     DropShadow,
     Event,
@@ -149,6 +150,8 @@ class Service:
         for algorithm, parameters in self._wanted.values():
             new_learner(algorithm, parameters)
         (folder / LOG).mkdir(parents=True, exist_ok=True)
+        for made in (folder, folder.parent):
+            sync_folder(made)
         self._file = CheckpointFile(folder / SNAPSHOT)
         self.log = Log(folder / LOG, limits.segment_bytes)
         found = self._file.read(Snapshot.of)
