@@ -7,6 +7,8 @@ import pytest
 from client.server import running
 
 pytest.importorskip("jinja2")
+pytest.importorskip("starlette")
+pytest.importorskip("orjson")
 from serve import browser
 from serve.mock import PREFIX, Models, a_state, nothing_yet, prepare
 

@@ -1,55 +1,62 @@
 """Server, document, client and page together."""
 
 import json
-import os
-import re
-import subprocess
-import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
-pytest.importorskip("typer")
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 pytest.importorskip("orjson")
 pytest.importorskip("jinja2")
+import uvicorn
 from serve import browser
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
-from maxmargin import load
+from maxmargin import PassiveAggressive, load
 from maxmargin.client import Client, Refused
+from maxmargin.serve import create_app
 from maxmargin.serve.openapi import document
 
 pytestmark = pytest.mark.serial
 HOSTILE = "<img src=x onerror=window.hacked=1>"
-BEGIN = ("--algorithm", "PassiveAggressive", "--set", "C=1", "--classes", f"buys,leaves,{HOSTILE}")
+PREFIX = "/below"
 
 
 @contextmanager
-def serving(folder, *options, port=0, token=None):
-    """The address of a server; it must stop as it should."""
-    command = [sys.executable, "-m", "maxmargin", "serve", "--data", str(folder), *options]
-    environment = os.environ | ({} if token is None else {"MAXMARGIN_TOKEN": token})
-    process = subprocess.Popen(
-        [*command, "--port", str(port)], stdout=subprocess.PIPE, text=True, env=environment
-    )
+def serving(folder, classes=None, *, port=0, **options):
+    """The address of a server, which is mounted in another application; it must stop in time."""
+    models = None if classes is None else {"default": PassiveAggressive()}
+    app = create_app(folder, models, classes=classes, **options)
+    outer = Starlette(routes=[Mount(PREFIX, app=app)])
+    config = uvicorn.Config(outer, port=port, log_level="error", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
     try:
-        found = re.fullmatch(r"Serving on (http://127.0.0.1:\d+)\n", process.stdout.readline())
-        yield found[1]
-        process.terminate()
-        assert process.wait(60) == 0
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}{PREFIX}"
     finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        app.stop()
+        server.should_exit = True
+        thread.join(60)
+        app.close()
+    assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server") / "data", *BEGIN) as url:
+    with serving(tmp_path_factory.mktemp("server"), ["buys", "leaves"]) as url:
         yield url
 
 
@@ -139,9 +146,9 @@ def test_the_client_with_the_server(client, tmp_path):
     assert client.learn({"clicks": 3, "from": "mail"}, "buys", id="once")["learnt"] == 1
     assert client.learn({"clicks": 3, "from": "mail"}, "buys", id="once")["duplicate"]
     assert client.learn([{"clicks": 1, "from": "ad"}], ["leaves"], weights=[2.0])["learnt"] == 1
-    assert client.predict({"clicks": 3, "from": "mail"}) in {"buys", "leaves", HOSTILE}
+    assert client.predict({"clicks": 3, "from": "mail"}) in {"buys", "leaves"}
     assert len(client.predict([{"clicks": 3}, {"clicks": 1}], id=["p", "q"])) == 2
-    assert set(client.decision_function({"clicks": 1})) == {"buys", "leaves", HOSTILE}
+    assert set(client.decision_function({"clicks": 1})) == {"buys", "leaves"}
     assert client.label(["p", "q"], ["buys", "leaves"])["learnt"] == 2
     assert client.label("p", "buys")["duplicate"]
     for call, status in (
@@ -170,13 +177,12 @@ def test_frames_and_arrays(tmp_path):
     random = np.random.default_rng(0)
     X = random.standard_normal((200, 3))
     y = np.where(X[:, 0] > 0.0, "yes", "no")
-    options = ("--algorithm", "Perceptron", "--classes", "no,yes")
-    with serving(tmp_path / "arrays", *options) as url, Client(url) as client:
+    with serving(tmp_path / "arrays", ["no", "yes"]) as url, Client(url) as client:
         client.learn(X, y)
         assert np.mean(np.array(client.predict(X)) == y) > 0.9
         with pytest.raises(Refused, match="columns"):
             client.learn([1.0], "yes")
-    with serving(tmp_path / "frames", *options) as url, Client(url) as client:
+    with serving(tmp_path / "frames", ["no", "yes"]) as url, Client(url) as client:
         frame = pandas.DataFrame(X, columns=["a", "b", "c"])
         client.learn(frame, y)
         assert np.mean(np.array(client.predict(frame)) == y) > 0.9
@@ -189,12 +195,12 @@ def test_the_page_over_a_restart(tmp_path):
     rows = [{"clicks": 3, HOSTILE: 1}, {"clicks": 1}] * 20
     labels = [HOSTILE, "leaves"] * 20
     with browser.opened(tmp_path / "profile") as page:
-        options = (*BEGIN, "--shadow", "moving=NORMA,rate=0.1")
-        with serving(folder, *options, token="secret") as url:
+        shadows = {"moving": ("NORMA", {"rate": 0.1})}
+        with serving(folder, ["leaves", HOSTILE], token="secret", shadows=shadows) as url:
             with Client(url, token="secret") as client:
                 for row, label in zip(rows, labels, strict=True):
                     client.learn(row, label)
-            page.go(url)
+            page.go(f"{url}/")
             page.wait("!document.getElementById('ask-token').hidden")
             page.write("#token", "secret")
             page.click("#ask-token button")
@@ -209,7 +215,7 @@ def test_the_page_over_a_restart(tmp_path):
             page.wait("document.querySelectorAll('#weights > div').length > 1")
             assert page.run("typeof window.hacked + document.images.length") == "undefined0"
         page.wait("document.body.className === 'lost'")
-        with serving(folder, port=int(url.rpartition(":")[2]), token="secret"):
+        with serving(folder, port=urlsplit(url).port, token="secret"):
             page.wait("document.body.className === 'live'")
             assert page.text("#about").startswith("NORMA")
             assert "40 rows in 40 events" in page.text("#rate")
