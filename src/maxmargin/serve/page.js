@@ -235,7 +235,7 @@ function showTiles() {
     tile("certificate", percent(certificate.ratio), "of the best possible margin,",
       `${digits(certificate.margin)} of at most ${digits(certificate.bound)}`);
   } else if (known(certificate?.bound)) {
-    tile("certificate", `≤ ${digits(certificate.bound)}`, "No hyperplane has a larger margin on the rows so far.");
+    tile("certificate", `≤\u2009${digits(certificate.bound)}`, "No hyperplane has a larger margin on the rows so far.");
   } else {
     tile("certificate", "–", "Nothing is proved yet.");
   }
