@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import zlib
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -34,7 +35,7 @@ def written(folder, groups=GROUPS, **options):
 
 
 def records(groups=GROUPS):
-    return [Record(k, each) for k, each in enumerate(sum(groups, []), 1)]
+    return [Record(k, each) for k, each in enumerate(chain(*groups), 1)]
 
 
 def test_a_log_cut_at_any_byte_has_all_whole_frames_and_goes_on(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("orjson")
 
-from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, Perceptron, PassiveAggressive
+from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
 from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import LogError, read_log, segments_of

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
@@ -285,8 +286,8 @@ class Application:
         columns: dict[str, Any] = {"prediction": classes}
         if options.get("ids") == "true":
             columns["id"] = ids = [new_id() for _ in classes]
-            raw = rows.tolist() if not isinstance(rows, list) else rows
-            raw = table.to_pylist() if service.live.preparing() is not None else raw
+            raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
+            raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
             await service.ask(Await(ids, raw, 2 * len(body)))
         return Answer(200, table_to_bytes(arrow().table(columns)), ARROW)
 

@@ -144,17 +144,20 @@ def check_rows(service: Service, rows: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------- lessons
-def check_labels(service: Service, labels: Sequence[Any], place: str = "row {}") -> None:
-    places = service.places
+def known_labels(
+    service: Service, labels: Sequence[Any], place: Callable[[int], str] = "row {}".format
+) -> list[Any]:
+    """The labels, as the classes have them."""
+    places, classes = service.places, service.labels
     try:
         if all(map(places.__contains__, labels)):
-            return
+            return [classes[places[label]] for label in labels]
         bad = next(k for k, label in enumerate(labels) if label not in places)
     except TypeError:
         bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
-        raise malformed(f"{place.format(bad)}: a label must be a text or a number.") from None
+        raise malformed(f"{place(bad)}: a label must be a text or a number.") from None
     known = listed(service.classes)
-    where = f"{place.format(bad)}: " if len(labels) > 1 else ""
+    where = f"{place(bad)}: " if len(labels) > 1 else ""
     raise unlearnable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
 
 
@@ -183,7 +186,7 @@ def learning(service: Service, kind: str, body: bytes, key: str | None, options:
     weights = None
     if weight:
         weights = checked_weights(column_of(table, weight), table.num_rows)
-    check_labels(service, labels)
+    labels = known_labels(service, labels)
     left = [
         name for name in table.column_names if name not in (options.get("label") or "label", weight)
     ]
@@ -208,7 +211,7 @@ def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
         rows, labels = one_row(needed(found, "row")), [needed(found, "label")]
         weight = found.get("weight")
         weights = None if weight is None else checked_weights([weight], 1)
-    check_labels(service, labels)
+    labels = known_labels(service, labels)
     check_rows(service, rows)
     given = found.get("id")
     ids: Sequence[str] = ()
@@ -229,7 +232,7 @@ def _learning_lines(service: Service, body: bytes) -> Learn:
         given = found.get("id")
         ids.append(None if given is None else checked_id(given, limits.id_length))
     rows = many_rows(raw, limits.rows, lambda k: lines[k][0])
-    check_labels(service, labels, "line {}")
+    labels = known_labels(service, labels, lambda k: lines[k][0])
     check_rows(service, rows)
     if all(weight is None for weight in weights):
         worth = None
@@ -259,7 +262,7 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
         checked_object(each, ONE_LABEL, where)
         key = checked_id(needed(each, "id", where), service.limits.id_length)
         label, weight = needed(each, "label", where), each.get("weight")
-        check_labels(service, [label])
+        (label,) = known_labels(service, [label])
         if weight is not None:
             checked_weights([weight], 1)
         answers.append(Answer(key, label, weight))
