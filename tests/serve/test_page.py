@@ -52,7 +52,7 @@ def live(page):
 def test_it_shows_the_state_and_follows_it(page, server):
     live(page)
     assert page.text("#name") == "default"
-    assert page.text("#about") == "AMIRA · 2 classes: buys, leaves · 2 columns"
+    assert page.text("#about") == "AMIRA · 2 classes: buys, leaves · 2 features"
     assert page.text("#accuracy").split("\n") == [
         *("Recent accuracy", "93.0 %", "overall 89.0 %", "largest class 61.0 %")
     ]

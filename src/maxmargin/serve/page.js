@@ -198,7 +198,7 @@ function show(found) {
   document.title = `${state.name}: ${percent(state.recent_accuracy)} · maxmargin`;
   say($("name"), theirs(state.name));
   say($("about"), theirs(state.algorithm), ` · ${plural(state.classes.length, "class", "classes")}`, ...classes(state.classes),
-    known(state.n_features) ? ` · ${plural(state.n_features, "column", "columns")}` : "");
+    known(state.n_features) ? ` · ${plural(state.n_features, "feature", "features")}` : "");
   showTiles();
   showCharts();
   showDrift();
