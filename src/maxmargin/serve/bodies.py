@@ -19,6 +19,7 @@ from maxmargin.serve.events import Lesson, table_from_bytes
 from maxmargin.serve.refusals import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
 from maxmargin.serve.tasks import Answer, Label, Learn, checked_id, new_id
+from maxmargin.streams.arrow import kind_of
 from maxmargin.streams.source import StreamError
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
@@ -362,16 +363,17 @@ def rows_of_table(service: Service, table: Any) -> Any:
             if lost := [name for name in names if name not in table.column_names]:
                 raise unlearnable(f"the table has no column {lost[0]!r}.")
             table = table.select(list(names))
-        elif hasattr(learner, "columns_"):
-            return table.to_pylist()
+        elif (known := getattr(learner, "columns_", None)) is not None:
+            if known.keys() != set(table.column_names):
+                return table.to_pylist()
+            table = table.select(list(known))
     if not table.num_columns:
         raise malformed("the table has no columns beside the label.")
     rows = np.empty((table.num_rows, table.num_columns))
-    for k, name in enumerate(table.column_names):
-        try:
-            rows[:, k] = table.column(name).to_numpy()
-        except (TypeError, ValueError):
-            raise unlearnable(f"column {name!r:.80} does not hold numbers.") from None
+    for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if kind_of(column.type) not in ("number", "boolean"):
+            raise unlearnable(f"column {name!r:.80} does not hold numbers.")
+        rows[:, k] = column.cast("float64", safe=False).to_numpy()
     if not np.isfinite(rows).all():
         bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
         raise unlearnable(f"row {bad} has a value that is missing or not finite.")
