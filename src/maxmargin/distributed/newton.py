@@ -24,7 +24,7 @@ from maxmargin.distributed.survey import Overview
 from maxmargin.estimator import inputs
 from maxmargin.models.hessian import (
     ConjugateGradients,
-    add_gathered,
+    Gathering,
     cholesky,
     enough_residual,
     is_gathered,
@@ -115,6 +115,7 @@ class Look(NamedTuple):
         targets, size = inputs.as_targets(part.codes, self.classes), self.points.shape[1]
         at_once = max(1024, NUMBERS_AT_ONCE // size)
         room = np.empty(size, np.uint64), np.empty(size)
+        gathering = Gathering(self.center)
         moving = self.open[self.steps[self.open].any(axis=1)]
         for start in range(0, part.worth.size, at_once):
             numbers = np.arange(start, min(start + at_once, part.worth.size))
@@ -133,7 +134,7 @@ class Look(NamedTuple):
                 if curvature.ndim == 1:
                     passes.diagonal(rows, active, part.worth, curvature[None])
                 elif self.gathers:
-                    add_gathered(curvature, rows, active, part.worth, 1.0, self.center)
+                    gathering.add(curvature, rows, active, part.worth, 1.0)
                 else:
                     passes.scatter(rows, active, part.worth, 1.0, *room, curvature)
 
