@@ -275,9 +275,10 @@ class Rounds:
             self.center[:-1] = np.asarray(overview.sample.X.mean(axis=0)).ravel()
         self.rounds = 0
 
-    def run(self, report: Report) -> None:
+    def run(self, most: int, report: Report) -> None:
+        """So many rounds at most."""
         learner = self.learner
-        while self.open.size and self.rounds < learner.max_iter:
+        while self.open.size and self.rounds < most:
             points = self.weights + self.steps
             sums = self._asked(
                 Look(
@@ -417,9 +418,10 @@ def solved(
     executor: Executor,
     shards: Sequence[Any],
     problems: int,
+    most: int,
     report: Report,
 ) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes of so many problems, and Ctrl-C, if that has stopped the rounds."""
+    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
     task = sample_task(overview, learner)
     with one_thread():
         start = solve(task, problems, lambda *_, **__: None).weights
@@ -433,7 +435,7 @@ def solved(
     interrupted: BaseException | None = None
     try:
         for part in parts:
-            part.run(report)
+            part.run(most, report)
     except KeyboardInterrupt as signal:
         interrupted = signal
     if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each
