@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.bridge import Compiled
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
@@ -79,7 +80,7 @@ class Hull(NamedTuple):
 
     def upper_bound(self, c):
         """The smallest bound on the best geometric margin, in the user's own space."""
-        mine = self.scalars.table[c]
+        mine = self.scalars.line(c)
         if mine.certifiable < SINCE_SNAPSHOT:
             return np.inf
         masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
@@ -103,7 +104,7 @@ class Hull(NamedTuple):
         Each update may have rounded a sum by a fraction of all that it holds, also of what it held
         before the snapshot; so small differences to that mean little.
         """
-        mine = self.scalars.table[c]
+        mine = self.scalars.line(c)
         positive, negative = masses
         lowest = self.norm_over_mass(c, since, masses, hidden)
         if lowest == np.inf:
@@ -145,9 +146,11 @@ class Hull(NamedTuple):
 
     def sum_of_terms(self, which, total, unit):
         """``total`` and the terms of all coordinates over ``unit``, added one after another."""
+        if self.geometry.p == 2.0:
+            vectors = self.weights, self.mark, self.share, self.mark_share
+            return sum_of_squares(*vectors, self.width, *which, total, unit, np.empty(AT_A_TIME))
         for part in self.coordinates(*which):
-            values = part / unit
-            terms = values * values if self.geometry.p == 2.0 else self.geometry.terms(values)
+            terms = self.geometry.terms(part / unit)
             terms[0] += total
             total = np.add.accumulate(terms)[-1]
         return total
@@ -170,13 +173,42 @@ class Hull(NamedTuple):
 
     def imbalance_bound(self, c):
         """The bound that needs no second vector."""
-        mine = self.scalars.table[c]
+        mine = self.scalars.line(c)
         mass = abs(mine.scale) * (mine.positive + mine.negative)
         excess = abs(mine.scale) * abs(mine.positive - mine.negative)
         if mine.positive <= 0.0 or mine.negative <= 0.0:
             return np.inf
         norm = self.norm(c, 0.0, 0.0, 0.0, mine.hidden_positive + mine.hidden_negative)
         return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)
+
+
+@Compiled
+def sum_of_squares(  # type: ignore[no-untyped-def]
+    weights, mark, share, mark_share, width, c, since, positive, negative, total, unit, room
+):
+    """`Hull.sum_of_terms` for p = 2, of the same `Hull.coordinates`.
+
+    Those are computed many at a time, and then added in their order.
+    """
+    for first in range(0, weights.shape[1], room.size):
+        count = min(room.size, weights.shape[1] - first)
+        for k in range(count):
+            room[k] = weights[c, first + k]
+        if since > 0.0:
+            for k in range(count):
+                room[k] -= mark[c, first + k]
+        if positive != 0.0:
+            for k in range(count):
+                own = share[c, first + k] - since * mark_share[c, first + k]
+                room[k] = own / positive - (own - room[k]) / negative
+        if 0 <= width - first < count:
+            room[width - first] = 0.0
+        if unit != 1.0:
+            for k in range(count):
+                room[k] /= unit
+        for k in range(count):
+            total += room[k] * room[k]
+    return total
 
 
 def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:

@@ -6,7 +6,8 @@ follows every step by its increments, with a bound on what rounding has done to 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +49,10 @@ SCALARS = np.dtype(
 )
 
 
+# One line of it, whose numbers are quick to get at.
+Line: Any = namedtuple("Line", SCALARS.names or ())  # type: ignore[misc]
+
+
 class Scalars(NamedTuple):
     """A line of `SCALARS` for each problem."""
 
@@ -56,6 +61,10 @@ class Scalars(NamedTuple):
     def part(self, which: slice) -> Scalars:
         """Those of some problems, over the same memory."""
         return Scalars(self.table[which].view(np.recarray))
+
+    def line(self, c: int) -> Any:
+        """The numbers of a problem as they are now."""
+        return Line(*self.table[c].item())
 
     def multiply(self, c, factor):
         """``w <- factor * w``, by the scale."""
