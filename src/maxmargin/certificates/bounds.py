@@ -18,18 +18,23 @@ together. All bounds are rounded up by more than the errors in the sums behind t
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.certificates.squares import AT_A_TIME, sum_of_squares
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
-from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
+from maxmargin.spaces.scalars import (
+    ALL_COEFFICIENTS,
+    ROUNDING,
+    SCALARS,
+    SINCE_SNAPSHOT,
+    Scalars,
+)
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
-# Coordinates that are looked at together: few enough to stay in the processor's cache.
-AT_A_TIME = 2**12
 
 
 def without_intercept(square: Any, offset: float) -> Any:
@@ -80,7 +85,7 @@ class Hull(NamedTuple):
 
     def upper_bound(self, c):
         """The smallest bound on the best geometric margin, in the user's own space."""
-        mine = self.scalars.line(c)
+        mine = line(self.scalars, c)
         if mine.certifiable < SINCE_SNAPSHOT:
             return np.inf
         masses = mine.positive - mine.mark_positive, mine.negative - mine.mark_negative
@@ -89,22 +94,21 @@ class Hull(NamedTuple):
             mine.hidden_positive * rounded_up - mine.mark_hidden_positive,
             mine.hidden_negative * rounded_up - mine.mark_hidden_negative,
         )
-        lowest = self.hull_bound(c, 1.0, masses, hidden)
+        lowest = self.hull_bound(c, mine, 1.0, masses, hidden)
         if mine.certifiable == ALL_COEFFICIENTS:
             masses = mine.positive, mine.negative
             hidden = mine.hidden_positive, mine.hidden_negative
-            lowest = min(lowest, self.hull_bound(c, 0.0, masses, hidden))
+            lowest = min(lowest, self.hull_bound(c, mine, 0.0, masses, hidden))
             if self.split:
-                lowest = min(lowest, self.imbalance_bound(c))
+                lowest = min(lowest, self.imbalance_bound(c, mine))
         return min(mine.bound, lowest * (1.0 + RELATIVE_SLACK) + SLACK_PER_RADIUS * self.radius)
 
-    def hull_bound(self, c, since, masses, hidden):
+    def hull_bound(self, c, mine, since, masses, hidden):
         """`norm_over_mass`, rounded up by all that the sums behind it can have lost.
 
         Each update may have rounded a sum by a fraction of all that it holds, also of what it held
         before the snapshot; so small differences to that mean little.
         """
-        mine = self.scalars.line(c)
         positive, negative = masses
         lowest = self.norm_over_mass(c, since, masses, hidden)
         if lowest == np.inf:
@@ -135,7 +139,7 @@ class Hull(NamedTuple):
     def norm(self, c, since, positive, negative, hidden):
         """Of the sum of all rows or, with masses, of the mean of either class less the other's."""
         which = c, since, positive, negative
-        total = self.sum_of_terms(which, hidden, 1.0)
+        total = self.sum_of_terms(which, hidden)
         if SMALLEST_SUM <= total <= LARGEST_SUM:
             return self.root(total)
         largest = max(np.sqrt(hidden), *(np.abs(part).max() for part in self.coordinates(*which)))
@@ -144,13 +148,13 @@ class Hull(NamedTuple):
         total = self.sum_of_terms(which, hidden / largest / largest, largest)
         return largest * self.root(total)
 
-    def sum_of_terms(self, which, total, unit):
+    def sum_of_terms(self, which, total, unit=1.0):
         """``total`` and the terms of all coordinates over ``unit``, added one after another."""
         if self.geometry.p == 2.0:
             vectors = self.weights, self.mark, self.share, self.mark_share
             return sum_of_squares(*vectors, self.width, *which, total, unit, np.empty(AT_A_TIME))
         for part in self.coordinates(*which):
-            terms = self.geometry.terms(part / unit)
+            terms = self.geometry.terms(part if unit == 1.0 else part / unit)
             terms[0] += total
             total = np.add.accumulate(terms)[-1]
         return total
@@ -171,9 +175,8 @@ class Hull(NamedTuple):
                 both[self.width - first] = 0.0
             yield both
 
-    def imbalance_bound(self, c):
+    def imbalance_bound(self, c, mine):
         """The bound that needs no second vector."""
-        mine = self.scalars.line(c)
         mass = abs(mine.scale) * (mine.positive + mine.negative)
         excess = abs(mine.scale) * abs(mine.positive - mine.negative)
         if mine.positive <= 0.0 or mine.negative <= 0.0:
@@ -182,38 +185,15 @@ class Hull(NamedTuple):
         return (abs(mine.scale) * norm + self.radius * excess) / (mass + excess)
 
 
-@Compiled
-def sum_of_squares(  # type: ignore[no-untyped-def]
-    weights, mark, share, mark_share, width, c, since, positive, negative, total, unit, room
-):
-    """`Hull.sum_of_terms` for p = 2, of the same `Hull.coordinates`.
-
-    Those are computed many at a time, and then added in their order.
-    """
-    for first in range(0, weights.shape[1], room.size):
-        count = min(room.size, weights.shape[1] - first)
-        for k in range(count):
-            room[k] = weights[c, first + k]
-        if since > 0.0:
-            for k in range(count):
-                room[k] -= mark[c, first + k]
-        if positive != 0.0:
-            for k in range(count):
-                own = share[c, first + k] - since * mark_share[c, first + k]
-                room[k] = own / positive - (own - room[k]) / negative
-        if 0 <= width - first < count:
-            room[width - first] = 0.0
-        if unit != 1.0:
-            for k in range(count):
-                room[k] /= unit
-        for k in range(count):
-            total += room[k] * room[k]
-    return total
-
-
 def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
     """The smallest upper bound on the best margin, for each of the problems (by default all)."""
     if problems is None:
         problems = np.arange(hull.scalars.table.size)
     with np.errstate(all="ignore"):
-        return np.array([hull.upper_bound(c) for c in problems], dtype=np.float64)
+        return np.array([hull.upper_bound(c) for c in problems.tolist()], dtype=np.float64)
+
+
+def line(scalars: Scalars, c: int) -> Any:
+    """The scalars of a problem, taken out at once: each look into a record takes microseconds."""
+    values = np.array(scalars.table[c].item())  # counts are exact in double precision
+    return SimpleNamespace(**dict(zip(SCALARS.names or (), values, strict=True)))

@@ -6,8 +6,7 @@ follows every step by its increments, with a bound on what rounding has done to 
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,10 +48,6 @@ SCALARS = np.dtype(
 )
 
 
-# One line of it, whose numbers are quick to get at.
-Line: Any = namedtuple("Line", SCALARS.names or ())  # type: ignore[misc]
-
-
 class Scalars(NamedTuple):
     """A line of `SCALARS` for each problem."""
 
@@ -61,10 +56,6 @@ class Scalars(NamedTuple):
     def part(self, which: slice) -> Scalars:
         """Those of some problems, over the same memory."""
         return Scalars(self.table[which].view(np.recarray))
-
-    def line(self, c: int) -> Any:
-        """The numbers of a problem as they are now."""
-        return Line(*self.table[c].item())
 
     def multiply(self, c, factor):
         """``w <- factor * w``, by the scale."""
