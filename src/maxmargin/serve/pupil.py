@@ -90,6 +90,15 @@ class Pupil:
     def algorithm(self) -> str:
         return type(self.learner).__name__
 
+    @property
+    def joins(self) -> bool:
+        """Does it learn from lessons together what it would learn one by one, to the bit?
+
+        Matrix products of other shapes are rounded otherwise.
+        """
+        linear = getattr(self.learner, "kernel", "linear") == "linear"
+        return linear and getattr(self.learner, "budget", None) is None
+
     def preparing(self) -> Recipe | None:
         """The recipe for its rows, if they are raw."""
         return self.recipe if self.recipe is not None else recipe_of(self.learner)

@@ -414,6 +414,8 @@ class Service:
         begin = events[k]
         assert isinstance(begin, Lesson)
         block, rows = [begin], begin.size()
+        if not all(pupil.joins for pupil in (self.live, *self.shadows.values())):
+            return block
         for event in events[k + 1 :]:
             if not isinstance(event, Lesson) or not alike(begin, event):
                 break
