@@ -32,11 +32,12 @@ class PairSpace(NamedTuple):
     ----------
     linear : the weights, which know nothing of intercepts
     bias : the intercept of each problem
-    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1, and
-        room for one more in the last row
+    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1; where
+        one more row follows, it is the room
     numbers : their row numbers, or ELSEWHERE, NOBODY or FOREIGN
     squares : their ``x.x``
     private : the weights in their private coordinates where these are not recorded, over the scale
+    room : for one more such vector, to compute with
     """
 
     linear: LinearSpace
@@ -45,6 +46,19 @@ class PairSpace(NamedTuple):
     numbers: np.ndarray
     squares: np.ndarray
     private: np.ndarray
+    room: np.ndarray
+
+    def part(self, which: slice) -> PairSpace:
+        """The space of some problems alone, over the same memory."""
+        return PairSpace(
+            linear=self.linear.part(which),
+            bias=self.bias[which],
+            members=self.members[2 * which.start : 2 * which.stop],
+            numbers=self.numbers[which],
+            squares=self.squares[which],
+            private=self.private[which],
+            room=np.zeros_like(self.room),
+        )
 
     def problems(self):
         return self.bias.size
