@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     passes = Passes(model, rows, targets, rule, plan)
     interrupted = None
     shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext()
-    with in_parts(model, rows, targets, plan) as passes.learner:
+    with learner_for(model, rows, targets, plan) as passes.learner:
         try:
             with shown as advance:
                 passes.run(advance)
@@ -102,21 +102,12 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
 
-@contextmanager
-def in_parts(model: Model, rows: Any, targets: Any, plan: Plan) -> Iterator[Any]:
+def learner_for(model: Model, rows: Any, targets: Any, plan: Plan) -> AbstractContextManager[Any]:
     """What presents rows to the model: itself, or its parts on several threads."""
     if plan.calibrating is not None:
-        yield plan.calibrating
-        return
+        return nullcontext(plan.calibrating)
     jobs = 1 if plan.n_jobs == 1 else min(effective_n_jobs(plan.n_jobs), model.parts())
-    if jobs == 1:
-        yield model
-        return
-    parts = Parts(model, rows, targets, jobs)
-    try:
-        yield parts
-    finally:
-        parts.close()
+    return nullcontext(model) if jobs == 1 else closing(Parts(model, rows, targets, jobs))
 
 
 def certified(

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.contests import contest, count_mistakes
 from maxmargin.core.looks import square_bounds
-from maxmargin.core.loop import Trace, contest, count_mistakes, present
+from maxmargin.core.loop import Trace, present
 from maxmargin.models.linear import LinearModel
 from maxmargin.spaces.scalars import AWAITING
 
@@ -54,7 +55,7 @@ class Part:
     Attributes
     ----------
     history : their outputs before anything was learnt; see `Trace`
-    seen : what these tell of mistakes; see `core.loop.contest`
+    seen : what these tell of mistakes; see `core.contests.contest`
     learnt : the number of the last stretch
     """
 
