@@ -48,7 +48,7 @@ Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Brief(Compiled):
-    """The same for what takes less time than it takes to let other threads run meanwhile."""
+    """Compiled code that takes less time than it takes to let other threads run meanwhile."""
 
     nogil = False
 

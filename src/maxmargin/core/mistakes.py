@@ -1,4 +1,7 @@
-"""Mistakes of problems that are learnt in parts, none of which sees all outputs of a row."""
+"""Mistakes of problems that were learnt apart: they depend on the outputs of all.
+
+A loop that has all problems counts them on its way.
+"""
 
 from __future__ import annotations
 
