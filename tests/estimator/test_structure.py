@@ -42,3 +42,11 @@ def test_one_update_is_enough_for_a_certificate():
     clf = AMIRA(random_state=0).fit(far, y)
     largest = np.linalg.norm(far, axis=1).max()
     assert clf.certificate_.margin <= clf.certificate_.bound <= 1.001 * largest
+
+
+def test_a_device_for_which_there_is_nothing_to_do():
+    clf = Perceptron(random_state=0).fit([[1.0], [-1.0]], [0, 1])
+    with pytest.raises(ValueError, match="device='cuda' is for kernels"):
+        clf.set_params(device="cuda")
+    assert clf.device == "cpu"
+    assert clf.set_params(device="cpu").partial_fit([[2.0]], [0]).predict([[3.0]]) == [0]

@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.certificates.squares import AT_A_TIME, sum_of_squares
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
-# Coordinates that are looked at together: few enough to stay in the processor's cache.
-AT_A_TIME = 2**12
 
 
 def without_intercept(square: Any, offset: float) -> Any:
@@ -145,9 +144,11 @@ class Hull(NamedTuple):
 
     def sum_of_terms(self, which, total, unit=1.0):
         """``total`` and the terms of all coordinates over ``unit``, added one after another."""
+        if self.geometry.p == 2.0:
+            vectors = self.weights, self.mark, self.share, self.mark_share
+            return sum_of_squares(*vectors, self.width, *which, total, unit, np.empty(AT_A_TIME))
         for part in self.coordinates(*which):
-            values = part if unit == 1.0 else part / unit
-            terms = values * values if self.geometry.p == 2.0 else self.geometry.terms(values)
+            terms = self.geometry.terms(part if unit == 1.0 else part / unit)
             terms[0] += total
             total = np.add.accumulate(terms)[-1]
         return total

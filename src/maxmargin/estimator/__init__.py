@@ -174,12 +174,12 @@ class OnlineClassifier(
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "device" and (state := self.__dict__.get("_state")) is not None:
+            self._state = state._replace(model=devices.on_device(state.model, value))
         super().__setattr__(name, value)
         if name in self._parameter_constraints:
             for made_for_others in ("_one_row", "_checked_spec"):
                 self.__dict__.pop(made_for_others, None)
-            if name == "device" and (state := self.__dict__.get("_state")) is not None:
-                self._state = state._replace(model=devices.on_device(state.model, value))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

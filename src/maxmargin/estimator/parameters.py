@@ -168,7 +168,8 @@ fit_intercept : bool, default={fit_intercept}
     device : {{"cpu", "cuda"}}, default="cpu"
         Where kernel values are computed. "cuda" needs a GPU and CuPy, another kernel than "linear"
         (but on a budget), and dense rows; arrays of CuPy stay where they are. What was learnt on
-        one device can go on on the other.
+        one device can go on on the other; where there is nothing to compute on it, `fit` refuses
+        it, and a fitted learner to be told of it.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass. On rows that cannot be
         separated `fit` ends when passes make no fewer mistakes any more, and says so in a warning,

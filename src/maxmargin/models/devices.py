@@ -20,9 +20,11 @@ def products_on(device: str) -> Products:
 
 def on_device(model: Model, device: str) -> Model:
     """A model that knows the same, and whose kernel values are made on another device."""
-    if not model.has_supports or model.spec.device == device:
+    if model.spec.device == device:
         return model
-    check(replace(model.spec, device=device), model)
+    check(replace(model.spec, device=device), model if model.has_supports else None)
+    if not model.has_supports:
+        return model
     other = copy.copy(model)
     other.spec, other.products = replace(model.spec, device=device), products_on(device)  # type: ignore[attr-defined]
     return other
