@@ -39,7 +39,7 @@ class Mutant(NamedTuple):
 ALGORITHMS = "tests/algorithms"
 KERNELS = (f"{ALGORITHMS}/test_kernel_learners.py", "tests/kernels")
 BUDGETS = (f"{ALGORITHMS}/test_budgets.py",)
-CERTIFICATES = ("tests/test_certificates.py", "tests/certificates", "tests/spaces/test_witness.py")
+CERTIFICATES = ("tests/certificates", "tests/test_certificates.py", "tests/spaces/test_witness.py")
 LOOPS = (
     "tests/core/test_loop.py",
     "tests/core/test_looks.py",
@@ -87,8 +87,8 @@ MUTANTS = (
     ),
     Mutant(
         "passes: the fit takes one pass too many",
-        "if self.converged or self.n_iter >= plan.max_iter:",
-        "if self.converged or self.n_iter > plan.max_iter:",
+        "if self.converged or self.stopped or self.n_iter >= plan.max_iter:",
+        "if self.converged or self.stopped or self.n_iter > plan.max_iter:",
         ("tests/common/test_fitting.py",),
     ),
     Mutant(
@@ -193,8 +193,8 @@ MUTANTS = (
     ),
     Mutant(
         "witness: the mass of one class counts for both",
-        "return own / positive - (own - both) / negative",
-        "return own / positive - (own - both) / positive",
+        "both = own / positive - (own - both) / negative",
+        "both = own / positive - (own - both) / positive",
         CERTIFICATES,
     ),
     Mutant(
@@ -205,8 +205,8 @@ MUTANTS = (
     ),
     Mutant(
         "witness: the weights at the snapshot are counted with the recent ones",
-        "both = self.weights[c, j] - (self.mark[c, j] if since > 0.0 else 0.0)",
-        "both = self.weights[c, j]",
+        "both = self.weights[c, here] - (self.mark[c, here] if since > 0.0 else 0.0)",
+        "both = self.weights[c, here].copy()",
         CERTIFICATES,
     ),
     Mutant(

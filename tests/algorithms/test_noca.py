@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import NOCA
 from maxmargin.algorithms import noca
-from maxmargin.estimator.inputs import NO_TAIL
+from maxmargin.core.rows import NO_TAIL
 from maxmargin.models.linear import as_rows
 from maxmargin.spaces.mixture import class_logs, learn_mixture, new_mixture
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
-from maxmargin.core.rows import Tail
+from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.columns import Features
@@ -117,7 +117,7 @@ class MixtureModel:
         advance: Any,
     ) -> None:
         """Present the rows ``order``; the components move as ``reading`` has it."""
-        rows, mixture = as_rows(X, Tail(0.0, 0.0)), reading(*self.mixture)
+        rows, mixture = as_rows(X, NO_TAIL), reading(*self.mixture)
         step = max(1, VALUES_PER_CALL // (X.shape[1] * self.mixture.owners.size))
         for start in range(0, order.size, step):
             part = order[start : start + step]
@@ -401,7 +401,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         state = self._fitted()
         X = check_new_X(self, prepared(state, X), state.features)
         logs = np.empty((X.shape[0], state.classes.size))
-        rows = as_rows(X, Tail(0.0, 0.0))
+        rows = as_rows(X, NO_TAIL)
         mixture = state.model.mixture.with_own_room()
         class_logs(rows, self.weighting == "count", mixture, logs)
         return logs

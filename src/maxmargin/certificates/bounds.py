@@ -25,13 +25,7 @@ import numpy as np
 
 from maxmargin.certificates.squares import AT_A_TIME, sum_of_squares
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
-from maxmargin.spaces.scalars import (
-    ALL_COEFFICIENTS,
-    ROUNDING,
-    SCALARS,
-    SINCE_SNAPSHOT,
-    Scalars,
-)
+from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12
@@ -196,4 +190,4 @@ def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
 def line(scalars: Scalars, c: int) -> Any:
     """The scalars of a problem, taken out at once: each look into a record takes microseconds."""
     values = np.array(scalars.table[c].item())  # counts are exact in double precision
-    return SimpleNamespace(**dict(zip(SCALARS.names or (), values, strict=True)))
+    return SimpleNamespace(**dict(zip(scalars.table.dtype.names or (), values, strict=True)))

@@ -64,6 +64,9 @@ class Tail(NamedTuple):
         return 0.0 if width + 1 + i < weights.shape[1] else self.private_of(i) * self.private_of(i)
 
 
+NO_TAIL = Tail(0.0, 0.0)
+
+
 @with_methods_of(Tail)
 class WeightedTail(NamedTuple):
     """The same for rows with weights: of a row that counts s times, ``private**2`` is an s-th.

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import Trace
-from maxmargin.core.rows import DenseRows, Tail
+from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
 from maxmargin.estimator.state import State
 from maxmargin.models.linear import LinearModel, PairModel, read_only
@@ -17,7 +17,7 @@ from maxmargin.streams import Option, OptionError
 
 NO_WEIGHTS = np.empty(0)
 # Where no level is followed, rows are not looked at.
-NO_ROWS = DenseRows(read_only(np.empty((0, 0))), Tail(0.0, 0.0))
+NO_ROWS = DenseRows(read_only(np.empty((0, 0))), NO_TAIL)
 
 
 def knows_level(model: Any) -> bool:

@@ -13,14 +13,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin._extras import DEVICE_ARRAY
 from maxmargin.core.looks import first_unusable
-from maxmargin.core.rows import Tail
+from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
 from maxmargin.estimator import device_inputs, multilabel, refusals
 from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear import as_rows, read_only
 
-NO_TAIL = Tail(0.0, 0.0)
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
 

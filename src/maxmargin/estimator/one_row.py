@@ -16,13 +16,13 @@ from scipy import sparse
 from maxmargin._extras import Self
 from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
-from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
+from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.incremental import known_classes, may_overflow
-from maxmargin.estimator.inputs import NO_TAIL, as_targets, check_values
+from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.named_rows import met, named_features
 from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated

@@ -15,6 +15,7 @@ from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.looks import lowest_outputs
+from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
 from maxmargin.estimator.weights import counted
 from maxmargin.models.linear import as_rows
@@ -106,7 +107,7 @@ def certify(
         warnings.simplefilter("ignore", ConvergenceWarning)
         proved = prover.fit(X, codes).certificate_
 
-    rows = as_rows(X, inputs.NO_TAIL)
+    rows = as_rows(X, NO_TAIL)
     targets = inputs.as_targets(codes, clf.classes_.size)
     weights = np.ascontiguousarray(np.column_stack([coef, np.zeros(problems)]))
     lowest, rounding = np.empty(problems), rounding_of_products(weights)

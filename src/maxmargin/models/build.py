@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.looks import largest_square
-from maxmargin.core.rows import Tail
+from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.kernels.functions import finite_diagonal
 from maxmargin.kernels.products import Products
 from maxmargin.models import devices
@@ -21,7 +21,6 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.models.vote import VoteModel
 from maxmargin.spaces.pnorm import new_pnorm
 
-NO_TAIL = Tail(0.0, 0.0)
 # What is possible for all models.
 ANYWHERE = ("cpu", "auto")
 

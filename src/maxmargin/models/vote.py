@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.loop import NO_TRACE, Trace
-from maxmargin.core.rows import Tail
+from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.vote import Votes, experts_of, hold, new_votes, poll, say
 from maxmargin.models import formulas
 from maxmargin.models.base import Model, new_tally
@@ -54,7 +54,7 @@ class VoteModel(Model):
 
     def __init__(self, spec: ModelSpec, problems: int, spare: bool, groups: list[Model]) -> None:
         self.spec, self.spare, self.groups = spec, spare, groups
-        self.tail, self.tally, self.unsettled = Tail(0.0, 0.0), new_tally(), False
+        self.tail, self.tally, self.unsettled = NO_TAIL, new_tally(), False
         self._problems = problems
         self.votes = new_votes(sum(self._sizes()))
 
