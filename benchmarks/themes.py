@@ -24,6 +24,7 @@ from benchmarks import (
     pnorm_pass,
     r_of_k,
     schedule,
+    serving,
     soft_margin,
     sparse_pass,
     tables,
@@ -34,6 +35,7 @@ from benchmarks import (
 THEMES: dict[str, tuple[ModuleType, ...]] = {
     "Passes and single rows": (dense_pass, sparse_pass, pnorm_pass, peers, one_row, events),
     "Files, streams and tables": (files, tables),
+    "Servers": (serving,),
     "Certified margins and exact solvers": (soft_margin, exact, r_of_k, schedule),
     "Kernels and budgets": (usps, mnist, k_best, noca, budgets, endless),
     "Moving targets and probabilities": (moving, electricity, votes, calibration),
