@@ -1,4 +1,4 @@
-"""Events over HTTP, durable: `maxmargin serve` beside Vowpal Wabbit's daemon and river behind Starlette.
+"""Events over HTTP: `maxmargin serve` beside Vowpal Wabbit's daemon and river behind Starlette.
 
 ``python -m benchmarks.serving`` measures this alone. Clients and server share the machine.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,9 +109,9 @@ def report(rates: Values, found: dict[Key, list[float]], skipped: dict[str, str]
     quality = {key: Spread.of(values).median for key, values in found.items()}
     data = f"rows of {WIDTH} numbers and two classes, PA-I with C = 1"
     how = (
-        "Clients with connections that stay open send the next event when the last is answered; they "
-        "are a process of their own on the same machine. Ours answers when the event is on the disk; "
-        "the others keep theirs in memory. Vowpal Wabbit has a process for each client, and their "
+        "Clients with connections that stay open send the next event when the last is answered; "
+        "they are a process of their own on the same machine. Ours answers when the event is on "
+        "the disk; the others keep theirs in memory. Vowpal Wabbit has a process for each client, and their "
         f"weights are shared. Predictions come from {ASKING} more clients, each {1 / PAUSE:.0f} "
         "a second at most."
     )

@@ -1,0 +1,195 @@
+"""Kill a server that is being taught, start it again, and so on: ``python kills.py 200``.
+
+Clients with ids send single events, lines, batches and labels of predictions; what was not
+acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. Some kills
+leave half a record behind, some are power cuts (`powercuts`). In the end each event that was
+acknowledged is in the log, none is there twice, and the server's model is, to the bit, that of a
+learner that was fed the log in its order and never stopped.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from serve import logs, powercuts
+from serve.histories import Client
+from serve.learners import KINDS, Kind, fed
+from serve.processes import Server
+
+CLIENTS = 4
+KILLS_OF_A_RUN = 20
+OPTIONS = ("--keep-log", "--snapshot-every", "300", "--segment-size", "20000")
+
+
+@dataclass
+class Outcome:
+    """What one run, or several together, found."""
+
+    counts: Counter = field(default_factory=Counter)
+    troubles: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """A server, its clients, and who kills it."""
+
+    kind: Kind
+    folder: Path
+    seed: int
+    options: tuple[str, ...] = OPTIONS
+    environment: dict[str, str] = field(default_factory=dict)
+    disk: Path | None = None  # for the data, if not that of the folder
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.data = (self.disk or self.folder) / "data"
+        options = (*self.kind.options(self.folder), *self.options)
+        self.server = Server(self.data, *options, environment=self.environment)
+        self.clients = [
+            Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
+            for k in range(CLIENTS)
+        ]
+        self.outcome = Outcome()
+
+    def __enter__(self) -> "Run":
+        self.server.start()
+        for client in self.clients:
+            client.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.end()
+
+    def finish(self) -> Outcome:
+        """All clients come to their end, the server stops, and everything is compared."""
+        self.server.wait_until_healthy()
+        for client in self.clients:
+            client.quiet.set()
+        for client in self.clients:
+            client.thread.join(120.0)
+            if client.thread.is_alive():
+                client.trouble.append("waits for ever")
+            self.outcome.troubles += [f"{client.name}: {text}" for text in client.trouble]
+        told = self.server.asks("GET", "/model").json
+        file = self.server.asks("GET", "/model/file").body
+        if code := self.server.stop():
+            self.outcome.troubles.append(f"SIGTERM: ended with {code}")
+        self.compare(told, file)
+        self.server.start()
+        self.server.wait_until_healthy()
+        if self.server.asks("GET", "/model/file").body != file:
+            self.outcome.troubles.append("another model after a graceful stop")
+        self.server.stop()
+        return self.outcome
+
+    def compare(self, told: dict[str, Any], file: bytes) -> None:
+        counts, troubles = self.outcome.counts, self.outcome.troubles
+        recorded = list(logs.learnt(self.data / "default"))
+        sent = {
+            event.id: event
+            for client in self.clients
+            for deed in client.deeds
+            for event in deed.events
+        }
+        times = Counter(each.id for each in recorded)
+        promised = {name for name, event in sent.items() if event.acknowledged}
+        lost = promised - set(times)
+        twice = {name for name, count in times.items() if count > 1}
+        strange = set(times) - set(sent)
+        counts["events"] += len(promised)
+        counts["rows"] += sum(len(each.labels) for each in recorded)
+        counts["lost"] += len(lost)
+        counts["twice"] += len(twice)
+        counts["retries of what was in the log"] += sum(each.duplicates for each in self.clients)
+        counts["later"] += sum(each.busy for each in self.clients)
+        troubles += [f"{name} is lost" for name in sorted(lost)[:5]]
+        troubles += [f"{name} is there twice" for name in sorted(twice)[:5]]
+        troubles += [f"{name} was never sent" for name in sorted(strange)[:5]]
+        for each in recorded:
+            event = sent.get(each.id)
+            if event and not each.equals(event):
+                troubles.append(f"{each.id} is not what was sent: {each} and {event}")
+            if event and event.sequence not in (None, each.sequence):
+                troubles.append(f"{each.id} has sequence {each.sequence}, told {event.sequence}")
+        expected = fed(self.kind, self.folder, recorded)
+        if expected.file != file:
+            troubles.append("the model is not that of the log")
+            (self.folder / "served.mm").write_bytes(file)
+            (self.folder / "expected.mm").write_bytes(expected.file)
+        else:
+            counts["identical"] += 1
+        if (told["rows"], told["mistakes"]) != (expected.rows, expected.mistakes):
+            troubles.append(f"counts {told['rows']}, {told['mistakes']}, expected {expected[1:]}")
+
+
+def killed(run: Run, kills: int, journal: Path | None) -> Outcome:
+    """Kill it so many times."""
+    chance, counts = run.chance, run.outcome.counts
+    with run:
+        for _ in range(kills):
+            if chance.random() < 0.15:
+                run.server.kill()
+                run.server.spawn()
+                time.sleep(chance.uniform(0.0, 2.5))
+                counts["kills while starting"] += 1
+            else:
+                time.sleep(chance.uniform(0.0, 1.0) ** 2)
+            run.server.kill()
+            counts["kills"] += 1
+            if journal is not None and chance.random() < 0.5:
+                counts["power cuts"] += 1
+                counts["files cut"] += powercuts.forget(run.data, journal, chance)
+            elif chance.random() < 0.3:
+                logs.tear(run.data / "default", chance)
+                counts["torn records"] += 1
+            run.server.start()
+        return run.finish()
+
+
+def kill_servers(
+    kills: int, seed: int, folder: Path, kinds: tuple[str, ...] = tuple(KINDS)
+) -> Outcome:
+    """Runs of some kills each, of one kind of learner after the other."""
+    whole = Outcome()
+    made = powercuts.library(folder) if shutil.which("cc") else None
+    for number in range(0, kills, KILLS_OF_A_RUN):
+        name = kinds[number // KILLS_OF_A_RUN % len(kinds)]
+        place = folder / f"run {number}"
+        place.mkdir()
+        journal = place / "journal" if made else None
+        environment = powercuts.environment(made, journal) if made else {}
+        run = Run(KINDS[name], place, seed + number, environment=environment)
+        outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
+        whole.counts.update(outcome.counts)
+        whole.counts["runs"] += 1
+        whole.troubles += [f"{name}, {place}: {text}" for text in outcome.troubles]
+        print(f"{name}: {dict(outcome.counts)}", *outcome.troubles, sep="\n  ", flush=True)
+    return whole
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kills", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", choices=KINDS, action="append")
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="kills"))
+    kinds = tuple(given.kind or KINDS)
+    whole = kill_servers(given.kills, given.seed, folder, kinds)
+    print(dict(whole.counts))
+    if whole.troubles:
+        print(f"{len(whole.troubles)} troubles; see {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

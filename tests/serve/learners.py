@@ -1,0 +1,118 @@
+"""Learners to serve, where their rows come from, and the same learners fed without a server."""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from serve.histories import Problem
+from serve.logs import Learnt
+
+import maxmargin
+from maxmargin import AMIRA, PassiveAggressive, RandomBudgetPerceptron
+from maxmargin.streams import Recipe
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``options(folder)`` are those of the command, ``fresh(folder)`` is the same learner."""
+
+    options: Callable[[Path], tuple[str, ...]]
+    fresh: Callable[[Path], Any]
+    problem: Problem
+    classes: tuple[str, ...]
+
+
+# ------------------------------------------------------------------------------------------- rows
+WIDTH = 6
+
+
+def numbers(chance: random.Random) -> tuple[list[float], str]:
+    """Rows whose labels follow a plane, most of them."""
+    row = [round(chance.gauss(0.0, 1.0), 4) for _ in range(WIDTH)]
+    side = row[0] - 0.5 * row[1] + 0.3 * chance.gauss(0.0, 1.0)
+    return row, "yes" if side > 0.0 else "no"
+
+
+CITIES = ("Rome", "Oslo", "Porto", "grüße", "so so", "Lima")
+
+
+def columns(chance: random.Random) -> tuple[dict[str, Any], str]:
+    """A row of all kinds of columns, with gaps."""
+    age = None if chance.random() < 0.1 else round(chance.gauss(40.0, 12.0), 3)
+    city = None if chance.random() < 0.1 else chance.choice(CITIES)
+    row = {"age": age, "city": city, "since": f"20{chance.randrange(10, 25)}-07-01", "paid": 1.5}
+    if city == "Rome":
+        return row, "often"
+    return row, "never" if (age or 40.0) + chance.gauss(0.0, 5.0) > 42.0 else "seldom"
+
+
+def of_columns(folder: Path) -> Path:
+    """A model that has seen a few rows, with its recipe."""
+    chance = random.Random(1)
+    lines = ["age,city,since,paid,label"]
+    for _ in range(200):
+        row, label = columns(chance)
+        cells = ["" if value is None else str(value) for value in row.values()]
+        lines.append(",".join([*cells, label]))
+    table, model = folder / "begin.csv", folder / "begin.mm"
+    if not model.exists():
+        table.write_text("\n".join(lines) + "\n", "utf-8")
+        clf = AMIRA().fit_stream(table, label="label", recipe=Recipe())
+        maxmargin.save(clf, model)
+    return model
+
+
+def algorithm(name: str, *settings: str) -> Callable[[Path], tuple[str, ...]]:
+    chosen = [text for setting in settings for text in ("--set", setting)]
+    return lambda folder: ("--algorithm", name, *chosen, "--classes", "no,yes")
+
+
+KINDS = {
+    "numbers": Kind(
+        algorithm("passive-aggressive", "C=1"),
+        lambda folder: PassiveAggressive(C=1),
+        Problem(numbers),
+        ("no", "yes"),
+    ),
+    "columns": Kind(
+        lambda folder: (str(of_columns(folder)),),
+        lambda folder: maxmargin.load(of_columns(folder)),
+        Problem(columns),
+        ("never", "often", "seldom"),
+    ),
+    "budget": Kind(
+        algorithm("random-budget-perceptron", "budget=30", "gamma=0.1", "random_state=0"),
+        lambda folder: RandomBudgetPerceptron(budget=30, gamma=0.1, random_state=0),
+        Problem(numbers),
+        ("no", "yes"),
+    ),
+}
+
+
+# --------------------------------------------------------------------------------- without a server
+class Fed(NamedTuple):
+    file: bytes
+    rows: int
+    mistakes: int
+
+
+def fed(kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
+    """The file of a learner that learns from these events, one after the other."""
+    clf, rows, mistakes = kind.fresh(folder), 0, 0
+    for event in events:
+        for row, label, weight in zip(event.rows, event.labels, event.weights, strict=True):
+            seen = [row] if isinstance(row, dict) else np.array([row])
+            if rows or hasattr(clf, "classes_"):
+                known = clf.predict_one(row) if isinstance(row, dict) else clf.predict(seen)[0]
+                mistakes += known != label
+            if isinstance(row, dict):
+                clf.learn_one(row, label, w=weight)
+            else:
+                clf.partial_fit(seen, [label], classes=list(kind.classes), sample_weight=[weight])
+            rows += 1
+    path = folder / "fed.mm"
+    maxmargin.save(clf, path)
+    return Fed(path.read_bytes(), rows, mistakes)
