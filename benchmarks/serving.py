@@ -111,8 +111,8 @@ def report(rates: Values, found: dict[Key, list[float]], skipped: dict[str, str]
     how = (
         "Clients with connections that stay open send the next event when the last is answered; "
         "they are a process of their own on the same machine. Ours answers when the event is on "
-        "the disk; the others keep theirs in memory. Vowpal Wabbit has a process for each client, and their "
-        f"weights are shared. Predictions come from {ASKING} more clients, each {1 / PAUSE:.0f} "
+        "the disk; the others keep theirs in memory. Vowpal Wabbit has a process for each client, "
+        f"and their weights are shared. Predictions come from {ASKING} more clients, each {1 / PAUSE:.0f} "
         "a second at most."
     )
     return Report(NAME, data, "rows/s", rates, floors, skipped, how, pairs, quality)

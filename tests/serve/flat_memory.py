@@ -122,9 +122,8 @@ def main() -> int:
     finally:
         shutil.rmtree(folder)
     low, high = (pick(memory for _, memory in found[len(found) // 2 :]) for pick in (min, max))
-    print(
-        f"second half: {low / 2**20:.1f} to {high / 2**20:.1f} MiB; {growth(found):.2f} bytes an event"
-    )
+    span = f"{low / 2**20:.1f} to {high / 2**20:.1f} MiB"
+    print(f"second half: {span}; {growth(found):.2f} bytes an event")
     return 0
 
 

@@ -1,9 +1,9 @@
 """Requests that nobody should send: ``python fuzzed_requests.py 100000``.
 
 Requests of all routes are changed: values, keys, bytes, headers, paths, methods; some are broken
-off and some never were HTTP. The server answers with 4xx, or 503, or hangs up. What it refuses changes
-nothing, what it takes is counted, and in the end it learns from a proper event, and is the same
-again after a restart.
+off and some never were HTTP. The server answers with 4xx, or 503, or hangs up. What it refuses
+changes nothing, what it takes is counted, and in the end it learns from a proper event, and is the
+same again after a restart.
 """
 
 import argparse

@@ -11,7 +11,7 @@ from serve.histories import Problem
 from serve.logs import Learnt
 
 import maxmargin
-from maxmargin import AMIRA, PassiveAggressive, RandomBudgetPerceptron
+from maxmargin import AMIRA, PassiveAggressive, RandomBudgetPerceptron, streams
 from maxmargin.streams import Recipe
 
 
@@ -60,7 +60,7 @@ def of_columns(folder: Path) -> Path:
     table, model = folder / "begin.csv", folder / "begin.mm"
     if not model.exists():
         table.write_text("\n".join(lines) + "\n", "utf-8")
-        clf = AMIRA().fit_stream(table, label="label", recipe=Recipe())
+        clf = AMIRA().fit_stream(streams.open(table, label="label", recipe=Recipe()))
         maxmargin.save(clf, model)
     return model
 

@@ -27,7 +27,8 @@ static void note_folder(int journal, int fd, struct stat *seen) {
     DIR *folder = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY));
     fprintf(lines, "folder %lu", (unsigned long)seen->st_ino);
     for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) fprintf(lines, "\t%s", entry->d_name);
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            fprintf(lines, "\t%s", entry->d_name);
     fprintf(lines, "\n");
     fclose(lines);
     if (folder) closedir(folder);
