@@ -112,8 +112,8 @@ def report(rates: Values, found: dict[Key, list[float]], skipped: dict[str, str]
         "Clients with connections that stay open send the next event when the last is answered; "
         "they are a process of their own on the same machine. Ours answers when the event is on "
         "the disk; the others keep theirs in memory. Vowpal Wabbit has a process for each client, "
-        f"and their weights are shared. Predictions come from {ASKING} more clients, each {1 / PAUSE:.0f} "
-        "a second at most."
+        f"and their weights are shared. Predictions come from {ASKING} more clients, each "
+        f"{1 / PAUSE:.0f} a second at most."
     )
     return Report(NAME, data, "rows/s", rates, floors, skipped, how, pairs, quality)
 
@@ -150,7 +150,6 @@ def written(folder: Path) -> dict[str, str]:
         "singles": [post("/learn", as_json(one)) for one in singles],
         "empty": [post("/empty", as_json(one)) for one in singles],
         "batches": [post("/learn", as_json(one)) for one in batches],
-        "wide batches": [post("/models/arrays/learn", as_json(one)) for one in batches],
         "arrow": [
             post("/learn", arrow(block), "application/vnd.apache.arrow.stream") for block in blocks
         ],
@@ -185,7 +184,7 @@ def all_loads(files: dict[str, str]) -> Iterator[Load]:
     yield Load(Key(mixed, OURS), "maxmargin", [singles, asked])
     yield Load(Key(mixed, RIVER), "starlette", [singles, asked])
     batches = group("batches", BATCH_CLIENTS)
-    yield Load(Key(JSON, OURS), "maxmargin", [batches], rows=BATCH)
+    yield Load(Key(JSON, OURS), "maxmargin, arrays", [batches], rows=BATCH)
     yield Load(Key(JSON, RIVER), "starlette", [batches], rows=BATCH)
     yield Load(Key(ARROW, OURS), "maxmargin", [group("arrow", BATCH_CLIENTS)], rows=BATCH)
     blocks = group("blocks of lines", BATCH_CLIENTS)
@@ -195,14 +194,15 @@ def all_loads(files: dict[str, str]) -> Iterator[Load]:
 # ----------------------------------------------------------------------------------------- servers
 def commands(folder: Path) -> dict[str, list[str]]:
     python = [sys.executable, "-m"]
-    ours = ["--algorithm", "passive-aggressive", "--set", "C=1", "--classes", "no,yes"]
+    ours = [*python, "maxmargin", "serve", "--algorithm", "passive-aggressive", "--set", "C=1"]
+    ours += ["--classes", "no,yes", "--port", "0", "--data"]
     return {
-        "maxmargin": [
-            *python, "maxmargin", "serve", *ours, "--data", str(folder / "data"), "--port", "0",
-        ],
+        # A model has names for its columns, or numbers.
+        "maxmargin": [*ours, str(folder / "named")],
+        "maxmargin, arrays": [*ours, str(folder / "numbered")],
         "vowpal": [*python, "benchmarks.served", "vowpal", str(CLIENTS)],
         "starlette": [*python, "benchmarks.served", "starlette"],
-    }  # fmt: skip
+    }
 
 
 @contextmanager
