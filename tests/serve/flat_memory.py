@@ -1,4 +1,4 @@
-"""The memory of a server over many events: ``python flat_memory.py 2000000``.
+"""The memory of a server over many events: ``python tests/serve/flat_memory.py 2000000``.
 
 A tenth of the events come alone, the others in lines and in batches; some predictions are asked for
 with ids whose labels never come. Resident memory is sampled all along.
@@ -15,6 +15,8 @@ import time
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from serve.histories import ARROW, Event, as_arrow
 from serve.learners import KINDS, numbers

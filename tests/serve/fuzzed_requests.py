@@ -1,4 +1,4 @@
-"""Requests that nobody should send: ``python fuzzed_requests.py 100000``.
+"""Requests that nobody should send: ``python tests/serve/fuzzed_requests.py 100000``.
 
 Requests of all routes are changed: values, keys, bytes, headers, paths, methods; some are broken
 off and some never were HTTP. The server answers with 4xx, or 503, or hangs up. What it refuses
@@ -7,6 +7,7 @@ same again after a restart.
 """
 
 import argparse
+import copy
 import io
 import json
 import random
@@ -24,6 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from serve.learners import KINDS, columns, numbers, of_columns
 from serve.processes import Server
 
@@ -240,17 +244,21 @@ def _text(content: Any) -> str:
 
 
 # --------------------------------------------------------------------------------------- mutations
+def evil(chance: random.Random) -> Any:
+    return copy.deepcopy(chance.choice(EVIL))
+
+
 def edited(content: Any, chance: random.Random) -> Any:
     """With another value, key or element somewhere."""
     content = json.loads(json.dumps(content))
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         places = list(_places(content))
         if not places:
-            return chance.choice(EVIL)
+            return evil(chance)
         holder, key = chance.choice(places)
         what = chance.random()
         if what < 0.55:
-            holder[key] = chance.choice(EVIL)
+            holder[key] = evil(chance)
         elif what < 0.7:
             del holder[key]
         elif what < 0.8 and isinstance(holder, dict):

@@ -1,4 +1,4 @@
-"""Kill a server that is being taught, start it again, and so on: ``python kills.py 200``.
+"""Kill a server that is being taught, start it again, and so on: ``python tests/serve/kills.py 200``.
 
 Clients with ids send single events, lines, batches and labels of predictions; what was not
 acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. Some kills
@@ -17,6 +17,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from serve import logs, powercuts
 from serve.histories import Client

@@ -1,4 +1,4 @@
-"""A few of the kills, full disks and odd requests that the scripts beside this file have more of."""
+"""A few of the kills, full disks and odd requests that the scripts beside it have more of."""
 
 import sys
 
