@@ -83,17 +83,21 @@ class Run:
         file = self.server.asks("GET", "/model/file").body
         if code := self.server.stop():
             self.outcome.troubles.append(f"SIGTERM: ended with {code}")
-        self.compare(told, file)
+        recorded = list(logs.learnt(self.data / "default"))
+        self.compare_events(recorded)
+        self.compare_models(recorded, told, file)
         self.server.start()
         self.server.wait_until_healthy()
         if self.server.asks("GET", "/model/file").body != file:
             self.outcome.troubles.append("another model after a graceful stop")
+        if self.kind.shadow:
+            self.compare_shadow(recorded)
         self.server.stop()
         return self.outcome
 
-    def compare(self, told: dict[str, Any], file: bytes) -> None:
+    def compare_events(self, recorded: list[logs.Learnt]) -> None:
+        """Those in the log with those that were sent."""
         counts, troubles = self.outcome.counts, self.outcome.troubles
-        recorded = list(logs.learnt(self.data / "default"))
         sent = {
             event.id: event
             for client in self.clients
@@ -120,15 +124,31 @@ class Run:
                 troubles.append(f"{each.id} is not what was sent: {each} and {event}")
             if event and event.sequence not in (None, each.sequence):
                 troubles.append(f"{each.id} has sequence {each.sequence}, told {event.sequence}")
-        expected = fed(self.kind, self.folder, recorded)
+
+    def compare_models(
+        self, recorded: list[logs.Learnt], told: dict[str, Any], file: bytes
+    ) -> None:
+        """That of the server with one that never was in a server."""
+        troubles = self.outcome.troubles
+        expected = fed(self.kind.fresh(self.folder), self.kind, self.folder, recorded)
         if expected.file != file:
             troubles.append("the model is not that of the log")
             (self.folder / "served.mm").write_bytes(file)
             (self.folder / "expected.mm").write_bytes(expected.file)
         else:
-            counts["identical"] += 1
+            self.outcome.counts["identical"] += 1
         if (told["rows"], told["mistakes"]) != (expected.rows, expected.mistakes):
             troubles.append(f"counts {told['rows']}, {told['mistakes']}, expected {expected[1:]}")
+
+    def compare_shadow(self, recorded: list[logs.Learnt]) -> None:
+        """It takes the other's place, so that it can be asked for."""
+        answer = self.server.asks("POST", "/promote", {"shadow": "other"})
+        file = self.server.asks("GET", "/model/file").body
+        expected = fed(self.kind.shadow(), self.kind, self.folder, recorded)
+        if answer.status != 200 or expected.file != file:
+            self.outcome.troubles.append(f"the shadow is not that of the log: {answer}")
+        else:
+            self.outcome.counts["shadows identical"] += 1
 
 
 def killed(run: Run, kills: int, journal: Path | None) -> Outcome:

@@ -11,18 +11,22 @@ from serve.histories import Problem
 from serve.logs import Learnt
 
 import maxmargin
-from maxmargin import AMIRA, PassiveAggressive, RandomBudgetPerceptron, streams
+from maxmargin import AMIRA, ROMMA, PassiveAggressive, RandomBudgetPerceptron, streams
 from maxmargin.streams import Recipe
 
 
 @dataclass(frozen=True)
 class Kind:
-    """``options(folder)`` are those of the command, ``fresh(folder)`` is the same learner."""
+    """``options(folder)`` are those of the command, ``fresh(folder)`` is the same learner.
+
+    ``shadow()`` is one that learns along under the name "other".
+    """
 
     options: Callable[[Path], tuple[str, ...]]
     fresh: Callable[[Path], Any]
     problem: Problem
     classes: tuple[str, ...]
+    shadow: Callable[[], Any] | None = None
 
 
 # ------------------------------------------------------------------------------------------- rows
@@ -77,6 +81,17 @@ KINDS = {
         Problem(numbers),
         ("no", "yes"),
     ),
+    "shadowed": Kind(
+        lambda folder: (
+            *algorithm("passive-aggressive")(folder),
+            "--shadow",
+            "other=romma,delta=0.5",
+        ),
+        lambda folder: PassiveAggressive(),
+        Problem(numbers),
+        ("no", "yes"),
+        lambda: ROMMA(delta=0.5),
+    ),
     "columns": Kind(
         lambda folder: (str(of_columns(folder)),),
         lambda folder: maxmargin.load(of_columns(folder)),
@@ -99,9 +114,9 @@ class Fed(NamedTuple):
     mistakes: int
 
 
-def fed(kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
+def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
     """The file of a learner that learns from these events, one after the other."""
-    clf, rows, mistakes = kind.fresh(folder), 0, 0
+    rows, mistakes = 0, 0
     for event in events:
         for row, label, weight in zip(event.rows, event.labels, event.weights, strict=True):
             seen = [row] if isinstance(row, dict) else np.array([row])
