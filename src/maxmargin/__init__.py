@@ -39,7 +39,7 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "save": "persistence",
     "to_onnx": "export",
 }
-_MODULES = ("datasets", "evaluate", "streams")
+_MODULES = ("client", "datasets", "evaluate", "streams")
 
 __all__ = sorted(_HOMES)
 

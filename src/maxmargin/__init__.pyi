@@ -1,3 +1,4 @@
+from maxmargin import client as client
 from maxmargin import datasets as datasets
 from maxmargin import evaluate as evaluate
 from maxmargin import streams as streams

@@ -9,6 +9,9 @@ The blocks of a page run one after the other, in one empty folder and in one nam
 - ``sh``: commands alone.
 - ``text``, other languages and indented blocks are not meant to be run: formulas, files, output.
 
+A server that a page starts (``maxmargin serve``) runs until the page ends or starts another, and
+at another address than the page says.
+
 ``...`` stands for any output, and times, rates and our version may be others than shown. A block
 that cannot be run says why, in a comment on the line before that readers do not see:
 ``<!-- not run: installs -->``.
@@ -39,6 +42,7 @@ VARYING = re.compile(
     r"(\d+ min )?[\d.,]+ m?s\b|[\d,]+ rows/s|(?<=seconds\": )[\d.]+|(?<=_second\": )\d+"
     r"|(?<=maxmargin )\d+\.\d+\.\w+"
 )
+ADDRESS = "http://127.0.0.1:8765"  # where servers on pages are
 COMMANDS = ("$ ", "maxmargin ", "python ", "pip ")
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -64,9 +68,18 @@ def test_blocks_run_and_print_what_is_shown(page, folder, monkeypatch, capsys):
         write_customers(folder, monkeypatch)
     if page.name == "river.md":
         pytest.importorskip("river")
-    shell = Shell(monkeypatch, capsys)
+    if page.name == "serve.md":
+        for package in ("starlette", "uvicorn", "orjson"):
+            pytest.importorskip(package)
     names = {"__name__": "__main__"}
-    for block in blocks(page):
+    with Shell(monkeypatch, capsys) as shell:
+        run_blocks(page, shell, names, capsys)
+    for picture in folder.glob("*.png"):
+        assert picture.stat().st_size > 5000, picture.name
+
+
+def run_blocks(page, shell, names, capsys):
+    for block in map(shell.addressed, blocks(page)):
         if block.reason and (block.reason != REAL_DATA or "MAXMARGIN_DATA" not in os.environ):
             continue
         where = f"{page.name}:{block.line}"
@@ -81,8 +94,6 @@ def test_blocks_run_and_print_what_is_shown(page, folder, monkeypatch, capsys):
         elif block.language == "sh":
             for command in filter(None, block.text.replace("\\\n", "").splitlines()):
                 shell.compare(command, "", where)
-    for picture in folder.glob("*.png"):
-        assert picture.stat().st_size > 5000, picture.name
 
 
 @each_page
@@ -181,6 +192,34 @@ class Shell:
     def __init__(self, monkeypatch, capsys):
         self.monkeypatch = monkeypatch
         self.capsys = capsys
+        self.server = None
+        self.address = ADDRESS
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def addressed(self, block):
+        """The block, with the address that the server really has."""
+        return block._replace(text=block.text.replace(ADDRESS, self.address))
+
+    def serve(self, program, given):
+        """Starts a server, after the one that runs has stopped."""
+        self.stop()
+        command = [sys.executable, "-m", *shlex.split(program), "--port", "0"]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        said = self.server.stdout.readline()
+        self.address = said.removeprefix("Serving on ").strip()
+        return 0, said.replace(self.address, ADDRESS), ""
+
+    def stop(self):
+        if self.server is not None:
+            self.server.terminate()
+            with self.server.stdout:
+                assert self.server.wait(60) == 0
+            self.server = None
 
     def compare(self, command, shown, where):
         code, printed = self.run(command)
@@ -194,6 +233,8 @@ class Shell:
         code, printed, complaints = 0, "", ""
         for program in command.replace(" > ", " | cat > ").split(" | "):
             run = self.maxmargin if program.startswith("maxmargin ") else self.other
+            if program.startswith("maxmargin serve "):
+                run = self.serve
             code, printed, errors = run(program, printed)
             complaints += errors
         return code, printed + complaints

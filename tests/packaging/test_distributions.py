@@ -11,7 +11,7 @@ import pytest
 import maxmargin
 
 ROOT = Path(__file__).parents[2]
-MOST_BYTES = 5_000_000
+MOST_BYTES = 6_000_000
 
 
 @pytest.fixture(scope="module")

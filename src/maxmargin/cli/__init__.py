@@ -24,6 +24,7 @@ from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.reproduce import reproduce
+from maxmargin.cli.serve import serve
 from maxmargin.cli.start import little_garbage_collection
 from maxmargin.cli.suggestions import SuggestingCommand, SuggestingGroup
 from maxmargin.cli.warmup import warmup
@@ -59,7 +60,7 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, info, reproduce, algorithms, warmup):
+for command in (fit, predict, evaluate, serve, info, reproduce, algorithms, warmup):
     app.command(cls=SuggestingCommand)(command)
 
 

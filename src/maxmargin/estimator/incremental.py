@@ -16,7 +16,8 @@ from maxmargin.estimator.calibration import calibrating
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.multilabel import check_number_of_labels
-from maxmargin.estimator.prepared import learnt_along
+from maxmargin.estimator.named_rows import are_dicts, met_all
+from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import diverged, likely_classes
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.weights import check_weights, only_counted, running_weights
@@ -89,7 +90,7 @@ class Incremental:
         Parameters
         ----------
         X, y, classes, sample_weight
-            As in `partial_fit`.
+            As in `partial_fit`; rows may also be a list of dicts, as `learn_one` takes them.
         order : array of int32
             A row i that stands there as ``-1 - i`` is only looked at.
 
@@ -100,15 +101,17 @@ class Incremental:
         updates : ndarray of shape (n_places,)
             Made since the call began, after each row of the order.
         """
-        self._state, history = self._learnt(
-            self._known(),
-            X,
-            y,
-            classes,
-            order=order,
-            foretell=True,
-            sample_weight=sample_weight,
+        state, features = self._known(), None
+        if recipe_of(state) is not None:
+            state, X = learnt_along(state, X, sample_weight)
+        elif are_dicts(X):
+            state, features, X = met_all(X, state)
+            # The rows have no names of their own.
+            state = state and state._replace(features=Features(features.count))
+        state, history = self._learnt(
+            state, X, y, classes, order=order, foretell=True, sample_weight=sample_weight
         )
+        self._state = state if features is None else state._replace(features=features)
         return history[:, :-1][:, shown(self._known())], history[:, -1]
 
     def _learnt(

@@ -21,9 +21,9 @@ from maxmargin.core.targets import balance
 from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
 from maxmargin.estimator.columns import Features
-from maxmargin.estimator.growing import grown
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import NO_TAIL, as_targets, check_values
+from maxmargin.estimator.named_rows import met, named_features
 from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated
 from maxmargin.estimator.prepared import learnt_along, recipe_of
@@ -402,56 +402,6 @@ def _what_is_wrong(row: Any, x: Any) -> str:
 
 
 # -------------------------------------------------------------- where nothing is prepared yet
-def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]:
-    """Give columns to names that have none, and weights to the columns, beside what there was."""
-    features = Features(0) if state is None else named_features(state)
-    columns = features.columns
-    if columns is None:
-        columns = features.named_columns()
-    if columns is None:
-        if state is not None:
-            raise ValueError("x is a dict, but the learner was trained on rows without names.")
-        columns = {}
-    count = features.count
-    new = [name for name in x if columns.get(name, count) >= count]
-    if not new and state is not None:
-        return state, features
-    features = with_names(features, new)
-    if state is None:
-        return None, features
-    schema = state.schema
-    if schema is not None and schema.get("columns") is not None:
-        schema = {**schema, "columns": list(features.named_columns() or ())}
-    state = state._replace(features=features, schema=schema)
-    width, needed = state.model.width(), features.count
-    if isinstance(state.model, LinearModel):
-        # Room for more: names that come one by one must not cost all weights each time.
-        needed = width if needed <= width else max(needed, 2 * width)
-    return grown(state, needed, state.classes), features
-
-
-def named_features(state: State) -> Features:
-    """The columns of a learner, by the names that a stream of dicts gave them, if one did."""
-    features, schema = state.features, state.schema or {}
-    names = schema.get("columns") if schema.get("format") == "iterator" else None
-    if features.columns is not None or names is None or len(names) != features.count:
-        return features
-    return features._replace(columns={name: k for k, name in enumerate(names)})
-
-
-def with_names(features: Features, new: list[Any]) -> Features:
-    """With columns for these names, which have none."""
-    columns = features.columns
-    if columns is None:
-        columns = features.named_columns() or {}
-    while len(columns) > features.count:
-        columns.popitem()  # of a call that was refused
-    for name in new:
-        columns[name] = len(columns)
-    names = None if features.names is None else np.array(list(columns), dtype=object)
-    return Features(len(columns), names, columns)
-
-
 def class_of_zero(classes: Any) -> Any:
     """What a learner predicts that knows nothing but perhaps the classes."""
     if classes is None:

@@ -44,3 +44,22 @@ def joined(parts: Sequence[Predicted]) -> Predicted:
 def _all_of(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     there = [part for part in parts if part is not None]
     return np.concatenate(there) if len(there) == len(parts) else None
+
+
+def classes_by(outputs: np.ndarray) -> np.ndarray:
+    """The class numbers that these outputs predict."""
+    if outputs.shape[1] == 1:
+        return (outputs[:, 0] >= 0.0).astype(np.int64)
+    return outputs.argmax(axis=1)
+
+
+def hinge_losses(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The hinge loss of each row, given its class; see `Progress.losses`."""
+    if outputs.shape[1] == 1:
+        leads = np.where(codes == 1, outputs[:, 0], -outputs[:, 0])
+    else:
+        rows = np.arange(codes.size)
+        own, rivals = outputs[rows, codes], outputs.copy()
+        rivals[rows, codes] = -np.inf
+        leads = own - rivals.max(axis=1)
+    return np.maximum(0.0, 1.0 - leads)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.estimator import OnlineClassifier, inputs
 from maxmargin.evaluate.drift import Drift, Watch, become
 from maxmargin.evaluate.metrics import Followed, Metric
-from maxmargin.evaluate.predicted import Predicted
+from maxmargin.evaluate.predicted import Predicted, classes_by, hinge_losses
 from maxmargin.evaluate.scores import Scores
 
 # Rows learnt in one go from a stream that may drift: after a drift, some are learnt again.
@@ -162,8 +162,8 @@ class Reporter:
 
     def _note_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:
         truth = inputs.class_codes(y, self.clf.classes_)
-        said = Predicted(truth, _classes_by(outputs), outputs)
-        self._note(said, _hinge_losses(outputs, truth), updates if self.counts_alone() else None)
+        said = Predicted(truth, classes_by(outputs), outputs)
+        self._note(said, hinge_losses(outputs, truth), updates if self.counts_alone() else None)
 
     def _watched(self, watch: Watch, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
         """The same up to each drift; what was learnt beyond one is taken back."""
@@ -176,7 +176,7 @@ class Reporter:
                 worth = watch.asked.factor * (np.ones(labels.size) if worth is None else worth)
             before, updates = copy.deepcopy(self.clf), self._updates()
             outputs, made = self._foretell(X, labels, worth)
-            wrong = _classes_by(outputs) != inputs.class_codes(labels, self.clf.classes_)
+            wrong = classes_by(outputs) != inputs.class_codes(labels, self.clf.classes_)
             told = watch.tell(wrong)
             if told < labels.size:
                 X, labels, worth = X[:told], labels[:told], None if worth is None else worth[:told]
@@ -224,14 +224,14 @@ class Reporter:
         if not _is_fitted(self.clf):
             nothing = np.zeros((1, 1 if size == 2 else size))
             even = np.full((1, size), 1.0 / size)
-            return Predicted(truth, _classes_by(nothing), nothing, even), 1.0
+            return Predicted(truth, classes_by(nothing), nothing, even), 1.0
         if isinstance(x, dict):
             said = self.places[self.clf.predict_one(x)]
             return Predicted(truth, np.array([said])), np.nan
         scores, chances, loss = None, None, np.nan
         if hasattr(self.clf, "decision_function"):
             scores = self.clf.decision_function(x).reshape(1, -1)
-            loss = float(_hinge_losses(scores, inputs.class_codes(y, self.clf.classes_))[0])
+            loss = float(hinge_losses(scores, inputs.class_codes(y, self.clf.classes_))[0])
         if self.followed and self.followed.wants_chances:
             chances = self.clf.predict_proba(x)
         said = self.places[_single(self.clf.predict(x))]
@@ -357,24 +357,6 @@ def _joined(some: Waiting, others: Waiting) -> Waiting:
             ]
         )
     return Waiting(X, np.concatenate([some.y, others.y]), weight)
-
-
-def _classes_by(outputs: np.ndarray) -> np.ndarray:
-    """The class numbers that these outputs predict."""
-    if outputs.shape[1] == 1:
-        return (outputs[:, 0] >= 0.0).astype(np.int64)
-    return outputs.argmax(axis=1)
-
-
-def _hinge_losses(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    if outputs.shape[1] == 1:
-        leads = np.where(codes == 1, outputs[:, 0], -outputs[:, 0])
-    else:
-        rows = np.arange(codes.size)
-        own, rivals = outputs[rows, codes], outputs.copy()
-        rivals[rows, codes] = -np.inf
-        leads = own - rivals.max(axis=1)
-    return np.maximum(0.0, 1.0 - leads)
 
 
 def _single(y: Any) -> Any:

@@ -47,12 +47,7 @@ class CheckpointFile:
         what it is a checkpoint of.
         """
         try:
-            write_file(self._fresh, KIND, content, like=self.path)
-            if not self._last_is_damaged:
-                with contextlib.suppress(FileNotFoundError):
-                    os.replace(self.path, self.previous)
-            os.replace(self._fresh, self.path)
-            self._last_is_damaged = False
+            self.replace(content)
         except OSError as error:
             if not self._last_good:
                 raise  # nothing can be written there at all
@@ -64,6 +59,15 @@ class CheckpointFile:
             )
         else:
             self._last_good = place
+
+    def replace(self, content: dict[str, Any]) -> None:
+        """Replace the last checkpoint, or raise an `OSError` and leave it as it is."""
+        write_file(self._fresh, KIND, content, like=self.path)
+        if not self._last_is_damaged:
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(self.path, self.previous)
+        os.replace(self._fresh, self.path)
+        self._last_is_damaged = False
 
     def read(self, interpret: Callable[[dict[str, Any]], Any]) -> Any:
         """What ``interpret`` makes of the last whole checkpoint; None if there is none yet.

@@ -1,0 +1,168 @@
+"""``maxmargin serve``: learners behind an address."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import data, learners
+from maxmargin.cli.errors import FAILED, misuse, one_line_errors, require
+from maxmargin.cli.fit import Settings
+from maxmargin.cli.start import import_scikit_learn
+
+TOKEN = "MAXMARGIN_TOKEN"
+# How often threads take turns: a prediction must not wait while others learn.
+SECONDS_BETWEEN_SWITCHES = 0.001
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[[NAME=]MODEL]...", help="Files of models; without any, those in the folder."
+        ),
+    ] = [],  # noqa: B006
+    folder: Annotated[
+        Path, typer.Option("--data", metavar="DIR", help="Folder for logs and snapshots.")
+    ] = ...,  # type: ignore[assignment]
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help="Begin with nothing, by this learner.",
+            autocompletion=learners.complete,
+        ),
+    ] = None,
+    settings: Settings = [],  # noqa: B006
+    classes: Annotated[str | None, typer.Option(help="All labels, with commas.")] = None,
+    shadow: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=ALGORITHM[,PARAMETER=VALUE]...", help="A learner that learns along."
+        ),
+    ] = [],  # noqa: B006
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8765,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"File with the token that requests must bring; else ${TOKEN}."),
+    ] = None,
+    keep_log: Annotated[
+        bool, typer.Option("--keep-log", help="Keep all events, for maxmargin replay.")
+    ] = False,
+) -> None:
+    """Serve models that learn: over HTTP, and every event is kept."""
+    with one_line_errors():
+        require("starlette", "uvicorn", "orjson", extra="serve")
+        if algorithm is None and settings:
+            misuse("--set is for a learner that begins with nothing, by --algorithm.")
+        if models and algorithm is not None:
+            misuse("either models go on, or a learner begins with nothing, by --algorithm.")
+        if algorithm is not None and classes is None:
+            misuse("a learner that begins with nothing must be told all labels: --classes no,yes")
+        learner = None if algorithm is None else learners.make(algorithm, settings)
+        import_scikit_learn()
+        from maxmargin.serve import create_app
+        from maxmargin.serve.guard import LOOPBACK, is_loopback
+
+        token = read_token(token_file)
+        if token is None and not is_loopback(host):
+            misuse(
+                f"whoever reaches {host} could teach the models: say a token by --token-file, "
+                f"or ${TOKEN}."
+            )
+        app = create_app(
+            folder,
+            {"default": learner} if learner is not None else loaded(models),
+            classes=data.classes_of(classes),
+            token=token,
+            hosts={*LOOPBACK, host},
+            keep_log=keep_log,
+            shadows=dict(map(parsed_shadow, shadow)),
+        )
+        run(app, host, port)
+
+
+def loaded(models: list[str]) -> dict[str, Any]:
+    """Learners from files, by their names."""
+    from maxmargin.persistence import load
+    from maxmargin.serve.models import DEFAULT
+
+    found: dict[str, Any] = {}
+    for each in models:
+        name, equals, path = each.partition("=")
+        if not equals:
+            name, path = DEFAULT, each
+            if len(models) > 1:
+                misuse(f"of several models each needs a name: NAME={each}")
+        if name in found:
+            misuse(f"there are two models called {name}.")
+        found[name] = load(path)
+    return found
+
+
+def parsed_shadow(text: str) -> tuple[str, tuple[str, dict[str, Any]]]:
+    name, equals, rest = text.partition("=")
+    algorithm, *settings = rest.split(",")
+    if not (name and equals and algorithm) or not all("=" in each for each in settings):
+        misuse(f"--shadow takes name=algorithm,parameter=value,...; got {text!r}.")
+    parameters = {
+        parameter.strip(): learners.value_of(value.strip())
+        for parameter, _, value in (each.partition("=") for each in settings)
+    }
+    return name, (algorithm, parameters)
+
+
+def read_token(path: Path | None) -> str | None:
+    token = os.environ.get(TOKEN) if path is None else path.read_text(encoding="utf-8")
+    if token is None:
+        return None
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable():
+        misuse("the token is empty, or has characters that no header can hold.")
+    return token
+
+
+def run(app: Any, host: str, port: int) -> None:
+    """Listen until SIGTERM or Ctrl-C; then finish what has come."""
+    import signal
+    import socket
+
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            app.stop()
+            super().handle_exit(sig, frame)
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        app.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    config = uvicorn.Config(
+        app, access_log=False, log_level="warning", timeout_graceful_shutdown=10, ws="none"
+    )
+    server = Server(config)
+    app.on_failure(lambda: setattr(server, "should_exit", True))
+    sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
+    shown = f"[{host}]" if ":" in host else host
+    typer.echo(f"Serving on http://{shown}:{listening.getsockname()[1]}")
+    sys.stdout.flush()
+    # uvicorn sends itself the signal again that it was stopped by.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    server.run(sockets=[listening])
+    app.close()
+    if (why := app.failure()) is not None:
+        raise ValueError(str(why))
+    if not server.started:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,489 @@
+"""A client of ``maxmargin serve``, made of the standard library alone.
+
+Rows are dicts, lists, or whatever has them: arrays of NumPy, frames of pandas and Polars, tables
+of pyarrow. None of these libraries is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import ssl
+import threading
+import urllib.parse
+import uuid
+import weakref
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+__all__ = ["Client", "Refused", "ServeError", "Unavailable", "new_id"]
+
+JSON = "application/json"
+BUSY = {408, 429, 503}  # what passes: the same request may well be answered a little later
+# Seconds before a request is made again: they double, and vary, so that clients do not meet.
+FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
+# A server that asks for more patience than so many seconds is left to the caller.
+MOST_PATIENCE = 60.0
+# What a server does to connections that it has kept long enough.
+GONE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
+
+
+class ServeError(Exception):
+    """The server did not do what it was asked for.
+
+    Attributes
+    ----------
+    status : int or None
+        Status of the answer; None if there was none.
+    reason : str
+        The server's sentence, or what happened to the connection.
+    """
+
+    def __init__(self, status: int | None, reason: str) -> None:
+        super().__init__(reason if status is None else f"{reason} (status {status})")
+        self.status = status
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status, self.reason)
+
+
+class Refused(ServeError):
+    """The server refuses the request, and will do so again: a row that does not fit, no token."""
+
+
+class Unavailable(ServeError):
+    """The server could not be reached, or was too busy, however often it was tried.
+
+    An event may have been learnt all the same, if its answer was lost: send it again with the same
+    id, and it will be learnt once.
+    """
+
+
+def new_id() -> str:
+    """An id that nobody else has, for an event or for a prediction whose label comes later.
+
+    Examples
+    --------
+    >>> from maxmargin.client import new_id
+    >>> len(new_id())
+    32
+    """
+    return uuid.uuid4().hex
+
+
+class Client:
+    """Teaches and asks a model behind an address.
+
+    A request that is lost on the way, or that the server is too busy for (429, 503), is made again
+    with the same event id, so that nothing is learnt twice. A client may be shared by threads:
+    each has a connection of its own, which is kept open.
+
+    Parameters
+    ----------
+    url : str
+        Where the server is: ``http://127.0.0.1:8765``, or where it is mounted.
+    model : str, optional
+        Name of the model, where the server has several; the first one by default.
+    token : str, optional
+        The server's token, if it has one.
+    timeout : float, default=30.0
+        Seconds to wait for the server to connect, to take or to send something.
+    retries : int, default=8
+        How often a request is made again before `Unavailable` is raised.
+
+    Examples
+    --------
+    >>> from maxmargin.client import Client
+    >>> with Client("http://127.0.0.1:8765") as client:  # doctest: +SKIP
+    ...     client.learn({"clicks": 3, "from": "mail"}, "buys")
+    ...     client.predict({"clicks": 2, "from": "mail"})
+    {'learnt': 1, 'duplicate': False, 'sequence': 1}
+    'buys'
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        token: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 8,
+    ) -> None:
+        address = urllib.parse.urlsplit(url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise ValueError(f"url must begin with http:// or https:// and a host, not {url!r}")
+        if address.username is not None or address.query or address.fragment:
+            raise ValueError(
+                "url must have no password, query or fragment; a token has its own parameter"
+            )
+        if timeout <= 0.0 or retries < 0:
+            raise ValueError("timeout must be positive, and retries not negative")
+        self._address = address
+        self._root = address.path.rstrip("/")
+        self._model = "" if model is None else f"/models/{urllib.parse.quote(model, safe='')}"
+        self._headers = {"Accept": JSON}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._timeout = timeout
+        self._retries = retries
+        self._own = threading.local()
+        self._lines: weakref.WeakSet[_Line] = weakref.WeakSet()
+        self._closed = threading.Event()
+
+    # ------------------------------------------------------------------------ learning and asking
+    def learn(
+        self, rows: Any, labels: Any, *, weights: Any = None, id: str | None = None
+    ) -> dict[str, Any]:
+        """Let the model learn from one row or many; all of them are one event.
+
+        Parameters
+        ----------
+        rows : one row (dict, list, 1-d array, Series) or many (list of rows, 2-d array, frame)
+        labels : the label, or one for each row
+        weights : how much they count, if not 1
+        id : of the event, if it has one; otherwise it gets one
+
+        Returns
+        -------
+        dict
+            ``learnt``, the number of rows; ``duplicate``, whether the event had been learnt
+            before; ``sequence``, its number. When it is returned, the event is on the disk.
+        """
+        given = _Rows.of(rows)
+        key = new_id() if id is None else id
+        question = {
+            **given.named("row", "rows"),
+            **given.each("label", "labels", labels),
+            "id": key,
+        }
+        if weights is not None:
+            question |= given.each("weight", "weights", weights)
+        return self._post("/learn", question)
+
+    def predict(self, rows: Any, *, id: Any = None) -> Any:
+        """The label that the model expects, of one row or of each.
+
+        With an `id` (one for each row) the server keeps the row until its label comes: `label`.
+        """
+        given = _Rows.of(rows)
+        question = given.named("row", "rows")
+        if id is not None:
+            question |= given.each("id", "ids", id)
+        return self._post("/predict", question)["predictions" if given.many else "prediction"]
+
+    def decision_function(self, rows: Any) -> Any:
+        """The score of each class, by its name, of one row or of each."""
+        return self._post("/predict", {**_Rows.of(rows).named("row", "rows"), "scores": True})[
+            "scores"
+        ]
+
+    def predict_proba(self, rows: Any) -> Any:
+        """The probability of each class, by its name, of one row or of each."""
+        question = {**_Rows.of(rows).named("row", "rows"), "proba": True}
+        return self._post("/predict", question)["probabilities"]
+
+    def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
+        """Bring the label of a prediction that had an id, or the labels of several.
+
+        Each is learnt once, however often it is brought. `Refused` with status 404 if nobody knows
+        the id (any more), and 409 if it had another label.
+        """
+        if isinstance(ids, str):
+            weight = {} if weights is None else {"weight": weights}
+            return self._post("/label", {"id": ids, "label": labels, **weight})
+        given = _Rows(_listed(ids), many=True)
+        columns = given.named("", "id") | given.each("", "label", labels)
+        if weights is not None:
+            columns |= given.each("", "weight", weights)
+        each = zip(*columns.values(), strict=True)
+        return self._post(
+            "/label", {"labels": [dict(zip(columns, one, strict=True)) for one in each]}
+        )
+
+    # --------------------------------------------------------------------------------- the models
+    def model(self) -> dict[str, Any]:
+        """What is known of the model: counts, accuracy, certificate, parameters, columns."""
+        return self._json("GET", f"{self._model}/model")
+
+    def models(self) -> list[dict[str, Any]]:
+        """The models of the server, the first one first."""
+        return self._json("GET", "/models")["models"]
+
+    def download(self, path: str | os.PathLike[str]) -> None:
+        """Write the model into a file that `maxmargin.load` reads."""
+        target = Path(path)
+        content = self._ask("GET", f"{self._model}/model/file")
+        beside = target.with_name(f".{target.name}.{new_id()}")
+        try:
+            beside.write_bytes(content)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    def add_shadow(self, name: str, algorithm: str, **parameters: Any) -> dict[str, Any]:
+        """Let another learner learn along from now on, to be compared."""
+        question = {"name": name, "algorithm": algorithm, "parameters": parameters}
+        return self._post("/shadows", question, key=new_id())
+
+    def remove_shadow(self, name: str) -> dict[str, Any]:
+        """End a shadow."""
+        path = f"{self._model}/shadows/{urllib.parse.quote(name, safe='')}"
+        return self._json("DELETE", path, key=new_id())
+
+    def promote(self, shadow: str) -> dict[str, Any]:
+        """Let a shadow answer from now on; the learner that did becomes a shadow."""
+        return self._post("/promote", {"shadow": shadow}, key=new_id())
+
+    # --------------------------------------------------------------------------------- the server
+    def is_ready(self) -> bool:
+        """Does the server answer, and take events, at this moment?"""
+        try:
+            return self._once("GET", f"{self._root}/health", b"", {}).status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def metrics(self) -> str:
+        """What the server counts and measures, in the text format of Prometheus."""
+        return self._ask("GET", "/metrics").decode()
+
+    def close(self) -> None:
+        """Close the connections of all threads. A client that is closed stays closed."""
+        self._closed.set()
+        for line in list(self._lines):
+            line.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------------------------ requests
+    def _post(self, path: str, question: dict[str, Any], key: str | None = None) -> Any:
+        return self._json("POST", self._model + path, _encoded(question), key)
+
+    def _json(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> Any:
+        content = self._ask(method, path, body, key)
+        try:
+            return json.loads(content)
+        except ValueError:
+            raise Refused(
+                200, f"{self._address.netloc} is no server of maxmargin: no JSON"
+            ) from None
+
+    def _ask(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> bytes:
+        """The answer, for which one may have to ask several times."""
+        headers = {"Content-Type": JSON} if body else {}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        attempt = 0
+        while True:
+            wait = min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT) * random.uniform(0.5, 1.0)
+            try:
+                answer = self._once(method, self._root + path, body, headers)
+            except ssl.SSLCertVerificationError as error:
+                raise Unavailable(
+                    None, f"{self._address.netloc}: {error.verify_message}"
+                ) from error
+            except (OSError, http.client.HTTPException) as error:
+                trouble = Unavailable(
+                    None, f"{self._address.netloc}: {error or type(error).__name__}"
+                )
+                trouble.__cause__ = error
+            else:
+                if 200 <= answer.status < 300:
+                    return answer.content
+                if answer.status not in BUSY:
+                    raise Refused(answer.status, answer.reason)
+                trouble = Unavailable(answer.status, answer.reason)
+                wait = max(wait, answer.patience)
+            if attempt == self._retries or wait > MOST_PATIENCE:
+                raise trouble
+            if self._closed.wait(wait):
+                raise trouble
+            attempt += 1
+
+    def _once(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
+        """One request over the thread's connection, or over a new one if that was closed."""
+        line = self._line()
+        try:
+            return line.ask(method, path, body, self._headers | headers)
+        except GONE:
+            if not line.was_kept:
+                raise
+        return line.ask(method, path, body, self._headers | headers)
+
+    def _line(self) -> _Line:
+        if self._closed.is_set():
+            raise ValueError("the client is closed")
+        line: _Line | None = getattr(self._own, "line", None)
+        if line is None or line.process != os.getpid():  # a connection is not shared after a fork
+            line = self._own.line = _Line(self._address, self._timeout)
+            self._lines.add(line)
+        return line
+
+
+class _Answer(NamedTuple):
+    status: int
+    content: bytes
+    patience: float  # seconds that the server asks to wait
+
+    @property
+    def reason(self) -> str:
+        """The server's sentence."""
+        try:
+            return str(json.loads(self.content)["error"])
+        except (ValueError, TypeError, KeyError):
+            text = self.content[:200].decode("utf-8", "replace").strip()
+            return text or http.client.responses.get(self.status, "no reason given")
+
+
+class _Line:
+    """One connection, opened when it is needed, and closed by whatever goes wrong on it."""
+
+    def __init__(self, address: urllib.parse.SplitResult, timeout: float) -> None:
+        kind = (
+            http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        )
+        self._connection = kind(address.hostname or "", address.port, timeout=timeout)
+        self.process = os.getpid()
+        self.was_kept = False  # was it open when the last request began?
+
+    def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
+        self.was_kept = self._connection.sock is not None
+        try:
+            self._connection.request(method, path, body or None, headers)
+            response = self._connection.getresponse()
+            content = response.read()
+        except BaseException:  # Ctrl-C too: an answer that is half read would be that of the next
+            self.close()
+            raise
+        return _Answer(response.status, content, _seconds(response.headers.get("Retry-After")))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+def _seconds(retry_after: str | None) -> float:
+    """What the header says: seconds, or a date."""
+    if not retry_after:
+        return 0.0
+    with contextlib.suppress(ValueError):
+        return max(float(retry_after), 0.0)
+    try:
+        due = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    if due.tzinfo is None:
+        due = due.replace(tzinfo=timezone.utc)
+    return max((due - datetime.now(timezone.utc)).total_seconds(), 0.0)
+
+
+# ------------------------------------------------------------------------------------ rows as JSON
+class _Rows(NamedTuple):
+    """One row, or many."""
+
+    values: Any
+    many: bool
+
+    @classmethod
+    def of(cls, rows: Any) -> _Rows:
+        """Rows as lists and dicts, whatever they come in."""
+        if isinstance(rows, Mapping):
+            return cls(dict(rows), many=False)
+        for method in ("to_dicts", "to_pylist"):  # a frame of Polars, a table of pyarrow
+            if hasattr(rows, method):
+                return cls([_without_gaps(row) for row in getattr(rows, method)()], many=True)
+        if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # a frame of pandas
+            return cls([_without_gaps(row) for row in rows.to_dict(orient="records")], many=True)
+        if hasattr(rows, "to_dict"):  # a Series of pandas
+            return cls(_without_gaps(rows.to_dict()), many=False)
+        if hasattr(rows, "tolist"):
+            if rows.ndim not in (1, 2):
+                raise ValueError(f"rows must be an array of 1 or 2 dimensions, not of {rows.ndim}")
+            return cls(rows.tolist(), many=rows.ndim == 2)
+        if not isinstance(rows, list | tuple):
+            raise TypeError(
+                f"rows must be dicts, lists, arrays or frames, not {type(rows).__name__}"
+                + (" (of sparse rows send dicts)" if hasattr(rows, "tocsr") else "")
+            )
+        if any(_is_row(each) for each in rows):
+            return cls([cls.of(each).values for each in rows], many=True)
+        return cls(list(rows), many=False)
+
+    def named(self, one: str, many: str) -> dict[str, Any]:
+        return {many if self.many else one: self.values}
+
+    def each(self, one: str, many: str, values: Any) -> dict[str, Any]:
+        """What belongs to each row: one value, or as many as there are rows."""
+        if not self.many:
+            return {one: values}
+        found = _listed(values)
+        if len(found) != len(self.values):
+            raise ValueError(f"{many}: {len(found)} of them for {len(self.values)} rows")
+        return {many: found}
+
+
+def _is_row(value: Any) -> bool:
+    if isinstance(value, Mapping | list | tuple) or hasattr(value, "to_dict"):
+        return True
+    return hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0
+
+
+def _listed(values: Any) -> list[Any]:
+    for method in ("tolist", "to_list", "to_pylist"):
+        if hasattr(values, method):
+            return list(getattr(values, method)())
+    if isinstance(values, str | bytes | Mapping):
+        raise TypeError(f"of many rows there are many values, not {type(values).__name__}")
+    return list(values)
+
+
+def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a frame, where what is missing may be NaN, NaT or NA."""
+    return {name: None if _is_missing(value) else value for name, value in row.items()}
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA, which says of nothing whether it is so
+        return not hasattr(value, "__len__")
+
+
+def _encoded(question: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(question, default=_plain, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        if "circular" in str(error).lower():
+            raise
+        raise ValueError(
+            "a row, label or weight is NaN or infinite, which JSON has no numbers for"
+        ) from None
+    return text.encode()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: scalars and arrays of NumPy, dates."""
+    for method in ("tolist", "isoformat"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be sent as JSON")

@@ -1,0 +1,510 @@
+"""The server as an ASGI application.
+
+Requests to learn and to predict are answered by a few plain functions; whatever is rare goes
+through Starlette.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, Router
+
+from maxmargin.persistence import save
+from maxmargin.serve import bodies, predicting, state
+from maxmargin.serve.bodies import ARROW, JSON, KINDS, NDJSON
+from maxmargin.serve.events import DropShadow, NewShadow, Promotion, table_to_bytes
+from maxmargin.serve.guard import LOOPBACK, Guard
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.models import NAME, Models
+from maxmargin.serve.refusals import Refusal, malformed, unavailable
+from maxmargin.serve.service import READY, Beginning, Service, says
+from maxmargin.serve.tasks import Await, Call, Change, checked_id, new_id
+from maxmargin.streams.arrow import arrow
+
+# Rows that are predicted in the loop itself; more would let others wait.
+ROWS_IN_LOOP = 2000
+SECONDS_BETWEEN_STATES = 1.0
+# What anybody may see, with or without a token: they hold nothing of a model.
+OPEN = {"/health", "/", "/docs", "/openapi.json"}
+
+Headers = dict[bytes, bytes]
+
+
+def create_app(
+    data: Any,
+    models: Mapping[str, Any] | None = None,
+    *,
+    classes: Any = None,
+    token: str | None = None,
+    hosts: Collection[str] | None = LOOPBACK,
+    keep_log: bool = False,
+    shadows: dict[str, tuple[str, dict[str, Any]]] | None = None,
+    limits: Limits | None = None,
+) -> Application:
+    """An ASGI application that serves models which learn, and can be mounted in others.
+
+    Its threads begin at once, and end by `Application.close`, which servers call when they stop; an
+    application that it is mounted in has to call it.
+
+    Parameters
+    ----------
+    data : path
+        The folder with the logs and snapshots of all models.
+    models : dict of str to learner, default=None
+        What to begin with, by names: learners that know something, or, with ``classes``, new ones.
+        By default all models that the folder knows.
+    classes : array, default=None
+        All labels, for learners that begin with nothing.
+    token : str, default=None
+        What requests must bring as ``Authorization: Bearer TOKEN``.
+    hosts : collection of str, default=("127.0.0.1", "localhost", "::1")
+        Without a token, names by which the server may be called; None for any.
+    keep_log : bool, default=False
+        Keep all events, for `maxmargin replay`.
+    shadows : dict of str to (algorithm, parameters), default=None
+        Learners that learn along with each model.
+    limits : Limits, default=None
+
+    Returns
+    -------
+    Application
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from maxmargin import AMIRA
+    >>> from maxmargin.serve import create_app
+    >>> app = create_app(tempfile.mkdtemp(), {"mail": AMIRA()}, classes=["ham", "spam"])
+    >>> app.close()
+    """
+    beginnings = {name: Beginning.of(each, classes) for name, each in (models or {}).items()}
+    opened = Models(data, beginnings, limits=limits, keep_log=keep_log, shadows=shadows)
+    return Application(opened, token=token, hosts=hosts)
+
+
+class Application:
+    """The ASGI application over some models; see `create_app`."""
+
+    def __init__(
+        self,
+        models: Models,
+        *,
+        token: str | None = None,
+        hosts: Collection[str] | None = LOOPBACK,
+    ) -> None:
+        self.models, self.guard = models, Guard(token, hosts)
+        self.services = models.services
+        self.default = next(iter(self.services.values()))
+        self.limits = self.default.limits
+        self.reports = {name: state.Report(each) for name, each in self.services.items()}
+        self.stopping = asyncio.Event()
+        self.listeners = 0
+        self._posts: dict[str, Callable[..., Awaitable[Answer]]] = {
+            "learn": self._learn,
+            "predict": self._predict,
+            "label": self._label,
+        }
+        self._paths: dict[str, tuple[Any, Service]] = {}
+        for action, handler in self._posts.items():
+            self._paths[f"/{action}"] = handler, self.default
+            for name, service in self.services.items():
+                self._paths[f"/models/{name}/{action}"] = handler, service
+        self._rest = Router(self._routes(), redirect_slashes=False)
+        models.start()
+
+    def stop(self) -> None:
+        """Take no more events; to be called when a server is told to stop."""
+        self.models.stop()
+        self.stopping.set()
+
+    def close(self) -> None:
+        """Finish what has come, and write snapshots."""
+        self.stop()
+        self.models.close()
+
+    def on_failure(self, call: Callable[[], None]) -> None:
+        """Let a function be called when a model cannot go on, by whichever thread finds out."""
+        for service in self.services.values():
+            service.on_failure(call)
+
+    def failure(self) -> Exception | None:
+        """Why a model could not go on, if one could not."""
+        failures = (service.failure for service in self.services.values())
+        return next((each for each in failures if each is not None), None)
+
+    # ----------------------------------------------------------------------------------- requests
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        path = scope["path"]
+        root = scope.get("root_path", "")
+        if root and path.startswith(root):
+            path = path[len(root) :] or "/"
+        headers: Headers = dict(scope["headers"])
+        try:
+            if path not in OPEN or self.guard.token is None:
+                self.guard.check(headers)
+            found = self._paths.get(path)
+            if found is None:
+                await self._routed(scope, receive, send)
+                return
+            if scope["method"] != "POST":
+                raise Refusal(405, f"{path} takes POST.")
+            handler, service = found
+            answer = await self._posted(handler, service, scope, headers, receive)
+        except Refusal as refusal:
+            answer = refused(refusal)
+        except HTTPException as error:
+            reasons = {404: f"there is no {path}.", 405: f"{path} is not for {scope['method']}."}
+            answer = refused(
+                Refusal(error.status_code, reasons.get(error.status_code, error.detail))
+            )
+        except Exception:
+            says.exception("%s %s", scope["method"], path)
+            answer = refused(unavailable("something went wrong, and was written down."))
+        await answer.send(send)
+
+    async def _routed(self, scope: Any, receive: Any, send: Any) -> None:
+        """By Starlette, whose errors come out here, whatever the application around it is."""
+        begun = False
+
+        async def sending(message: Any) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            handlers: Any = {"app": self, "starlette.exception_handlers": ({}, {})}
+            await self._rest({**scope, **handlers}, receive, sending)
+        except Exception:
+            if not begun:
+                raise
+            says.exception("%s %s", scope["method"], scope["path"])
+
+    async def _posted(
+        self, handler: Any, service: Service, scope: Any, headers: Headers, receive: Any
+    ) -> Answer:
+        began = time.perf_counter()
+        try:
+            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode()
+            if kind not in KINDS:
+                raise Refusal(415, f"the content type must be one of {', '.join(KINDS)}.")
+            if service.status != READY:
+                raise service.not_ready()
+            body = await self._body(headers, receive)
+            answer: Answer = await handler(service, kind, body, headers, scope)
+        except Refusal:
+            service.served["refused"] += 1
+            raise
+        what = "predict" if handler == self._predict else "learn"
+        service.served[what] += 1
+        service.latencies[what].append(time.perf_counter() - began)
+        return answer
+
+    async def _body(self, headers: Headers, receive: Any) -> bytes:
+        """The body of a request, which must not be too large, nor come too slowly."""
+        most = self.limits.body_bytes
+        told = headers.get(b"content-length", b"0")
+        if told.isdigit() and int(told) > most:
+            raise Refusal(413, f"the body has {int(told):,} bytes; at most {most:,} are taken.")
+        try:
+            return await asyncio.wait_for(_received(receive, most), self.limits.body_seconds)
+        except asyncio.TimeoutError:
+            seconds = self.limits.body_seconds
+            raise Refusal(408, f"the body did not come within {seconds:g} seconds.") from None
+
+    async def _learn(
+        self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
+    ) -> Answer:
+        options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
+        task = bodies.learning(service, kind, body, key_of(headers), options)
+        rows = task.lesson.rows
+        result = await service.ask(task)
+        if kind != ARROW:
+            last = rows[-1]
+            service.example = last if isinstance(last, dict) else last.tolist()
+        return json_answer(result)
+
+    async def _label(
+        self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
+    ) -> Answer:
+        return json_answer(await service.ask(bodies.labelling(service, kind, body)))
+
+    async def _predict(
+        self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
+    ) -> Answer:
+        if kind == ARROW:
+            return await self._predict_table(service, body, scope)
+        if kind == JSON:
+            asked = bodies.question(service, bodies.parsed(body))
+            return json_answer(await self._said(service, asked, len(body)))
+        found = []
+        for where, each in bodies.lines_of(body, service.limits.rows):
+            try:
+                asked = bodies.question(service, each, where)
+                found.append(await self._said(service, asked, len(body)))
+            except Refusal as refusal:
+                raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
+        return Answer(200, b"".join(orjson.dumps(each) + b"\n" for each in found), NDJSON)
+
+    async def _said(self, service: Service, asked: bodies.Question, size: int) -> dict[str, Any]:
+        if len(asked.rows) > ROWS_IN_LOOP:
+            loop = asyncio.get_running_loop()
+            found = await loop.run_in_executor(None, predicting.answer, service, asked)
+        else:
+            found = predicting.answer(service, asked)
+        if asked.ids is not None:
+            assert asked.raw is not None
+            await service.ask(Await(asked.ids, asked.raw, 2 * size))
+            found["ids" if asked.several else "id"] = asked.ids if asked.several else asked.ids[0]
+        return found
+
+    async def _predict_table(self, service: Service, body: bytes, scope: Any) -> Answer:
+        options = QueryParams(scope["query_string"])
+        table = bodies.table_of(service, body)
+        drop = [options.get(name) for name in ("label", "weight")]
+        table = table.select([name for name in table.column_names if name not in drop])
+        rows = bodies.rows_of_table(service, table)
+        bodies.check_rows(service, rows)
+        loop = asyncio.get_running_loop()
+        classes = await loop.run_in_executor(None, predicting.predicted, service, rows)
+        columns: dict[str, Any] = {"prediction": classes}
+        if options.get("ids") == "true":
+            columns["id"] = ids = [new_id() for _ in classes]
+            raw = rows.tolist() if not isinstance(rows, list) else rows
+            raw = table.to_pylist() if service.live.preparing() is not None else raw
+            await service.ask(Await(ids, raw, 2 * len(body)))
+        return Answer(200, table_to_bytes(arrow().table(columns)), ARROW)
+
+    # ----------------------------------------------------------------------------- what is rare
+    def _routes(self) -> list[Route]:
+        of_models = [
+            ("/model", self._state, "GET"),
+            ("/model/file", self._model_file, "GET"),
+            ("/events", self._events, "GET"),
+            ("/shadows", self._new_shadow, "POST"),
+            ("/shadows/{shadow}", self._drop_shadow, "DELETE"),
+            ("/promote", self._promote, "POST"),
+        ]
+        others = [
+            ("/models", self._models, "GET"),
+            ("/metrics", self._metrics, "GET"),
+            ("/health", self._health, "GET"),
+            ("/openapi.json", self._openapi, "GET"),
+            ("/docs", self._docs, "GET"),
+            ("/", self._page, "GET"),
+        ]
+        routes = [Route(path, handler, methods=[method]) for path, handler, method in others]
+        for path, handler, method in of_models:
+            routes.append(Route(path, handler, methods=[method]))
+            routes.append(Route(f"/models/{{name}}{path}", handler, methods=[method]))
+        return routes
+
+    def _service(self, request: Request) -> Service:
+        name = request.path_params.get("name", self.default.name)
+        if name not in self.services:
+            raise Refusal(404, f"there is no model {name!r}.")
+        return self.services[name]
+
+    async def _state(self, request: Request) -> Response:
+        return json_response(await self._told(self._service(request)))
+
+    async def _told(self, service: Service) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, self.reports[service.name].state)
+
+    async def _models(self, request: Request) -> Response:
+        return json_response({"models": [report.summary() for report in self.reports.values()]})
+
+    async def _metrics(self, request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+        text = await loop.run_in_executor(None, state.metrics, self.reports)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def _health(self, request: Request) -> Response:
+        for service in self.services.values():
+            if service.status != READY:
+                raise service.not_ready()
+            if service.trouble:
+                raise Refusal(503, f"{service.name}: {service.trouble}", retry_after=1)
+        return json_response({"status": "ok"})
+
+    async def _model_file(self, request: Request) -> Response:
+        service = self._service(request)
+
+        def written() -> tuple[bytes, int]:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.mm"
+                save(service.live.learner, path)
+                return path.read_bytes(), service.sequence
+
+        body, sequence = await service.ask(Call(written))
+        headers = {
+            "content-disposition": f'attachment; filename="{service.name}.mm"',
+            "x-sequence": str(sequence),
+        }
+        return Response(body, media_type="application/octet-stream", headers=headers)
+
+    async def _events(self, request: Request) -> Response:
+        service = self._service(request)
+        if self.listeners >= self.limits.listeners:
+            raise Refusal(429, f"{self.listeners} listen already.", retry_after=10)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(
+            self._states(service), media_type="text/event-stream", headers=headers
+        )
+
+    async def _states(self, service: Service) -> AsyncIterator[bytes]:
+        self.listeners += 1
+        try:
+            while not self.stopping.is_set():
+                told = await self._told(service)
+                yield b"event: state\ndata: " + orjson.dumps(told) + b"\n\n"
+                try:
+                    await asyncio.wait_for(self.stopping.wait(), SECONDS_BETWEEN_STATES)
+                except asyncio.TimeoutError:
+                    continue
+        finally:
+            self.listeners -= 1
+
+    async def _new_shadow(self, request: Request) -> Response:
+        service, found = self._service(request), await self._json(request)
+        bodies.checked_object(found, {"name", "algorithm", "parameters"}, "the body")
+        name, algorithm = bodies.needed(found, "name"), bodies.needed(found, "algorithm")
+        parameters = found.get("parameters") or {}
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise malformed("name must be a text of letters, digits, '_', '.' and '-'.")
+        if not isinstance(algorithm, str) or not isinstance(parameters, dict):
+            raise malformed("algorithm must be a text, and parameters an object.")
+        event = NewShadow(name, algorithm, parameters, self._ids(request))
+        return json_response(await service.ask(Change(event)), 201)
+
+    async def _drop_shadow(self, request: Request) -> Response:
+        event = DropShadow(request.path_params["shadow"], self._ids(request))
+        return json_response(await self._service(request).ask(Change(event)))
+
+    async def _promote(self, request: Request) -> Response:
+        service, found = self._service(request), await self._json(request)
+        bodies.checked_object(found, {"shadow"}, "the body")
+        name = bodies.needed(found, "shadow")
+        if not isinstance(name, str):
+            raise malformed("shadow must be a text.")
+        return json_response(await service.ask(Change(Promotion(name, self._ids(request)))))
+
+    async def _json(self, request: Request) -> Any:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != JSON:
+            raise Refusal(415, f"the content type must be {JSON}.")
+        headers: Headers = dict(request.scope["headers"])
+        return bodies.parsed(await self._body(headers, request.receive))
+
+    def _ids(self, request: Request) -> tuple[str, ...]:
+        key = request.headers.get("idempotency-key")
+        return () if key is None else (checked_id(key, self.limits.id_length),)
+
+    async def _openapi(self, request: Request) -> Response:
+        from maxmargin.serve import openapi
+
+        return json_response(openapi.document())
+
+    async def _docs(self, request: Request) -> Response:
+        return _page("docs")
+
+    async def _page(self, request: Request) -> Response:
+        return _page("live")
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        """The protocol by which servers tell of their start and their end."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(None, self.close)
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+async def _received(receive: Any, most: int) -> bytes:
+    message = await receive()
+    if not message.get("more_body", False):
+        body: bytes = message.get("body", b"")
+        if len(body) > most:
+            raise Refusal(413, f"at most {most:,} bytes are taken.")
+        return body
+    parts, size = [], 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise malformed("the body is not complete.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > most:
+            raise Refusal(413, f"the body has more than {most:,} bytes.")
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+
+
+def key_of(headers: Headers) -> str | None:
+    key = headers.get(b"idempotency-key")
+    return None if key is None else key.decode("latin-1")
+
+
+class Answer:
+    """The answer to a request."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(
+        self, status: int, body: bytes, kind: str = JSON, retry_after: int | None = None
+    ) -> None:
+        self.status, self.body = status, body
+        self.headers = [
+            (b"content-type", kind.encode()),
+            (b"content-length", b"%d" % len(body)),
+        ]
+        if retry_after is not None:
+            self.headers.append((b"retry-after", b"%d" % retry_after))
+        if status == 401:
+            self.headers.append((b"www-authenticate", b"Bearer"))
+
+    async def send(self, send: Any) -> None:
+        start = {"type": "http.response.start", "status": self.status, "headers": self.headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def json_answer(content: Any) -> Answer:
+    return Answer(200, orjson.dumps(content))
+
+
+def refused(refusal: Refusal) -> Answer:
+    body = orjson.dumps({"error": refusal.reason})
+    return Answer(refusal.status, body, JSON, refusal.retry_after)
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    headers = {"cache-control": "no-store"}
+    return Response(orjson.dumps(content), status, headers, media_type=JSON)
+
+
+def _page(name: str) -> Response:
+    from maxmargin.serve import pages
+
+    body, headers = getattr(pages, name)()
+    return Response(body, headers=headers)

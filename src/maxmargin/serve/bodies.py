@@ -1,0 +1,375 @@
+"""What stands in the body of a request: rows, labels, weights and ids, in JSON, NDJSON or Arrow.
+
+Whatever is wrong with it is said by a `Refusal`, which names the field, the row or the line.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from maxmargin.estimator.refusals import listed
+from maxmargin.estimator.weights import check_weights
+from maxmargin.serve.events import Lesson, table_from_bytes
+from maxmargin.serve.refusals import Refusal, malformed, unlearnable
+from maxmargin.serve.service import Service
+from maxmargin.serve.tasks import Answer, Label, Learn, checked_id, new_id
+from maxmargin.streams.source import StreamError
+
+JSON, NDJSON = "application/json", "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+KINDS = (JSON, NDJSON, ARROW)
+
+ONE_LESSON = {"row", "label", "weight", "id"}
+LESSONS = {"rows", "labels", "weights", "id"}
+ONE_QUESTION = {"row", "scores", "proba", "id"}
+QUESTIONS = {"rows", "scores", "proba", "ids"}
+ONE_LABEL = {"id", "label", "weight"}
+
+
+# ------------------------------------------------------------------------------------------- JSON
+def parsed(body: bytes, where: str = "the body") -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise malformed(f"{where} is no JSON: {error}.") from None
+
+
+def object_of(body: bytes, fields: Collection[str], where: str = "the body") -> dict[str, Any]:
+    """A JSON object that has no other fields."""
+    return checked_object(parsed(body, where), fields, where)
+
+
+def checked_object(found: Any, fields: Collection[str], where: str) -> dict[str, Any]:
+    if type(found) is not dict:
+        raise malformed(f"{where} must be a JSON object.")
+    for name in found:
+        if name not in fields:
+            raise malformed(f"{where} has a field {name!r:.80}; known are {', '.join(fields)}.")
+    return found
+
+
+def lines_of(body: bytes, most: int) -> list[tuple[str, Any]]:
+    """The objects of NDJSON, each with its place; blank lines are none."""
+    found = []
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip():
+            found.append((f"line {number}", parsed(line, f"line {number}")))
+            if len(found) > most:
+                raise Refusal(413, f"there are more than {most:,} lines.")
+    if not found:
+        raise malformed("the body has no lines.")
+    return found
+
+
+def needed(found: dict[str, Any], name: str, where: str = "") -> Any:
+    try:
+        return found[name]
+    except KeyError:
+        place = f"{where}: " if where else ""
+        raise malformed(f"{place}there is no field {name!r}.") from None
+
+
+# ------------------------------------------------------------------------------------------- rows
+def one_row(row: Any, where: str = "row") -> Any:
+    """A row as a matrix, or as a list of one dict."""
+    if type(row) is list:
+        try:
+            numbers = array("d", row)
+        except TypeError:
+            raise malformed(f"{where} has a value that is not a number.") from None
+        if not numbers:
+            raise malformed(f"{where} is empty.")
+        return np.frombuffer(numbers).reshape(1, -1)
+    if type(row) is dict:
+        return [row]
+    raise malformed(f"{where} must be an array of numbers or an object.")
+
+
+def many_rows(rows: Any, most: int, place: Callable[[int], str] = "row {}".format) -> Any:
+    """Rows as a matrix, or as a list of dicts."""
+    if type(rows) is not list or not rows:
+        raise malformed("rows must be an array of at least one row.")
+    if len(rows) > most:
+        raise Refusal(413, f"there are {len(rows):,} rows; at most {most:,} are taken at once.")
+    kind = type(rows[0])
+    if kind not in (list, dict):
+        raise malformed(f"{place(0)} must be an array of numbers or an object.")
+    if kinds := set(map(type, rows)) - {kind}:
+        bad = next(k for k, row in enumerate(rows) if type(row) in kinds)
+        raise malformed(f"{place(bad)} is not of the kind of {place(0)}.")
+    if kind is dict:
+        return rows
+    width = len(rows[0])
+    if set(map(len, rows)) != {width}:
+        bad = next(k for k, row in enumerate(rows) if len(row) != width)
+        raise malformed(f"{place(bad)} has {len(rows[bad])} columns, not {width}.")
+    if not width:
+        raise malformed(f"{place(0)} is empty.")
+    try:
+        numbers = array("d", chain.from_iterable(rows))
+    except TypeError:
+        bad = next(k for k, row in enumerate(rows) if not _are_numbers(row))
+        raise malformed(f"{place(bad)} has a value that is not a number.") from None
+    return np.frombuffer(numbers).reshape(len(rows), width)
+
+
+def _are_numbers(row: list[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in row)
+
+
+def check_rows(service: Service, rows: Any) -> None:
+    """Raise a `Refusal` if the learner cannot take such rows, as far as that is seen at once."""
+    most = service.limits.columns
+    learner = service.live.learner
+    raw = service.live.preparing() is not None
+    if isinstance(rows, np.ndarray):
+        width = rows.shape[1]
+        if learner.__sklearn_is_fitted__() and not raw:
+            if width != (wanted := learner.n_features_in_):
+                raise unlearnable(f"rows have {width} columns; the model has {wanted}.")
+        elif width > most:
+            raise Refusal(413, f"rows have {width:,} columns; at most {most:,} are taken.")
+    elif isinstance(rows, list) and not raw:
+        known = learner.n_features_in_ if learner.__sklearn_is_fitted__() else 0
+        if known + sum(map(len, rows)) > most:
+            names = {name for row in rows for name in row}
+            if known + len(names) > most:
+                raise Refusal(413, f"there would be more than {most:,} columns.")
+
+
+# --------------------------------------------------------------------------------------- lessons
+def check_labels(service: Service, labels: Sequence[Any], place: str = "row {}") -> None:
+    places = service.places
+    try:
+        if all(map(places.__contains__, labels)):
+            return
+        bad = next(k for k, label in enumerate(labels) if label not in places)
+    except TypeError:
+        bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
+        raise malformed(f"{place.format(bad)}: a label must be a text or a number.") from None
+    known = listed(service.classes)
+    where = f"{place.format(bad)}: " if len(labels) > 1 else ""
+    raise unlearnable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
+
+
+def checked_weights(weights: Any, rows: int) -> list[float]:
+    if type(weights) is not list or len(weights) != rows:
+        raise malformed(f"weights must be an array of {rows} numbers.")
+    for k, weight in enumerate(weights):
+        if not isinstance(weight, int | float) or isinstance(weight, bool):
+            raise malformed(f"row {k}: the weight must be a number.")
+    try:
+        check_weights(weights, rows)
+    except ValueError as error:
+        raise unlearnable(str(error)) from None
+    return weights
+
+
+def learning(service: Service, kind: str, body: bytes, key: str | None, options: Any) -> Learn:
+    """The task of ``POST /learn``; ``key`` is the id that the request has in its header."""
+    if kind == JSON:
+        return _learning_json(service, body, key)
+    if kind == NDJSON:
+        return _learning_lines(service, body)
+    table, limits = table_of(service, body), service.limits
+    labels = column_of(table, options.get("label") or "label")
+    weight = options.get("weight")
+    weights = None
+    if weight:
+        weights = checked_weights(column_of(table, weight), table.num_rows)
+    check_labels(service, labels)
+    left = [
+        name for name in table.column_names if name not in (options.get("label") or "label", weight)
+    ]
+    rows = rows_of_table(service, table.select(left))
+    check_rows(service, rows)
+    ids = () if key is None else (checked_id(key, limits.id_length),)
+    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
+
+
+def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
+    found, limits = parsed(body), service.limits
+    if type(found) is dict and "rows" in found:
+        checked_object(found, LESSONS, "the body")
+        rows = many_rows(found["rows"], limits.rows)
+        labels, weights = needed(found, "labels"), found.get("weights")
+        count = len(rows)
+        if type(labels) is not list or len(labels) != count:
+            raise malformed(f"labels must be an array of {count}, one for each row.")
+        weights = None if weights is None else checked_weights(weights, count)
+    else:
+        checked_object(found, ONE_LESSON, "the body")
+        rows, labels = one_row(needed(found, "row")), [needed(found, "label")]
+        weight = found.get("weight")
+        weights = None if weight is None else checked_weights([weight], 1)
+    check_labels(service, labels)
+    check_rows(service, rows)
+    given = found.get("id")
+    ids: Sequence[str] = ()
+    if given is not None or key is not None:
+        ids = (checked_id(key if given is None else given, limits.id_length),)
+    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
+
+
+def _learning_lines(service: Service, body: bytes) -> Learn:
+    limits = service.limits
+    lines = lines_of(body, limits.rows)
+    raw, labels, weights, ids = [], [], [], []
+    for where, found in lines:
+        checked_object(found, ONE_LESSON, where)
+        raw.append(needed(found, "row", where))
+        labels.append(needed(found, "label", where))
+        weights.append(found.get("weight"))
+        given = found.get("id")
+        ids.append(None if given is None else checked_id(given, limits.id_length))
+    rows = many_rows(raw, limits.rows, lambda k: lines[k][0])
+    check_labels(service, labels, "line {}")
+    check_rows(service, rows)
+    if all(weight is None for weight in weights):
+        worth = None
+    else:
+        worth = checked_weights([1.0 if one is None else one for one in weights], len(labels))
+    return Learn(Lesson(rows, labels, worth, ids), 2 * len(body), by_row=True)
+
+
+def labelling(service: Service, kind: str, body: bytes) -> Label:
+    """The task of ``POST /label``."""
+    if kind == ARROW:
+        raise Refusal(415, f"labels come as {JSON} or {NDJSON}.")
+    several = True
+    if kind == NDJSON:
+        items = lines_of(body, service.limits.rows)
+    else:
+        found = parsed(body)
+        if type(found) is dict and "labels" in found:
+            checked_object(found, {"labels"}, "the body")
+            if type(found["labels"]) is not list or not found["labels"]:
+                raise malformed("labels must be an array of at least one object.")
+            items = [(f"label {k}", each) for k, each in enumerate(found["labels"])]
+        else:
+            items, several = [("the body", found)], False
+    answers = []
+    for where, each in items:
+        checked_object(each, ONE_LABEL, where)
+        key = checked_id(needed(each, "id", where), service.limits.id_length)
+        label, weight = needed(each, "label", where), each.get("weight")
+        check_labels(service, [label])
+        if weight is not None:
+            checked_weights([weight], 1)
+        answers.append(Answer(key, label, weight))
+    return Label(answers, 2 * len(body), several=several)
+
+
+# ------------------------------------------------------------------------------------- questions
+class Question(NamedTuple):
+    """Rows to predict.
+
+    Attributes
+    ----------
+    rows : matrix, list of dicts or table
+    raw : rows as JSON has them; None of a table
+    ids : list of str or None, if predictions are to wait for their labels
+    """
+
+    rows: Any
+    raw: list[Any] | None
+    ids: list[str] | None
+    scores: bool = False
+    proba: bool = False
+    several: bool = True
+
+
+def question(service: Service, found: Any, where: str = "the body") -> Question:
+    """What a JSON object asks."""
+    limits = service.limits
+    if type(found) is dict and "rows" in found:
+        checked_object(found, QUESTIONS, where)
+        rows, raw = many_rows(found["rows"], limits.rows), found["rows"]
+        ids = found.get("ids")
+        if ids is True:
+            ids = [new_id() for _ in raw]
+        elif ids is False:
+            ids = None
+        elif ids is not None:
+            if type(ids) is not list or len(ids) != len(raw):
+                raise malformed(f"ids must be true, or an array of {len(raw)}, one for each row.")
+            ids = [checked_id(each, limits.id_length) for each in ids]
+            if len(set(ids)) < len(ids):
+                raise malformed("ids has the same id twice.")
+        several = True
+    else:
+        checked_object(found, ONE_QUESTION, where)
+        row = needed(found, "row", where)
+        rows, raw, several = one_row(row), [row], False
+        ids = found.get("id")
+        if ids is True:
+            ids = [new_id()]
+        elif ids is False:
+            ids = None
+        elif ids is not None:
+            ids = [checked_id(ids, limits.id_length)]
+    for name in ("scores", "proba"):
+        if type(found.get(name, False)) is not bool:
+            raise malformed(f"{name} must be true or false.")
+    check_rows(service, rows)
+    scores, proba = found.get("scores", False), found.get("proba", False)
+    return Question(rows, raw, ids, scores, proba, several)
+
+
+# ----------------------------------------------------------------------------------------- Arrow
+def table_of(service: Service, body: bytes) -> Any:
+    """The table of an Arrow stream."""
+    try:
+        table = table_from_bytes(body)
+        table.validate(full=True)
+    except StreamError as error:
+        raise Refusal(415, str(error)) from None
+    except Exception as error:
+        raise malformed(f"the body is no Arrow stream: {error}.") from None
+    if table.num_rows == 0:
+        raise malformed("the table has no rows.")
+    if table.num_rows > (most := service.limits.rows):
+        raise Refusal(413, f"there are {table.num_rows:,} rows; at most {most:,} are taken.")
+    if len(set(table.column_names)) < table.num_columns:
+        raise malformed("the table has two columns of the same name.")
+    return table
+
+
+def column_of(table: Any, name: str) -> list[Any]:
+    if name not in table.column_names:
+        raise malformed(f"the table has no column {name!r:.80}.")
+    found: list[Any] = table.column(name).to_pylist()
+    return found
+
+
+def rows_of_table(service: Service, table: Any) -> Any:
+    """As the model takes them: raw, by names, or as a matrix."""
+    learner = service.live.learner
+    if service.live.preparing() is not None:
+        return table.combine_chunks()
+    if learner.__sklearn_is_fitted__():
+        names = getattr(learner, "feature_names_in_", None)
+        if names is not None:
+            if lost := [name for name in names if name not in table.column_names]:
+                raise unlearnable(f"the table has no column {lost[0]!r}.")
+            table = table.select(list(names))
+        elif hasattr(learner, "columns_"):
+            return table.to_pylist()
+    if not table.num_columns:
+        raise malformed("the table has no columns beside the label.")
+    rows = np.empty((table.num_rows, table.num_columns))
+    for k, name in enumerate(table.column_names):
+        try:
+            rows[:, k] = table.column(name).to_numpy()
+        except (TypeError, ValueError):
+            raise unlearnable(f"column {name!r:.80} does not hold numbers.") from None
+    if not np.isfinite(rows).all():
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise unlearnable(f"row {bad} has a value that is missing or not finite.")
+    return rows

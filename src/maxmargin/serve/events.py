@@ -1,0 +1,171 @@
+"""Events, and how they stand in the log: a kind, a head in JSON, and numbers behind it.
+
+Rows are a matrix of numbers, a list of dicts, or a table of Arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import orjson
+
+from maxmargin.streams.arrow import arrow
+
+PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
+
+
+@dataclass(slots=True)
+class Lesson:
+    """Rows to learn from, all or none.
+
+    Attributes
+    ----------
+    rows : array of shape (rows, columns), list of dicts, or pyarrow.Table
+    labels : list
+    weights : list of float, or None
+    ids : list of str or None, one for each row; or a list of one, for all of them
+    prediction : str or None
+        The id of the prediction that the label belongs to.
+    """
+
+    rows: Any
+    labels: list[Any]
+    weights: list[float] | None = None
+    ids: Sequence[str | None] = ()
+    prediction: str | None = None
+
+    kind: ClassVar[bytes] = b"L"
+
+    def encoded(self) -> bytes:
+        rows, blob = self.rows, b""
+        head: dict[str, Any] = {"y": self.labels}
+        if isinstance(rows, np.ndarray):
+            head["n"], blob = rows.shape, rows.tobytes()
+        elif isinstance(rows, list):
+            head["x"] = rows
+        else:
+            blob = table_to_bytes(rows)
+        if self.weights is not None:
+            head["w"] = self.weights
+        if self.ids:
+            head["i"] = self.ids
+        if self.prediction is not None:
+            head["p"] = self.prediction
+        return packed(self.kind, head, blob)
+
+    @classmethod
+    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Lesson:
+        if "n" in head:
+            rows: Any = np.frombuffer(blob, np.float64).reshape(head["n"]).copy()  # aligned
+        elif "x" in head:
+            rows = head["x"]
+        else:
+            rows = table_from_bytes(blob)
+        return cls(rows, head["y"], head.get("w"), head.get("i", ()), head.get("p"))
+
+    def size(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Rows that were predicted, and whose labels may come; each is JSON."""
+
+    ids: list[str]
+    rows: list[Any]
+    time: float
+
+    kind: ClassVar[bytes] = b"W"
+
+    def encoded(self) -> bytes:
+        return packed(self.kind, {"i": self.ids, "x": self.rows, "t": self.time})
+
+    @classmethod
+    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Waiting:
+        return cls(head["i"], head["x"], head["t"])
+
+
+@dataclass(slots=True)
+class NewShadow:
+    """A learner that begins with nothing, and learns along."""
+
+    name: str
+    algorithm: str
+    parameters: dict[str, Any]
+    ids: Sequence[str | None] = ()
+
+    kind: ClassVar[bytes] = b"S"
+
+    def encoded(self) -> bytes:
+        return packed(self.kind, {name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def decoded(cls, head: dict[str, Any], blob: memoryview) -> NewShadow:
+        return cls(**head)
+
+
+@dataclass(slots=True)
+class DropShadow:
+    name: str
+    ids: Sequence[str | None] = ()
+
+    kind: ClassVar[bytes] = b"D"
+
+    def encoded(self) -> bytes:
+        return packed(self.kind, {"name": self.name, "ids": self.ids})
+
+    @classmethod
+    def decoded(cls, head: dict[str, Any], blob: memoryview) -> DropShadow:
+        return cls(**head)
+
+
+@dataclass(slots=True)
+class Promotion:
+    """A shadow changes places with the learner that answers."""
+
+    name: str
+    ids: Sequence[str | None] = ()
+
+    kind: ClassVar[bytes] = b"P"
+
+    def encoded(self) -> bytes:
+        return packed(self.kind, {"name": self.name, "ids": self.ids})
+
+    @classmethod
+    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Promotion:
+        return cls(**head)
+
+
+Event = Lesson | Waiting | NewShadow | DropShadow | Promotion
+KINDS: dict[bytes, Any] = {
+    each.kind: each for each in (Lesson, Waiting, NewShadow, DropShadow, Promotion)
+}
+
+
+def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
+    text = orjson.dumps(head)
+    return b"".join((PREFIX.pack(kind, len(text)), text, blob))
+
+
+def decoded(payload: bytes) -> Event:
+    """The event that ``encoded`` made of one."""
+    kind, size = PREFIX.unpack_from(payload)
+    start = PREFIX.size + size
+    view = memoryview(payload)
+    found: Event = KINDS[kind].decoded(orjson.loads(view[PREFIX.size : start]), view[start:])
+    return found
+
+
+def table_to_bytes(table: Any) -> bytes:
+    pa, sink = arrow(), arrow().BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def table_from_bytes(blob: Any) -> Any:
+    return arrow().ipc.open_stream(arrow().py_buffer(blob)).read_all()

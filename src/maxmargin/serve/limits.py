@@ -1,0 +1,44 @@
+"""How much of everything is taken, so that nobody can fill the memory or the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a service.
+
+    Attributes
+    ----------
+    body_bytes, body_seconds : of a request
+    rows : in a request
+    columns : of a model that gets them by names, or by its first row
+    classes : of a model
+    id_length : of an event's id, in characters
+    known_ids : the last ones, which are recognised when they come again
+    waiting, waiting_bytes, waiting_seconds : predictions that wait for their labels; the oldest go
+    queue, queue_bytes : requests that wait to be written to the disk
+    listeners : of server-sent events
+    shadows : of a model
+    snapshot_seconds, snapshot_bytes : a snapshot is due after so much time, or so much log
+    segment_bytes : of a file of the log
+    """
+
+    body_bytes: int = 2**25
+    body_seconds: float = 30.0
+    rows: int = 100_000
+    columns: int = 2**20
+    classes: int = 1000
+    id_length: int = 128
+    known_ids: int = 100_000
+    waiting: int = 100_000
+    waiting_bytes: int = 2**26
+    waiting_seconds: float = 7 * 24 * 3600.0
+    queue: int = 2048
+    queue_bytes: int = 2**27
+    listeners: int = 32
+    shadows: int = 8
+    snapshot_seconds: float = 60.0
+    snapshot_bytes: int = 2**28
+    segment_bytes: int = 2**26

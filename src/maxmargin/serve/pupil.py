@@ -1,0 +1,166 @@
+"""A learner that is served: what it learns, what it said before, and what it is called."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+import maxmargin
+from maxmargin.estimator import OnlineClassifier, inputs
+from maxmargin.estimator.prepared import RECIPE
+from maxmargin.evaluate.drift import become
+from maxmargin.evaluate.predicted import classes_by, hinge_losses
+from maxmargin.serve.standing import Standing
+from maxmargin.streams import Recipe
+
+# Learners without a seed get one: what they learn must be the same whenever it is learnt again.
+SEED = 0
+
+
+def new_learner(algorithm: str, parameters: dict[str, Any]) -> OnlineClassifier:
+    """A learner by its name, that begins with nothing; a ValueError says why there is none."""
+    names = {name.lower(): name for name in maxmargin.ALGORITHMS}
+    plain = algorithm.lower().replace("-", "").replace("_", "")
+    if plain not in names:
+        raise ValueError(f"there is no algorithm {algorithm!r}; there are {', '.join(names)}.")
+    learner = getattr(maxmargin, names[plain])()
+    known = learner.get_params(deep=False)
+    for name in parameters:
+        if name not in known:
+            raise ValueError(
+                f"{names[plain]} has no parameter {name!r}; it has {', '.join(sorted(known))}."
+            )
+    return checked_learner(learner.set_params(**parameters))
+
+
+def checked_learner(learner: Any) -> OnlineClassifier:
+    """The learner, if it can learn from events, with a seed; otherwise a ValueError."""
+    name = type(learner).__name__
+    if not isinstance(learner, OnlineClassifier):
+        raise ValueError(f"{name} does not learn row by row, and cannot be served.")
+    if learner.random_state is None:
+        learner.random_state = SEED
+    learner.check_parameters()
+    if learner.__sklearn_is_fitted__():
+        if learner._known().multilabel:
+            raise ValueError("rows with several labels cannot be served.")
+        if not isinstance(recipe_of(learner), Recipe | None):
+            raise ValueError("rows that another transformer than a Recipe prepares are not served.")
+    else:
+        learner.check_can_stream()
+    return learner
+
+
+def recipe_of(learner: OnlineClassifier) -> Any:
+    try:
+        return learner.recipe_
+    except (AttributeError, NotFittedError):
+        return None
+
+
+class Pupil:
+    """A learner, and how well it has predicted.
+
+    Parameters
+    ----------
+    learner : OnlineClassifier
+    classes : array
+    standing : Standing, default=None
+    recipe : Recipe, default=None
+        What prepares the rows of a learner that has not learnt anything yet.
+    """
+
+    def __init__(
+        self,
+        learner: OnlineClassifier,
+        classes: np.ndarray,
+        standing: Standing | None = None,
+        recipe: Recipe | None = None,
+    ) -> None:
+        self.learner, self.classes, self.recipe = learner, classes, recipe
+        self.standing = standing or Standing(classes.size)
+        self.refused = 0  # lessons that others could learn
+
+    @property
+    def algorithm(self) -> str:
+        return type(self.learner).__name__
+
+    def preparing(self) -> Recipe | None:
+        """The recipe for its rows, if they are raw."""
+        return self.recipe if self.recipe is not None else recipe_of(self.learner)
+
+    def learn(self, rows: Any, y: np.ndarray, weights: np.ndarray | None) -> None:
+        """Learn from the rows; a ValueError refuses all of them, and changes nothing."""
+        classes = None if self.learner.__sklearn_is_fitted__() else self.classes
+        recipe = self.recipe
+        if recipe is not None:
+            ignored = None if weights is None else weights == 0.0
+            recipe, rows = recipe.learnt(rows, ignored)
+        if getattr(self.learner, "average", False):
+            outputs = self._one_by_one(rows, y, weights, classes)
+        else:
+            order = np.arange(y.size, dtype=np.int32)
+            outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
+        if recipe is not None:
+            state = self.learner._known()
+            self.learner._state = state._replace(schema={"format": "iterator", RECIPE: recipe})
+            self.recipe = None
+        truth = inputs.class_codes(y, self.classes)
+        wrong = classes_by(outputs) != truth
+        self.standing.add(truth, wrong, hinge_losses(outputs, truth))
+
+    def _one_by_one(
+        self, rows: Any, y: np.ndarray, weights: np.ndarray | None, classes: Any
+    ) -> np.ndarray:
+        """The same for a learner that predicts by averages, of which loops know nothing."""
+        before, outputs = copy.deepcopy(self.learner), []
+        try:
+            for k in range(y.size):
+                row = rows[k : k + 1] if not isinstance(rows, list) else [rows[k]]
+                weight = None if weights is None else weights[k : k + 1]
+                outputs.append(self._output(row))
+                order = np.zeros(1, dtype=np.int32)
+                self.learner.foretell(row, y[k : k + 1], order, classes, weight)
+                classes = None
+        except BaseException:
+            become(self.learner, before)
+            raise
+        return np.concatenate(outputs)
+
+    def _output(self, row: Any) -> np.ndarray:
+        size = self.classes.size
+        if not self.learner.__sklearn_is_fitted__():
+            return np.zeros((1, 1 if size == 2 else size))
+        return np.reshape(outputs_of(self.learner, row), (1, -1))
+
+    # ------------------------------------------------------------------------------- for files
+    def tree(self) -> dict[str, Any]:
+        return {
+            "learner": self.learner,
+            "standing": self.standing.tree(),
+            "recipe": None if self.recipe is None else self.recipe.tree(),
+            "refused": self.refused,
+        }
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any], classes: np.ndarray) -> Pupil:
+        learner, recipe = tree["learner"], tree["recipe"]
+        if not isinstance(learner, OnlineClassifier) or type(tree["refused"]) is not int:
+            raise ValueError("there is no learner in it")
+        if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
+            raise ValueError("its learners have other classes")
+        recipe = None if recipe is None else Recipe.from_tree(recipe)
+        one = cls(learner, classes, Standing.from_tree(tree["standing"]), recipe)
+        one.refused = tree["refused"]
+        return one
+
+
+def outputs_of(learner: BaseEstimator, rows: Any) -> np.ndarray:
+    """The scores of some rows, of any kind that can be learnt from."""
+    if isinstance(rows, list) and recipe_of(learner) is None:
+        return np.array([learner.decision_one(row) for row in rows])
+    return learner.decision_function(rows)

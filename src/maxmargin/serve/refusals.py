@@ -1,0 +1,32 @@
+"""What is answered instead of doing what was asked for."""
+
+from __future__ import annotations
+
+
+class Refusal(Exception):
+    """A request that is refused, with the status of HTTP and the reason.
+
+    Attributes
+    ----------
+    status : int
+    reason : str
+    retry_after : int or None
+        Seconds after which it may be tried again.
+    """
+
+    def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.retry_after = status, reason, retry_after
+
+
+def malformed(reason: str) -> Refusal:
+    return Refusal(400, reason)
+
+
+def unlearnable(reason: str) -> Refusal:
+    """The learner refuses it."""
+    return Refusal(422, reason)
+
+
+def unavailable(reason: str) -> Refusal:
+    return Refusal(503, reason, retry_after=1)

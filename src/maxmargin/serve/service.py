@@ -1,0 +1,612 @@
+"""One model that is served: a queue, a thread that writes and learns, and what is known.
+
+The thread takes what has come, writes it to the log, waits until it is on the disk, lets the
+learners learn from it in the order of the log, and answers. What the learners know is a function of
+the last snapshot and of the log behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.serve.events import (
+    DropShadow,
+    Event,
+    Lesson,
+    NewShadow,
+    Promotion,
+    Waiting,
+    decoded,
+)
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.log import Log, LogError, segments_of
+from maxmargin.serve.memory import Ids, Predictions
+from maxmargin.serve.pupil import Pupil, checked_learner, new_learner
+from maxmargin.serve.refusals import Refusal, unavailable, unlearnable
+from maxmargin.serve.tasks import Call, Change, Outcome, Task
+
+SNAPSHOT, LOG = "snapshot.mm", "log"
+# Rows that are learnt in one go, at most, where lessons allow it.
+BLOCK_ROWS = 4096
+# What is written together, at most.
+GROUP_TASKS, GROUP_BYTES = 1024, 2**26
+# After a snapshot that could not be written, the next is tried so late.
+SECONDS_TO_RETRY = 10.0
+REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "stopped", "failed"
+
+says = logging.getLogger("maxmargin.serve")
+
+
+class Beginning(NamedTuple):
+    """What a model begins with, where there is no state yet."""
+
+    learner: OnlineClassifier
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, learner: Any, classes: Any = None) -> Beginning:
+        """With a learner that may know something already; a ValueError says what is wrong."""
+        learner = checked_learner(learner)
+        if learner.__sklearn_is_fitted__():
+            known = learner.classes_
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(f"the model has the classes {known.tolist()}, not {classes}.")
+            return cls(learner, known)
+        if classes is None:
+            raise ValueError("a learner that begins with nothing must be told all classes.")
+        known = np.unique(classes)
+        if known.size < 2:
+            raise ValueError(f"there must be at least two classes, got {known.tolist()}.")
+        return cls(learner, known)
+
+    def origin(self) -> dict[str, Any]:
+        """What it is called, for one to go on with the same."""
+        return {
+            "algorithm": type(self.learner).__name__,
+            "parameters": repr(sorted(self.learner.get_params(deep=False).items())),
+            "classes": self.classes,
+        }
+
+
+class Snapshot(NamedTuple):
+    """All that a service knows after the event ``sequence``."""
+
+    sequence: int
+    events: int
+    rows: int
+    classes: np.ndarray
+    live: Pupil
+    shadows: dict[str, Pupil]
+    names: list[str]
+    ids: str
+    labelled: str
+    waiting: str
+    origin: dict[str, Any]
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> Snapshot:
+        """What a file says; raises unless a service can go on from there."""
+        classes = content["classes"]
+        if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
+            raise ValueError("its classes are none")
+        for name in ("sequence", "events", "rows"):
+            if type(content[name]) is not int or not 0 <= content[name] < 2**62:
+                raise ValueError("its counts are no numbers")
+        given = {name: content[name] for name in cls._fields if name in content}
+        given["live"] = Pupil.from_tree(content["live"], classes)
+        given["shadows"] = {
+            name: Pupil.from_tree(tree, classes) for name, tree in content["shadows"].items()
+        }
+        return cls(**given)
+
+    def place(self) -> str:
+        return f"event {self.sequence:,}"
+
+
+class Service:
+    """A model, its shadows, its log and its thread.
+
+    Parameters
+    ----------
+    name : str
+    folder : path
+        Where its log and snapshots are; what is there goes before ``beginning``.
+    beginning : Beginning, default=None
+    limits : Limits
+    keep_log : bool
+        Keep events that a snapshot has passed, for `maxmargin replay`?
+    shadows : dict of str to (algorithm, parameters)
+        Made when the service is ready, unless there have been such.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        beginning: Beginning | None = None,
+        *,
+        limits: Limits | None = None,
+        keep_log: bool = False,
+        shadows: dict[str, tuple[str, dict[str, Any]]] | None = None,
+    ) -> None:
+        self.name, self.folder, self.keep_log = name, folder, keep_log
+        self.limits = limits = limits or Limits()
+        self._wanted = shadows or {}
+        self._on_failure: Callable[[], None] | None = None
+        for algorithm, parameters in self._wanted.values():
+            new_learner(algorithm, parameters)
+        (folder / LOG).mkdir(parents=True, exist_ok=True)
+        self._file = CheckpointFile(folder / SNAPSHOT)
+        self.log = Log(folder / LOG, limits.segment_bytes)
+        found = self._file.read(Snapshot.of)
+        if found is None:
+            found = self._begun(beginning)
+        elif beginning is not None:
+            self._check_same(found, beginning)
+        self._restore(found)
+        if self._is_new:
+            self._file.replace(self._content())
+        self.snapshot_sequence, self._snapshot_time = self.sequence, time.monotonic()
+        self._snapshot_failed = 0.0
+        self._bytes_since = 0
+        self.status, self.trouble = REPLAYING, ""
+        self.failure: Exception | None = None
+        self.began, self.replayed = time.monotonic(), 0
+        self._queue: deque[Task] = deque()
+        self.queued_bytes = 0
+        self._wake = threading.Condition()
+        self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
+        self.served = {"learn": 0, "predict": 0, "refused": 0}
+        self.example: Any = None
+        self._thread = threading.Thread(target=self._run, name=f"maxmargin {name}", daemon=True)
+
+    def _begun(self, beginning: Beginning | None) -> Snapshot:
+        if beginning is None:
+            raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
+        if segments_of(self.log.folder):
+            raise LogError(
+                f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
+            )
+        if (count := beginning.classes.size) > self.limits.classes:
+            raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
+        live = Pupil(beginning.learner, beginning.classes)
+        origin = beginning.origin()
+        return Snapshot(0, 0, 0, beginning.classes, live, {}, [], "[]", "[]", "[]", origin)
+
+    def _check_same(self, found: Snapshot, beginning: Beginning) -> None:
+        for name, now in beginning.origin().items():
+            then = found.origin[name]
+            if not np.array_equal(then, now):
+                raise ValueError(
+                    f"{self.folder} was begun with other {name}, {then}, than those given now, "
+                    f"{now}: use another folder, or leave the model out to go on."
+                )
+
+    def _restore(self, found: Snapshot) -> None:
+        limits = self.limits
+        self._is_new = found.sequence == 0 and not (self.folder / SNAPSHOT).exists()
+        self.sequence, self.events, self.rows = found.sequence, found.events, found.rows
+        self.classes, self.origin = found.classes, found.origin
+        self.labels = self.classes.tolist()
+        self.places = {label: code for code, label in enumerate(self.labels)}
+        self.live, self.shadows, self.names = found.live, found.shadows, found.names
+        self.ids = Ids.from_text(limits.known_ids, found.ids)
+        self.labelled = Ids.from_text(limits.known_ids, found.labelled)
+        self.waiting = Predictions(limits.waiting, limits.waiting_bytes, limits.waiting_seconds)
+        self.waiting.fill(found.waiting)
+
+    # ---------------------------------------------------------------------------------- requests
+    def start(self) -> None:
+        self._thread.start()
+
+    async def ask(self, task: Task) -> Any:
+        """The answer to a task; a `Refusal` if it is refused."""
+        task.loop = asyncio.get_running_loop()
+        task.future = task.loop.create_future()
+        self._enqueue(task)
+        return await task.future
+
+    def ask_and_wait(self, task: Task) -> Any:
+        """The same for threads."""
+        task.future = concurrent.futures.Future()
+        self._enqueue(task)
+        return task.future.result()
+
+    def _enqueue(self, task: Task) -> None:
+        limits = self.limits
+        with self._wake:
+            if self.status != READY:
+                raise self.not_ready()
+            if len(self._queue) >= limits.queue or self.queued_bytes > limits.queue_bytes:
+                raise Refusal(429, "events come faster than they can be written.", retry_after=1)
+            self._queue.append(task)
+            self.queued_bytes += task.bytes
+            self._wake.notify()
+
+    def not_ready(self) -> Refusal:
+        why = {
+            REPLAYING: f"the log is being replayed, {self.replayed:,} events so far.",
+            STOPPING: "the service stops.",
+            STOPPED: "the service has stopped.",
+            FAILED: f"the service has failed: {self.failure}",
+        }
+        return unavailable(why.get(self.status, "the service is not ready."))
+
+    def is_healthy(self) -> bool:
+        return self.status == READY and not self.trouble
+
+    def queue(self) -> int:
+        return len(self._queue)
+
+    def on_failure(self, call: Callable[[], None]) -> None:
+        """Let a function be called when the service cannot go on."""
+        self._on_failure = call
+        if self.failure is not None:
+            call()
+
+    def stop(self) -> None:
+        """Take nothing more; what has come is finished."""
+        with self._wake:
+            if self.status in (REPLAYING, READY):
+                self.status = STOPPING
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Stop, finish what has come, and write a snapshot."""
+        self.stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    # ------------------------------------------------------------------------------- the thread
+    def _run(self) -> None:
+        try:
+            self._recover()
+            with self._wake:
+                if self.status == REPLAYING:
+                    self.status = READY
+            self._make_wanted_shadows()
+            while (tasks := self._taken()) is not None:
+                if tasks:
+                    self._work(tasks)
+                if self._is_snapshot_due():
+                    self._snapshot()
+            self._finish()
+        except Exception as error:
+            self.failure = error
+            self.status = FAILED
+            says.error("%s: %s", self.name, error)
+            self._refuse_all(self.not_ready())
+            if self._on_failure is not None:
+                self._on_failure()
+        finally:
+            self.log.close()
+
+    def _recover(self) -> None:
+        """Learn from the events behind the snapshot."""
+        events: list[Event] = []
+        rows, first = 0, self.sequence + 1
+        for record in self.log.recover(self.sequence):
+            event = decoded(record.payload)
+            events.append(event)
+            rows += event.size() if isinstance(event, Lesson) else 1
+            self._bytes_since += len(record.payload)
+            if rows >= BLOCK_ROWS:
+                self._apply(events, first)
+                self.replayed += len(events)
+                events, rows, first = [], 0, self.sequence + 1
+                if self.status != REPLAYING:  # told to stop
+                    return
+        self._apply(events, first)
+        self.replayed += len(events)
+        if self.log.torn:
+            says.warning(
+                "%s: %d bytes of a write that was not finished, and not acknowledged, were cut "
+                "off the log behind event %d.",
+                self.name,
+                self.log.torn,
+                self.sequence,
+            )
+
+    def _make_wanted_shadows(self) -> None:
+        for name, (algorithm, parameters) in self._wanted.items():
+            if name not in self.names and self.status == READY:
+                task = Change(NewShadow(name, algorithm, parameters))
+                task.future = concurrent.futures.Future()
+                self._work([task])
+                if (why := task.future.exception()) is not None:
+                    says.warning("%s: there is no shadow %s: %s", self.name, name, why)
+
+    def _taken(self) -> list[Task] | None:
+        """The next tasks to be written together; none if none come soon, None at the end."""
+        with self._wake:
+            if not self._queue:
+                if self.status != READY:
+                    return None
+                self._wake.wait(timeout=1.0)
+            taken, claimed, size = list[Task](), set[str](), 0
+            while self._queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
+                task = self._queue[0]
+                claims = set(task.claims())
+                if claims & claimed or (isinstance(task, Call) and taken):
+                    break
+                claimed |= claims
+                size += task.bytes
+                taken.append(self._queue.popleft())
+                if isinstance(task, Call):
+                    break
+            self.queued_bytes -= size
+            return taken
+
+    def _work(self, tasks: list[Task]) -> None:
+        """Write, learn, answer."""
+        answers: list[tuple[Task, Any]] = []
+        planned: list[tuple[Task, int]] = []
+        events: list[Event] = []
+        for task in tasks:
+            try:
+                found = task.prepare(self)
+                events += found
+                planned.append((task, len(found)))
+            except Refusal as refusal:
+                answers.append((task, refusal))
+        outcomes: list[Outcome] = []
+        if events:
+            try:
+                payloads = [event.encoded() for event in events]
+                first = self.log.append(payloads)
+            except OSError as error:
+                self.trouble = f"the log cannot be written: {error.strerror or error}."
+                untold = unavailable(self.trouble)
+                answers += [(task, untold) for task, count in planned if count]
+                planned = [(task, 0) for task, count in planned if not count]
+            else:
+                self.trouble = ""
+                self._bytes_since += sum(map(len, payloads))
+                outcomes = self._apply(events, first)
+        place = 0
+        for task, count in planned:
+            answers.append((task, _answer(task, outcomes[place : place + count])))
+            place += count
+        _deliver(answers)
+
+    def _apply(self, events: Sequence[Event], first: int) -> list[Outcome]:
+        """Let events have their effects, in order; ``first`` is the number of the first."""
+        outcomes: list[Outcome] = []
+        k = 0
+        while k < len(events):
+            event = events[k]
+            if isinstance(event, Lesson):
+                block = self._block(events, k)
+                outcomes += self._teach(block, first + k)
+                k += len(block)
+            else:
+                outcomes.append(Outcome(first + k, self._change(event, first + k)))
+                k += 1
+            self.sequence = first + k - 1
+        return outcomes
+
+    def _block(self, events: Sequence[Event], k: int) -> list[Lesson]:
+        """The lessons from number ``k`` on that can be learnt in one go."""
+        begin = events[k]
+        assert isinstance(begin, Lesson)
+        block, rows = [begin], begin.size()
+        for event in events[k + 1 :]:
+            if not isinstance(event, Lesson) or not _are_alike(begin, event):
+                break
+            rows += event.size()
+            if rows > BLOCK_ROWS:
+                break
+            block.append(event)
+        return block
+
+    def _teach(self, lessons: list[Lesson], first: int) -> list[Outcome]:
+        """Let all learners learn; what the one that answers refuses, nobody learns."""
+        why = self._learn(self.live, lessons)
+        if why is not None:
+            if len(lessons) == 1:
+                return [Outcome(first, unlearnable(why))]
+            return [
+                outcome
+                for k, lesson in enumerate(lessons)
+                for outcome in self._teach([lesson], first + k)
+            ]
+        for shadow in self.shadows.values():
+            if self._learn(shadow, lessons) is not None:
+                for lesson in lessons if len(lessons) > 1 else ():
+                    shadow.refused += self._learn(shadow, [lesson]) is not None
+                shadow.refused += len(lessons) == 1
+        outcomes = []
+        for sequence, lesson in enumerate(lessons, first):
+            self.events += 1
+            self.rows += lesson.size()
+            for key in lesson.ids:
+                if key is not None:
+                    self.ids.add(key, sequence)
+            if lesson.prediction is not None:
+                self.waiting.remove(lesson.prediction)
+                self.labelled.add(lesson.prediction, [lesson.labels[0], sequence])
+            outcomes.append(Outcome(sequence, None))
+        return outcomes
+
+    def _learn(self, pupil: Pupil, lessons: list[Lesson]) -> str | None:
+        """Why the lessons are refused, as a whole; None if they were learnt."""
+        places = self.places
+        try:
+            codes = [places[label] for lesson in lessons for label in lesson.labels]
+            pupil.learn(_joined(lessons), self.classes[codes], _weights(lessons))
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever it is, the learner is as it was
+            return str(error) or type(error).__name__
+        return None
+
+    def _change(self, event: Event, sequence: int) -> Refusal | None:
+        if isinstance(event, Waiting):
+            for key, row in zip(event.ids, event.rows, strict=True):
+                self.waiting.add(key, row, event.time)
+            return None
+        try:
+            self.check_change(event)
+        except Refusal as refusal:
+            return refusal
+        if isinstance(event, NewShadow):
+            learner = new_learner(event.algorithm, event.parameters)
+            self.shadows = {
+                **self.shadows,
+                event.name: Pupil(learner, self.classes, recipe=self.live.preparing()),
+            }
+            self.names.append(event.name)
+        elif isinstance(event, DropShadow):
+            self.shadows = {k: v for k, v in self.shadows.items() if k != event.name}
+        else:
+            assert isinstance(event, Promotion)
+            others = {k: v for k, v in self.shadows.items() if k != event.name}
+            called = before = self.live.algorithm.lower()
+            number = 2
+            while called in others:
+                called, number = f"{before}-{number}", number + 1
+            self.live, self.shadows = self.shadows[event.name], {**others, called: self.live}
+        for each in event.ids:
+            if each is not None:
+                self.ids.add(each, sequence)
+        return None
+
+    def check_change(self, event: Any) -> None:
+        """Raise a `Refusal` if there can be no such change."""
+        if not isinstance(event, NewShadow):
+            if event.name not in self.shadows:
+                raise Refusal(404, f"there is no shadow {event.name!r}.")
+            return
+        if event.name in self.shadows:
+            raise Refusal(409, f"there is a shadow {event.name!r} already.")
+        if len(self.shadows) >= self.limits.shadows:
+            raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
+        try:
+            new_learner(event.algorithm, event.parameters)
+        except ValueError as error:
+            raise unlearnable(str(error)) from None
+
+    def lesson_of(self, row: Any, label: Any, weight: float | None, prediction: str) -> Lesson:
+        """What is learnt when the label of a prediction comes."""
+        rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
+        return Lesson(rows, [label], None if weight is None else [weight], (), prediction)
+
+    # -------------------------------------------------------------------------------- snapshots
+    def _is_snapshot_due(self) -> bool:
+        if self.sequence == self.snapshot_sequence:
+            return False
+        now = time.monotonic()
+        if self._snapshot_failed and now - self._snapshot_failed < SECONDS_TO_RETRY:
+            return False
+        is_late = now - self._snapshot_time >= self.limits.snapshot_seconds
+        return is_late or self._bytes_since >= self.limits.snapshot_bytes
+
+    def _snapshot(self) -> None:
+        """Write one, and drop what it has made needless; a full disk is no reason to stop."""
+        try:
+            self._file.replace(self._content())
+        except OSError as error:
+            self._snapshot_failed = time.monotonic()
+            says.warning("%s: no snapshot could be written: %s", self.name, error)
+            return
+        before, self.snapshot_sequence = self.snapshot_sequence, self.sequence
+        self._snapshot_time, self._snapshot_failed = time.monotonic(), 0.0
+        self._bytes_since = 0
+        if not self.keep_log:
+            with contextlib.suppress(OSError):
+                self.log.drop_until(before)
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "learner": self.live.learner,
+            "sequence": self.sequence,
+            "events": self.events,
+            "rows": self.rows,
+            "classes": self.classes,
+            "live": self.live.tree(),
+            "shadows": {name: pupil.tree() for name, pupil in self.shadows.items()},
+            "names": self.names,
+            "ids": self.ids.text(),
+            "labelled": self.labelled.text(),
+            "waiting": self.waiting.text(),
+            "origin": self.origin,
+        }
+
+    def _finish(self) -> None:
+        if self.sequence != self.snapshot_sequence:
+            self._snapshot()
+        self.status = STOPPED
+
+    def _refuse_all(self, refusal: Refusal) -> None:
+        with self._wake:
+            tasks, self.queued_bytes = list(self._queue), 0
+            self._queue.clear()
+        _deliver([(task, refusal) for task in tasks])
+
+
+def _are_alike(one: Lesson, other: Lesson) -> bool:
+    """Can their rows stand in one block?"""
+    if (one.weights is None) != (other.weights is None):
+        return False
+    if isinstance(one.rows, np.ndarray):
+        return isinstance(other.rows, np.ndarray) and one.rows.shape[1] == other.rows.shape[1]
+    return isinstance(one.rows, list) and isinstance(other.rows, list)
+
+
+def _joined(lessons: list[Lesson]) -> Any:
+    if len(lessons) == 1:
+        return lessons[0].rows
+    if isinstance(lessons[0].rows, list):
+        return [row for lesson in lessons for row in lesson.rows]
+    return np.concatenate([lesson.rows for lesson in lessons])
+
+
+def _weights(lessons: list[Lesson]) -> np.ndarray | None:
+    if lessons[0].weights is None:
+        return None
+    return np.array([weight for lesson in lessons for weight in lesson.weights or ()], dtype=float)
+
+
+def _answer(task: Task, outcomes: Sequence[Outcome]) -> Any:
+    try:
+        return task.answer(outcomes)
+    except Refusal as refusal:
+        return refusal
+    except OSError as error:
+        return unavailable(str(error))
+
+
+def _deliver(answers: list[tuple[Task, Any]]) -> None:
+    """Give answers to those who wait for them; all of a loop at once."""
+    by_loop: dict[Any, list[tuple[Any, Any]]] = {}
+    for task, answer in answers:
+        by_loop.setdefault(task.loop, []).append((task.future, answer))
+    for loop, settled in by_loop.items():
+        if loop is None:
+            _settle(settled)
+        else:
+            with contextlib.suppress(RuntimeError):  # a loop that is closed by now
+                loop.call_soon_threadsafe(_settle, settled)
+
+
+def _settle(settled: list[tuple[Any, Any]]) -> None:
+    for future, answer in settled:
+        if future.done():  # nobody waits any more
+            continue
+        if isinstance(answer, Refusal):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
