@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import data, learners
-from maxmargin.cli.errors import FAILED, misuse, one_line_errors, require
+from maxmargin.cli.errors import FAILED, misuse, nearest, one_line_errors, require
 from maxmargin.cli.fit import Settings
 from maxmargin.cli.start import import_scikit_learn
 
@@ -52,6 +52,10 @@ def serve(
         Path | None,
         typer.Option(help=f"File with the token that requests must bring; else ${TOKEN}."),
     ] = None,
+    limit: Annotated[
+        list[str],
+        typer.Option(metavar="NAME=NUMBER", help="One of the limits of maxmargin.serve.Limits."),
+    ] = [],  # noqa: B006
     keep_log: Annotated[
         bool, typer.Option("--keep-log", help="Keep all events, for maxmargin replay.")
     ] = False,
@@ -84,6 +88,7 @@ def serve(
             hosts={*LOOPBACK, host},
             keep_log=keep_log,
             shadows=dict(map(parsed_shadow, shadow)),
+            limits=limits_of(limit),
         )
         run(app, host, port)
 
@@ -116,6 +121,27 @@ def parsed_shadow(text: str) -> tuple[str, tuple[str, dict[str, Any]]]:
         for parameter, _, value in (each.partition("=") for each in settings)
     }
     return name, (algorithm, parameters)
+
+
+def limits_of(texts: list[str]) -> Any:
+    """The usual limits, but for those that are given."""
+    from dataclasses import fields
+
+    from maxmargin.serve import Limits
+
+    known = {field.name: field.type for field in fields(Limits)}
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in known:
+            misuse(f"--limit takes name=number; got {text!r}: {nearest(name, known)}")
+        number = learners.value_of(value)
+        if isinstance(number, float) and known[name] == "int":
+            number = str(number)
+        if not isinstance(number, int | float) or isinstance(number, bool) or number <= 0:
+            misuse(f"--limit {name} takes a positive number, got {value!r}.")
+        given[name] = number
+    return Limits(**given)
 
 
 def read_token(path: Path | None) -> str | None:

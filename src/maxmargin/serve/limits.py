@@ -21,7 +21,8 @@ class Limits:
     queue, queue_bytes : requests that wait to be written to the disk
     listeners : of server-sent events
     shadows : of a model
-    snapshot_seconds, snapshot_bytes : a snapshot is due after so much time, or so much log
+    snapshot_seconds, snapshot_bytes, snapshot_events : a snapshot is due after so much time, so much
+        log, or so many events
     segment_bytes : of a file of the log
     """
 
@@ -41,4 +42,5 @@ class Limits:
     shadows: int = 8
     snapshot_seconds: float = 60.0
     snapshot_bytes: int = 2**28
+    snapshot_events: int = 10**7
     segment_bytes: int = 2**26

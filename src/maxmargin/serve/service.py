@@ -511,8 +511,12 @@ class Service:
         now = time.monotonic()
         if self._snapshot_failed and now - self._snapshot_failed < SECONDS_TO_RETRY:
             return False
-        is_late = now - self._snapshot_time >= self.limits.snapshot_seconds
-        return is_late or self._bytes_since >= self.limits.snapshot_bytes
+        limits, events = self.limits, self.sequence - self.snapshot_sequence
+        return (
+            now - self._snapshot_time >= limits.snapshot_seconds
+            or self._bytes_since >= limits.snapshot_bytes
+            or events >= limits.snapshot_events
+        )
 
     def _snapshot(self) -> None:
         """Write one, and drop what it has made needless; a full disk is no reason to stop."""
