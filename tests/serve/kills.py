@@ -27,7 +27,8 @@ from serve.processes import Server
 
 CLIENTS = 4
 KILLS_OF_A_RUN = 20
-OPTIONS = ("--keep-log", "--snapshot-every", "300", "--segment-size", "20000")
+# Files that are full, and snapshots that are due, all the time.
+SMALL = ("--limit", "segment_bytes=20000", "--limit", "snapshot_events=150")
 
 
 @dataclass
@@ -45,14 +46,13 @@ class Run:
     kind: Kind
     folder: Path
     seed: int
-    options: tuple[str, ...] = OPTIONS
     environment: dict[str, str] = field(default_factory=dict)
     disk: Path | None = None  # for the data, if not that of the folder
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.data = (self.disk or self.folder) / "data"
-        options = (*self.kind.options(self.folder), *self.options)
+        options = (*self.kind.options(self.folder), *SMALL, "--keep-log")
         self.server = Server(self.data, *options, environment=self.environment)
         self.clients = [
             Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
@@ -176,11 +176,15 @@ def killed(run: Run, kills: int, journal: Path | None) -> Outcome:
 
 
 def kill_servers(
-    kills: int, seed: int, folder: Path, kinds: tuple[str, ...] = tuple(KINDS)
+    kills: int,
+    seed: int,
+    folder: Path,
+    kinds: tuple[str, ...] = tuple(KINDS),
+    power_cuts: bool = True,
 ) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
     whole = Outcome()
-    made = powercuts.library(folder) if shutil.which("cc") else None
+    made = powercuts.library(folder) if power_cuts and shutil.which("cc") else None
     for number in range(0, kills, KILLS_OF_A_RUN):
         name = kinds[number // KILLS_OF_A_RUN % len(kinds)]
         place = folder / f"run {number}"
@@ -201,10 +205,11 @@ def main() -> int:
     parser.add_argument("kills", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=KINDS, action="append")
+    parser.add_argument("--without-power-cuts", action="store_true")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
     kinds = tuple(given.kind or KINDS)
-    whole = kill_servers(given.kills, given.seed, folder, kinds)
+    whole = kill_servers(given.kills, given.seed, folder, kinds, not given.without_power_cuts)
     print(dict(whole.counts))
     if whole.troubles:
         print(f"{len(whole.troubles)} troubles; see {folder}")

@@ -26,10 +26,9 @@ class Answer(NamedTuple):
 class Server:
     """Serves a folder; can be killed and started again."""
 
-    COMMAND = (sys.executable, "-m", "maxmargin", "serve")
-
     def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None):
-        self.folder, self.options = folder, options
+        self.folder = folder
+        self.command = [sys.executable, "-m", "maxmargin", "serve", *options]
         self.environment = {**os.environ, **(environment or {})}
         self.log = folder.with_name(folder.name + ".log")
         self.process: subprocess.Popen[bytes] | None = None
@@ -37,10 +36,9 @@ class Server:
 
     def spawn(self) -> None:
         """Begin to start."""
-        command = [*self.COMMAND, *self.options]
         with self.log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [*command, "--data", str(self.folder), "--port", "0"],
+                [*self.command, "--data", str(self.folder), "--port", "0"],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=self.environment,
