@@ -162,7 +162,7 @@ def killed(run: Run, kills: int, journal: Path | None) -> Outcome:
                 time.sleep(chance.uniform(0.0, 2.5))
                 counts["kills while starting"] += 1
             else:
-                time.sleep(chance.uniform(0.0, 1.0) ** 2)
+                time.sleep(chance.uniform(0.0, 1.5))
             run.server.kill()
             counts["kills"] += 1
             if journal is not None and chance.random() < 0.5:

@@ -74,10 +74,11 @@ def algorithm(name: str, *settings: str) -> Callable[[Path], tuple[str, ...]]:
     return lambda folder: ("--algorithm", name, *chosen, "--classes", "no,yes")
 
 
+# Learners that a server begins have a seed, so that the log says all about them.
 KINDS = {
     "numbers": Kind(
         algorithm("passive-aggressive", "C=1"),
-        lambda folder: PassiveAggressive(C=1),
+        lambda folder: PassiveAggressive(C=1, random_state=0),
         Problem(numbers),
         ("no", "yes"),
     ),
@@ -87,10 +88,10 @@ KINDS = {
             "--shadow",
             "other=romma,delta=0.5",
         ),
-        lambda folder: PassiveAggressive(),
+        lambda folder: PassiveAggressive(random_state=0),
         Problem(numbers),
         ("no", "yes"),
-        lambda: ROMMA(delta=0.5),
+        lambda: ROMMA(delta=0.5, random_state=0),
     ),
     "columns": Kind(
         lambda folder: (str(of_columns(folder)),),

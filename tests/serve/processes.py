@@ -1,5 +1,6 @@
 """`maxmargin serve` in a process of its own, and what one can ask it from outside."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -53,6 +54,11 @@ class Server:
             self.process.wait()
             raise AssertionError(f"did not start: {line!r}, {self.log.read_text()[-2000:]}")
         self.port = int(found[1])
+        for _ in range(200):
+            with contextlib.suppress(ConnectionRefusedError):
+                self.asks("GET", "/health")
+                return
+            time.sleep(0.05)
 
     def wait_until_healthy(self) -> None:
         end = time.monotonic() + SLOWEST
