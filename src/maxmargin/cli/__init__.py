@@ -23,6 +23,7 @@ from maxmargin.cli.fit import fit
 from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
+from maxmargin.cli.replay import replay
 from maxmargin.cli.reproduce import reproduce
 from maxmargin.cli.serve import serve
 from maxmargin.cli.start import little_garbage_collection
@@ -60,7 +61,7 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, serve, info, reproduce, algorithms, warmup):
+for command in (fit, predict, evaluate, serve, replay, info, reproduce, algorithms, warmup):
     app.command(cls=SuggestingCommand)(command)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from maxmargin.persistence import read_file, write_file
-from maxmargin.persistence.container import ModelFileError, begins_like_ours, explained
+from maxmargin.persistence.container import ModelFileError, begins_like_ours, explained, sync_folder
 
 KIND = "checkpoint"
 # A file that is half written and has not been touched for so long is one of a killed process.
@@ -67,6 +67,7 @@ class CheckpointFile:
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self.path, self.previous)
         os.replace(self._fresh, self.path)
+        sync_folder(self.path.parent)
         self._last_is_damaged = False
 
     def read(self, interpret: Callable[[dict[str, Any]], Any]) -> Any:

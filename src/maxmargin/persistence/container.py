@@ -152,7 +152,7 @@ def replacing(path: Any, like: Any = None) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
 def _mode_of(target: str) -> int | None:
@@ -168,7 +168,7 @@ def _mode_of(target: str) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: Any) -> None:
     """Let the new name survive a loss of power, where folders can be synchronised."""
     if os.name == "nt":
         return

@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from maxmargin.persistence import save
-from maxmargin.serve import bodies, predicting, state
+from maxmargin.serve import bodies, openapi, pages, predicting, state
 from maxmargin.serve.bodies import ARROW, JSON, KINDS, NDJSON
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion, table_to_bytes
 from maxmargin.serve.guard import LOOPBACK, Guard
@@ -417,8 +417,6 @@ class Application:
         return () if key is None else (checked_id(key, self.limits.id_length),)
 
     async def _openapi(self, request: Request) -> Response:
-        from maxmargin.serve import openapi
-
         return json_response(openapi.document())
 
     async def _docs(self, request: Request) -> Response:
@@ -504,7 +502,5 @@ def json_response(content: Any, status: int = 200) -> Response:
 
 
 def _page(name: str) -> Response:
-    from maxmargin.serve import pages
-
     body, headers = getattr(pages, name)()
     return Response(body, headers=headers)

@@ -21,8 +21,8 @@ class Limits:
     queue, queue_bytes : requests that wait to be written to the disk
     listeners : of server-sent events
     shadows : of a model
-    snapshot_seconds, snapshot_bytes, snapshot_events : a snapshot is due after so much time, so much
-        log, or so many events
+    snapshot_seconds, snapshot_bytes, snapshot_events : a snapshot is due after that time,
+        so many bytes of the log, or so many events
     segment_bytes : of a file of the log
     """
 

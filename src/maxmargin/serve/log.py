@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxmargin.persistence.container import sync_folder
+
 MAGIC = b"MMEVENTS"
 VERSION = 1
 HEADER = struct.Struct("<8sIQI")  # magic, version, first event, CRC-32 of these
@@ -280,7 +282,7 @@ class Log:
             segment.path.unlink()
             removed = True
         if removed:
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
 
     def close(self) -> None:
         if self._file >= 0:
@@ -319,7 +321,7 @@ class Log:
             if os.write(file, header) != len(header):
                 raise OSError("the header of a new file of the log could not be written")
             os.fsync(file)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError:
             os.close(file)
             with contextlib.suppress(OSError):
@@ -333,11 +335,3 @@ def _size(path: Path) -> int:
     with contextlib.suppress(FileNotFoundError):
         return path.stat().st_size
     return 0
-
-
-def _sync_folder(folder: Path) -> None:
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(place)
-    finally:
-        os.close(place)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from maxmargin.persistence.container import sync_folder
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.service import SNAPSHOT, Beginning, Service
 
@@ -41,6 +42,7 @@ class Models:
             if not NAME.fullmatch(name):
                 raise ValueError(f"a model cannot be called {name!r}.")
         self.folder.mkdir(parents=True, exist_ok=True)
+        sync_folder(self.folder.absolute().parent)
         self._lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.services: dict[str, Service] = {}
         try:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import maxmargin
-from maxmargin.estimator import OnlineClassifier, inputs
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.prepared import RECIPE
 from maxmargin.evaluate.drift import become
 from maxmargin.evaluate.predicted import classes_by, hinge_losses
@@ -82,6 +82,7 @@ class Pupil:
         recipe: Recipe | None = None,
     ) -> None:
         self.learner, self.classes, self.recipe = learner, classes, recipe
+        self.places = {label: code for code, label in enumerate(classes.tolist())}
         self.standing = standing or Standing(classes.size)
         self.refused = 0  # lessons that others could learn
 
@@ -93,8 +94,13 @@ class Pupil:
         """The recipe for its rows, if they are raw."""
         return self.recipe if self.recipe is not None else recipe_of(self.learner)
 
-    def learn(self, rows: Any, y: np.ndarray, weights: np.ndarray | None) -> None:
-        """Learn from the rows; a ValueError refuses all of them, and changes nothing."""
+    def learn(self, rows: Any, codes: list[int], weights: np.ndarray | None) -> None:
+        """Learn from the rows, of the classes with these numbers.
+
+        A ValueError refuses all of them, and changes nothing.
+        """
+        truth = np.array(codes)
+        y = self.classes[truth]
         classes = None if self.learner.__sklearn_is_fitted__() else self.classes
         recipe = self.recipe
         if recipe is not None:
@@ -109,7 +115,6 @@ class Pupil:
             state = self.learner._known()
             self.learner._state = state._replace(schema={"format": "iterator", RECIPE: recipe})
             self.recipe = None
-        truth = inputs.class_codes(y, self.classes)
         wrong = classes_by(outputs) != truth
         self.standing.add(truth, wrong, hinge_losses(outputs, truth))
 

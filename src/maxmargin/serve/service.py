@@ -22,6 +22,7 @@ import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.persistence.container import sync_folder
 from maxmargin.serve.events import (
     DropShadow,
     Event,
@@ -149,6 +150,8 @@ class Service:
         for algorithm, parameters in self._wanted.values():
             new_learner(algorithm, parameters)
         (folder / LOG).mkdir(parents=True, exist_ok=True)
+        for made in (folder, folder.parent):
+            sync_folder(made)
         self._file = CheckpointFile(folder / SNAPSHOT)
         self.log = Log(folder / LOG, limits.segment_bytes)
         found = self._file.read(Snapshot.of)
@@ -404,7 +407,7 @@ class Service:
         assert isinstance(begin, Lesson)
         block, rows = [begin], begin.size()
         for event in events[k + 1 :]:
-            if not isinstance(event, Lesson) or not _are_alike(begin, event):
+            if not isinstance(event, Lesson) or not alike(begin, event):
                 break
             rows += event.size()
             if rows > BLOCK_ROWS:
@@ -414,7 +417,7 @@ class Service:
 
     def _teach(self, lessons: list[Lesson], first: int) -> list[Outcome]:
         """Let all learners learn; what the one that answers refuses, nobody learns."""
-        why = self._learn(self.live, lessons)
+        why = taught(self.live, lessons)
         if why is not None:
             if len(lessons) == 1:
                 return [Outcome(first, unlearnable(why))]
@@ -424,9 +427,9 @@ class Service:
                 for outcome in self._teach([lesson], first + k)
             ]
         for shadow in self.shadows.values():
-            if self._learn(shadow, lessons) is not None:
+            if taught(shadow, lessons) is not None:
                 for lesson in lessons if len(lessons) > 1 else ():
-                    shadow.refused += self._learn(shadow, [lesson]) is not None
+                    shadow.refused += taught(shadow, [lesson]) is not None
                 shadow.refused += len(lessons) == 1
         outcomes = []
         for sequence, lesson in enumerate(lessons, first):
@@ -440,18 +443,6 @@ class Service:
                 self.labelled.add(lesson.prediction, [lesson.labels[0], sequence])
             outcomes.append(Outcome(sequence, None))
         return outcomes
-
-    def _learn(self, pupil: Pupil, lessons: list[Lesson]) -> str | None:
-        """Why the lessons are refused, as a whole; None if they were learnt."""
-        places = self.places
-        try:
-            codes = [places[label] for lesson in lessons for label in lesson.labels]
-            pupil.learn(_joined(lessons), self.classes[codes], _weights(lessons))
-        except MemoryError:
-            raise
-        except Exception as error:  # whatever it is, the learner is as it was
-            return str(error) or type(error).__name__
-        return None
 
     def _change(self, event: Event, sequence: int) -> Refusal | None:
         if isinstance(event, Waiting):
@@ -561,7 +552,19 @@ class Service:
         _deliver([(task, refusal) for task in tasks])
 
 
-def _are_alike(one: Lesson, other: Lesson) -> bool:
+def taught(pupil: Pupil, lessons: list[Lesson]) -> str | None:
+    """Let a learner learn from lessons that are alike; why it refuses all of them, if it does."""
+    try:
+        codes = [pupil.places[label] for lesson in lessons for label in lesson.labels]
+        pupil.learn(_joined(lessons), codes, _weights(lessons))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever it is, the learner is as it was
+        return str(error) or type(error).__name__
+    return None
+
+
+def alike(one: Lesson, other: Lesson) -> bool:
     """Can their rows stand in one block?"""
     if (one.weights is None) != (other.weights is None):
         return False

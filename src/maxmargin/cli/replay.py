@@ -1,0 +1,64 @@
+"""``maxmargin replay``: another learner on the events that were served."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import learners
+from maxmargin.cli.errors import check_writable, complain, one_line_errors, require
+from maxmargin.cli.fit import Algorithm, Json, Settings
+from maxmargin.cli.output import count, duration, percent, print_json, print_report
+
+
+def replay(
+    log: Annotated[
+        Path, typer.Argument(metavar="DIR[/NAME]", help="The folder of maxmargin serve --keep-log.")
+    ],
+    algorithm: Algorithm = "amira",
+    settings: Settings = [],  # noqa: B006
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="File to write the model to.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let another learner learn from past events: predict each row, then learn from it."""
+    with one_line_errors():
+        require("orjson", extra="serve")
+        learner = learners.make(algorithm, settings)
+        if model is not None:
+            check_writable(model)
+        from maxmargin.persistence import save
+        from maxmargin.serve.replaying import Replay
+
+        began = time.perf_counter()
+        one = Replay(log, learner)
+        if one.first > 1:
+            complain(f"the log begins with event {one.first:,}: serve with --keep-log to keep all.")
+        one.run()
+        report = one.report() | {"seconds": round(time.perf_counter() - began, 3)}
+        if model is not None:
+            save(one.pupil.learner, model)
+            report["model"] = str(model)
+        (print_json if as_json else show)(report)
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report for people."""
+    rows, refused = report["rows"], report["refused"]
+    seconds = duration(report["seconds"])
+    lines: dict[str, str | None] = {
+        "rows": f"{rows:,} in {report['events']:,} events, {seconds}",
+        "refused": f"{refused:,} events" if refused else None,
+    }
+    if rows:
+        lines["mistakes"] = f"{report['mistakes']:,} ({percent(1.0 - report['accuracy'])})"
+        lines["lately"] = f"{percent(report['recent_accuracy'])} right of the last 1,000 rows"
+        lines["guess"] = f"the largest class has {percent(report['largest_class'])}"
+        lines["loss"] = f"{report['loss']:.4f}, lately {report['recent_loss']:.4f}"
+        lines["drifts"] = ", ".join(map(count, report["drifts"])) or None  # type: ignore[arg-type]
+    lines["model"] = report.get("model")
+    print_report(f"{report['algorithm']}, before it learnt from each row", lines)

@@ -1,0 +1,95 @@
+"""Another learner on the events of the past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.serve.events import Lesson, decoded
+from maxmargin.serve.log import read_log, segments_of
+from maxmargin.serve.models import DEFAULT
+from maxmargin.serve.pupil import Pupil, checked_learner
+from maxmargin.serve.service import BLOCK_ROWS, LOG, SNAPSHOT, Snapshot, alike, taught
+from maxmargin.streams import Recipe
+
+
+class Replay:
+    """A learner that begins with nothing, and the lessons of a log.
+
+    Parameters
+    ----------
+    folder : path
+        Of one model, or of all, if there is one called "default".
+    learner : OnlineClassifier
+
+    Attributes
+    ----------
+    pupil : Pupil
+        The learner, and how well it predicts before it learns.
+    first : int
+        The number of the first event that the log has.
+    events, rows, refused : int
+        Lessons so far, their rows, and lessons that the learner refused.
+    """
+
+    def __init__(self, folder: Path, learner: Any) -> None:
+        if not (folder / SNAPSHOT).exists() and (folder / DEFAULT / SNAPSHOT).exists():
+            folder = folder / DEFAULT
+        if not (folder / SNAPSHOT).exists():
+            raise ValueError(f"{folder} is not the folder of a model that was served.")
+        known = CheckpointFile(folder / SNAPSHOT).read(Snapshot.of)
+        self.folder = folder / LOG
+        self.classes = known.classes
+        recipe = known.live.preparing()
+        fresh: Recipe | None = None
+        if recipe is not None:  # as it was before any row
+            fresh = recipe.at(recipe.plan_, recipe.plan_.begin())
+        self.pupil = Pupil(checked_learner(learner), self.classes, recipe=fresh)
+        segments = segments_of(self.folder)
+        self.first = segments[0].first if segments else 1
+        self.events = self.rows = self.refused = 0
+
+    def run(self) -> None:
+        """Learn from all events of the log."""
+        block: list[Lesson] = []
+        rows = 0
+        for record in read_log(self.folder, self.first - 1):
+            event = decoded(record.payload)
+            if not isinstance(event, Lesson):
+                continue
+            if block and (rows + event.size() > BLOCK_ROWS or not alike(block[0], event)):
+                self._teach(block)
+                block, rows = [], 0
+            block.append(event)
+            rows += event.size()
+        if block:
+            self._teach(block)
+
+    def _teach(self, lessons: list[Lesson]) -> None:
+        if taught(self.pupil, lessons) is None:
+            self.events += len(lessons)
+            self.rows += sum(lesson.size() for lesson in lessons)
+        elif len(lessons) == 1:
+            self.refused += 1
+        else:
+            for lesson in lessons:
+                self._teach([lesson])
+
+    def report(self) -> dict[str, Any]:
+        """What came of it, in JSON's types."""
+        standing = self.pupil.standing
+        return {
+            "algorithm": self.pupil.algorithm,
+            "first_event": self.first,
+            "events": self.events,
+            "rows": self.rows,
+            "refused": self.refused,
+            "mistakes": standing.mistakes,
+            "accuracy": standing.accuracy(),
+            "recent_accuracy": standing.recent_accuracy(),
+            "loss": standing.mean_loss(),
+            "recent_loss": standing.recent_loss(),
+            "largest_class": standing.largest_class_share(),
+            "drifts": [row for row, _, _ in standing.drifts],
+        }
