@@ -132,7 +132,7 @@ def summary(clients: list[Client], counted: float) -> dict[str, Any]:
     took = sorted(time for _, time in found)
     last = max((at for at, _ in found), default=counted)
     return {
-        "answers": len(took),
+        "all answers": sum(len(client.times) for client in clients),
         "rate": len(took) / (last - counted) if took else 0.0,
         "p50": took[len(took) // 2] if took else None,
         "p99": took[int(0.99 * len(took))] if took else None,

@@ -36,10 +36,20 @@ EMPTY, DISK = "a route that does nothing", "fsyncs of this disk"
 SINGLE = f"single events, {CLIENTS} clients"
 BATCHES = f"batches of {BATCH:,} rows as "
 JSON, ARROW, LINES = BATCHES + "JSON", BATCHES + "Arrow", BATCHES + "text"
+RECIPE = ARROW + ", through a recipe"
 WHILE_LEARNING = "predictions while events are learnt"
+PROCESSOR = "µs of processor time a row, all answers"
+GENERATOR = "share of a core for the clients"
 # What is asked: rates in rows a second, times in milliseconds.
 RATES = {Key(SINGLE, OURS): 2000.0, Key(JSON, OURS): 150_000.0, Key(ARROW, OURS): 150_000.0}
 TIMES = {Key(SINGLE, OURS): 25.0, Key(WHILE_LEARNING, OURS): 10.0}
+
+
+class Running(NamedTuple):
+    """A server; its processes are a group."""
+
+    port: int
+    group: int
 
 
 class Load(NamedTuple):
@@ -59,20 +69,22 @@ def run(scale: Scale) -> Report:
 
 def run_in(folder: Path, scale: Scale, servers: ExitStack) -> Report:
     skipped: dict[str, str] = {}
-    ports: dict[str, int] = {}
+    running: dict[str, Running] = {}
     for server, command in commands(folder).items():
         try:
-            ports[server] = servers.enter_context(started(command, folder / f"{server}.log"))
+            running[server] = servers.enter_context(started(command, folder / f"{server}.log"))
         except OSError as problem:
             skipped[{"vowpal": VOWPAL, "starlette": RIVER}.get(server, server)] = str(problem)
-    loads = [load for load in all_loads(written(folder)) if load.server in ports]
+    loads = [load for load in all_loads(written(folder)) if load.server in running]
     rounds, seconds = min(ROUNDS, scale.rounds), max(0.2, SECONDS * scale.share)
     rates: Values = {}
     found: dict[Key, list[float]] = {}
+    for load in loads:
+        generated(load, running[load.server], WARM_UP)
     for _ in range(rounds):
         rates.setdefault(Key(SINGLE, DISK), []).append(syncs_per_second(folder, seconds / 6))
         for load in loads:
-            told = generated(load, ports[load.server], seconds)
+            told = generated(load, running[load.server], seconds)
             first = load.groups[0]["name"]
             rates.setdefault(load.key, []).append(load.rows * told[first]["rate"])
             for group in load.groups:
@@ -80,8 +92,9 @@ def run_in(folder: Path, scale: Scale, servers: ExitStack) -> Report:
                 for what in ("p50", "p99"):
                     key = Key(case, f"{load.key.contender}, {what}, ms")
                     found.setdefault(key, []).append(1e3 * told[group["name"]][what])
-            key = Key(load.key.case, f"{load.key.contender}, share of a core for the clients")
-            found.setdefault(key, []).append(told["busy"])
+            for what in (PROCESSOR, GENERATOR):
+                key = Key(load.key.case, f"{load.key.contender}, {what}")
+                found.setdefault(key, []).append(told[what])
     return report(rates, found, skipped)
 
 
@@ -186,7 +199,9 @@ def all_loads(files: dict[str, str]) -> Iterator[Load]:
     batches = group("batches", BATCH_CLIENTS)
     yield Load(Key(JSON, OURS), "maxmargin, arrays", [batches], rows=BATCH)
     yield Load(Key(JSON, RIVER), "starlette", [batches], rows=BATCH)
-    yield Load(Key(ARROW, OURS), "maxmargin", [group("arrow", BATCH_CLIENTS)], rows=BATCH)
+    arrow = group("arrow", BATCH_CLIENTS)
+    yield Load(Key(ARROW, OURS), "maxmargin, arrays", [arrow], rows=BATCH)
+    yield Load(Key(RECIPE, OURS), "maxmargin", [arrow], rows=BATCH)
     blocks = group("blocks of lines", BATCH_CLIENTS)
     yield Load(Key(LINES, VOWPAL), "vowpal", [blocks], rows=BATCH, lines=True)
 
@@ -206,8 +221,8 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def started(command: list[str], log: Path) -> Iterator[int]:
-    """The port of a server that runs meanwhile; OSError if it does not start."""
+def started(command: list[str], log: Path) -> Iterator[Running]:
+    """A server that runs meanwhile; OSError if it does not start."""
     with log.open("wb") as errors:
         server = subprocess.Popen(
             command,
@@ -223,7 +238,7 @@ def started(command: list[str], log: Path) -> Iterator[int]:
         if not port.isdigit():
             raise OSError(log.read_text("utf-8").strip().rpartition("\n")[2] or "it did not start")
         wait_for(int(port))
-        yield int(port)
+        yield Running(int(port), server.pid)
     finally:
         # The daemon has children.
         os.killpg(server.pid, signal.SIGTERM)
@@ -246,9 +261,10 @@ def wait_for(port: int) -> None:
     raise OSError("it takes no connections")
 
 
-def generated(load: Load, port: int, seconds: float) -> dict[str, Any]:
+def generated(load: Load, server: Running, seconds: float) -> dict[str, Any]:
     """What the clients found."""
-    task = {"port": port, "seconds": seconds, "groups": load.groups, "lines": load.lines}
+    before = processor_seconds(server.group)
+    task = {"port": server.port, "seconds": seconds, "groups": load.groups, "lines": load.lines}
     done = subprocess.run(
         [sys.executable, "-S", Path(__file__).with_name("load.py")],
         input=json.dumps(task | {"warm_up": min(WARM_UP, seconds / 2)}).encode(),
@@ -259,7 +275,23 @@ def generated(load: Load, port: int, seconds: float) -> dict[str, Any]:
     for group in load.groups:
         if refusal := told[group["name"]]["refusal"]:
             raise RuntimeError(f"{load.key.contender}, {load.key.case}: {refusal}")
+    rows = load.rows * sum(told[group["name"]]["all answers"] for group in load.groups)
+    told[PROCESSOR] = 1e6 * (processor_seconds(server.group) - before) / max(1, rows)
+    told[GENERATOR] = told["busy"]
     return told
+
+
+def processor_seconds(group: int) -> float:
+    """That all processes of a group have taken."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[2]) == group:
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def syncs_per_second(folder: Path, seconds: float) -> float:

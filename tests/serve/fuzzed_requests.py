@@ -479,7 +479,8 @@ def _guarded(number: int, request: Request, wire: Wire, found: Found) -> None:
     """Nobody but who has the token gets anything."""
     answer = wire.ask(request)
     found.answers[f"{answer.status} without a token"] += 1
-    is_open = request.path.split("?")[0] in ("/", "/health", "/docs", "/openapi.json")
+    path = request.wire().partition(b" ")[2].partition(b" ")[0].partition(b"?")[0]
+    is_open = path in (b"/", b"/health", b"/docs", b"/openapi.json")
     if answer.status >= 500 or (answer.status == 200 and not is_open):
         found.trouble(number, request, f"{answer.status} without a token")
 
