@@ -324,6 +324,14 @@ def test_closing_ends_the_waiting(server):
         client.predict([1])
 
 
+def test_closing_ends_requests_of_others(server):
+    server.troubles.append(SLOW)
+    client = Client(server.url)
+    threading.Timer(0.2, client.close).start()
+    with pytest.raises(Unavailable, match="closed connection"):
+        client.predict([1])
+
+
 # ------------------------------------------------------------------------------------- construction
 @pytest.mark.parametrize(
     ("url", "options"),

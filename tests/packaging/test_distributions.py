@@ -4,9 +4,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import maxmargin
 
@@ -46,3 +48,15 @@ def test_the_source_has_tests_and_docs_and_no_data(built):
     assert {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "Makefile"} <= sizes.keys()
     assert not folders & {"data", ".venv", "build", "dist"}
     assert sum(sizes.values()) < MOST_BYTES
+
+
+@pytest.mark.parametrize("extra", ["all", "dev"])
+def test_on_python_310_extras_leave_river_out(built, extra):
+    """River needs a newer one; the build forgets conditions behind extras of our own."""
+    with zipfile.ZipFile(built[0]) as wheel:
+        text = wheel.read(f"maxmargin-{maxmargin.__version__}.dist-info/METADATA").decode()
+    needed = [Requirement(line) for line in message_from_string(text).get_all("Requires-Dist")]
+    markers = [each.marker for each in needed if each.name == "river"]
+    for python, is_there in (("3.10", False), ("3.11", True)):
+        environment = {"extra": extra, "python_version": python}
+        assert any(marker.evaluate(environment) for marker in markers) == is_there

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+pytest.importorskip("starlette")
+pytest.importorskip("orjson")
 from maxmargin.serve.openapi import document
 
 

@@ -7,6 +7,8 @@ import pytest
 from client.server import running
 
 pytest.importorskip("jinja2")
+pytest.importorskip("starlette")
+pytest.importorskip("orjson")
 from serve import browser
 from serve.mock import PREFIX, Models, a_state, nothing_yet, prepare
 
@@ -50,15 +52,15 @@ def live(page):
 def test_it_shows_the_state_and_follows_it(page, server):
     live(page)
     assert page.text("#name") == "default"
-    assert page.text("#about") == "AMIRA (C=1) · 2 classes: buys, leaves · 2 columns"
+    assert page.text("#about") == "AMIRA · 2 classes: buys, leaves · 2 features"
     assert page.text("#accuracy").split("\n") == [
-        *("Accuracy", "93.0 %", "overall 89.0 %", "largest class 61.0 %")
+        *("Recent accuracy", "93.0 %", "overall 89.0 %", "largest class 61.0 %")
     ]
     assert "0.220" in page.text("#loss")
     assert page.text("#rate b") == "1,874"
     assert "p99 12 ms" in page.text("#latency")
     assert page.text("#updates b") == "903"
-    assert page.text("#certificate b") == "≤ 0.0123"
+    assert page.text("#certificate b") == "≤\u20090.0123"
     assert page.text("#drift") == "After row 2,800: accuracy 91.0 % before, 78.0 % after."
     assert "17 predictions" in page.text("#server")
     assert page.run("document.querySelectorAll('#accuracy-chart .series').length") == 2

@@ -17,6 +17,7 @@ from maxmargin.cli.start import import_scikit_learn
 TOKEN = "MAXMARGIN_TOKEN"
 # How often threads take turns: a prediction must not wait while others learn.
 SECONDS_BETWEEN_SWITCHES = 0.001
+BACKLOG = 2048
 
 
 def serve(
@@ -171,6 +172,7 @@ def run(app: Any, host: str, port: int) -> None:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # whoever reads the line below can connect
     except OSError as error:
         app.close()
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None

@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import random
+import socket
 import ssl
 import threading
 import urllib.parse
@@ -362,20 +363,28 @@ class _Line:
         self._connection = kind(address.hostname or "", address.port, timeout=timeout)
         self.process = os.getpid()
         self.was_kept = False  # was it open when the last request began?
+        self._busy = threading.Lock()
 
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
-        self.was_kept = self._connection.sock is not None
-        try:
-            self._connection.request(method, path, body or None, headers)
-            response = self._connection.getresponse()
-            content = response.read()
-        except BaseException:  # Ctrl-C too: an answer that is half read would be that of the next
-            self.close()
-            raise
+        with self._busy:
+            self.was_kept = self._connection.sock is not None
+            try:
+                self._connection.request(method, path, body or None, headers)
+                response = self._connection.getresponse()
+                content = response.read()
+            except BaseException:  # Ctrl-C too: what is left of an answer is not that of the next
+                self._connection.close()
+                raise
         return _Answer(response.status, content, _seconds(response.headers.get("Retry-After")))
 
     def close(self) -> None:
-        self._connection.close()
+        """By whichever thread; one that waits for an answer finds that there will be none."""
+        if self._busy.acquire(blocking=False):
+            self._connection.close()
+            self._busy.release()
+        elif (line := self._connection.sock) is not None:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
@@ -221,11 +222,8 @@ class Application:
         told = headers.get(b"content-length", b"0")
         if told.isdigit() and int(told) > most:
             raise Refusal(413, f"the body has {int(told):,} bytes; at most {most:,} are taken.")
-        try:
-            return await asyncio.wait_for(_received(receive, most), self.limits.body_seconds)
-        except asyncio.TimeoutError:
-            seconds = self.limits.body_seconds
-            raise Refusal(408, f"the body did not come within {seconds:g} seconds.") from None
+        with Deadline(self.limits.body_seconds):
+            return await _received(receive, most)
 
     async def _learn(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
@@ -285,8 +283,8 @@ class Application:
         columns: dict[str, Any] = {"prediction": classes}
         if options.get("ids") == "true":
             columns["id"] = ids = [new_id() for _ in classes]
-            raw = rows.tolist() if not isinstance(rows, list) else rows
-            raw = table.to_pylist() if service.live.preparing() is not None else raw
+            raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
+            raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
             await service.ask(Await(ids, raw, 2 * len(body)))
         return Answer(200, table_to_bytes(arrow().table(columns)), ARROW)
 
@@ -436,6 +434,32 @@ class Application:
                 await loop.run_in_executor(None, self.close)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+class Deadline:
+    """Ends what the task that enters it waits for; `asyncio.timeout` is not in Python 3.10, and
+    `asyncio.wait_for` makes a task for each body.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.is_over = seconds, False
+
+    def __enter__(self) -> None:
+        self.task = asyncio.current_task()
+        self.timer = asyncio.get_running_loop().call_later(self.seconds, self._end)
+
+    def _end(self) -> None:
+        assert self.task is not None
+        self.is_over = True
+        self.task.cancel()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.timer.cancel()
+        if self.is_over and kind is asyncio.CancelledError:
+            if hasattr(self.task, "uncancel"):
+                self.task.uncancel()  # type: ignore[union-attr]
+            reason = f"the body did not come within {self.seconds:g} seconds."
+            raise Refusal(408, reason) from None
 
 
 async def _received(receive: Any, most: int) -> bytes:

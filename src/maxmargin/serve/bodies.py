@@ -19,6 +19,7 @@ from maxmargin.serve.events import Lesson, table_from_bytes
 from maxmargin.serve.refusals import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
 from maxmargin.serve.tasks import Answer, Label, Learn, checked_id, new_id
+from maxmargin.streams.arrow import kind_of
 from maxmargin.streams.source import StreamError
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
@@ -144,17 +145,20 @@ def check_rows(service: Service, rows: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------- lessons
-def check_labels(service: Service, labels: Sequence[Any], place: str = "row {}") -> None:
-    places = service.places
+def known_labels(
+    service: Service, labels: Sequence[Any], place: Callable[[int], str] = "row {}".format
+) -> list[Any]:
+    """The labels, as the classes have them."""
+    places, classes = service.places, service.labels
     try:
         if all(map(places.__contains__, labels)):
-            return
+            return [classes[places[label]] for label in labels]
         bad = next(k for k, label in enumerate(labels) if label not in places)
     except TypeError:
         bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
-        raise malformed(f"{place.format(bad)}: a label must be a text or a number.") from None
+        raise malformed(f"{place(bad)}: a label must be a text or a number.") from None
     known = listed(service.classes)
-    where = f"{place.format(bad)}: " if len(labels) > 1 else ""
+    where = f"{place(bad)}: " if len(labels) > 1 else ""
     raise unlearnable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
 
 
@@ -183,7 +187,7 @@ def learning(service: Service, kind: str, body: bytes, key: str | None, options:
     weights = None
     if weight:
         weights = checked_weights(column_of(table, weight), table.num_rows)
-    check_labels(service, labels)
+    labels = known_labels(service, labels)
     left = [
         name for name in table.column_names if name not in (options.get("label") or "label", weight)
     ]
@@ -208,7 +212,7 @@ def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
         rows, labels = one_row(needed(found, "row")), [needed(found, "label")]
         weight = found.get("weight")
         weights = None if weight is None else checked_weights([weight], 1)
-    check_labels(service, labels)
+    labels = known_labels(service, labels)
     check_rows(service, rows)
     given = found.get("id")
     ids: Sequence[str] = ()
@@ -229,7 +233,7 @@ def _learning_lines(service: Service, body: bytes) -> Learn:
         given = found.get("id")
         ids.append(None if given is None else checked_id(given, limits.id_length))
     rows = many_rows(raw, limits.rows, lambda k: lines[k][0])
-    check_labels(service, labels, "line {}")
+    labels = known_labels(service, labels, lambda k: lines[k][0])
     check_rows(service, rows)
     if all(weight is None for weight in weights):
         worth = None
@@ -259,7 +263,7 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
         checked_object(each, ONE_LABEL, where)
         key = checked_id(needed(each, "id", where), service.limits.id_length)
         label, weight = needed(each, "label", where), each.get("weight")
-        check_labels(service, [label])
+        (label,) = known_labels(service, [label])
         if weight is not None:
             checked_weights([weight], 1)
         answers.append(Answer(key, label, weight))
@@ -359,16 +363,17 @@ def rows_of_table(service: Service, table: Any) -> Any:
             if lost := [name for name in names if name not in table.column_names]:
                 raise unlearnable(f"the table has no column {lost[0]!r}.")
             table = table.select(list(names))
-        elif hasattr(learner, "columns_"):
-            return table.to_pylist()
+        elif (known := getattr(learner, "columns_", None)) is not None:
+            if known.keys() != set(table.column_names):
+                return table.to_pylist()
+            table = table.select(list(known))
     if not table.num_columns:
         raise malformed("the table has no columns beside the label.")
     rows = np.empty((table.num_rows, table.num_columns))
-    for k, name in enumerate(table.column_names):
-        try:
-            rows[:, k] = table.column(name).to_numpy()
-        except (TypeError, ValueError):
-            raise unlearnable(f"column {name!r:.80} does not hold numbers.") from None
+    for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if kind_of(column.type) not in ("number", "boolean"):
+            raise unlearnable(f"column {name!r:.80} does not hold numbers.")
+        rows[:, k] = column.cast("float64", safe=False).to_numpy()
     if not np.isfinite(rows).all():
         bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
         raise unlearnable(f"row {bad} has a value that is missing or not finite.")

@@ -84,7 +84,7 @@ REFUSALS = {
     405: ("The route has other methods.", "Only POST is possible here."),
     408: ("The body came too slowly.", "The body did not arrive within 30 seconds."),
     409: ("It contradicts what is known.", 'The id "p-17" had the label "buys".'),
-    413: ("The request is too large.", "The body has more than 64 MB."),
+    413: ("The request is too large.", "The body has more than 33,554,432 bytes."),
     415: ("The body is of another type.", "Content-Type must be application/json."),
     422: ("The learner refuses the row, the label or the parameter.", 'Column "clicks" is NaN.'),
     429: ("Events come faster than the disk takes them.", "The queue is full."),
@@ -204,6 +204,7 @@ def _of_a_model() -> Json:
                     "Arrow by Arrow."
                 ),
                 description="As the model was when the request came.",
+                parameters=("ids",),
                 body=_json(
                     "Predict",
                     one_row={"row": ROW},
@@ -321,10 +322,11 @@ def _of_the_server() -> Json:
         description="It does.",
         open_to_all=True,
     )
+    shown = {name: STATE[name] for name in ("name", "status", "algorithm", "rows")}
     models = _operation(
         "server",
         "All models",
-        _json("Models", one={"models": [{"name": "default", "algorithm": "AMIRA", "rows": 4711}]}),
+        _json("Models", one={"models": [shown]}),
         description="The first one is that of the root.",
     )
     example = "# TYPE maxmargin_rows_total counter\nmaxmargin_rows_total 4711\n"

@@ -197,10 +197,8 @@ function show(found) {
   $("ask-token").hidden = true;
   document.title = `${state.name}: ${percent(state.recent_accuracy)} · maxmargin`;
   say($("name"), theirs(state.name));
-  const settings = Object.entries(state.parameters ?? {}).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
-  say($("about"), theirs(state.algorithm), settings.length ? ` (${settings.join(", ")})` : "",
-    ` · ${plural(state.classes.length, "class", "classes")}`, ...classes(state.classes),
-    known(state.n_features) ? ` · ${plural(state.n_features, "column", "columns")}` : "");
+  say($("about"), theirs(state.algorithm), ` · ${plural(state.classes.length, "class", "classes")}`, ...classes(state.classes),
+    known(state.n_features) ? ` · ${plural(state.n_features, "feature", "features")}` : "");
   showTiles();
   showCharts();
   showDrift();
@@ -230,13 +228,14 @@ function showTiles() {
     `${plural(state.rows, "row", "rows")} in ${plural(state.events, "event", "events")}`);
   tile("latency", time(latency?.learn?.p50), `to learn, p99 ${time(latency?.learn?.p99)}`,
     `to predict ${time(latency?.predict?.p50)}, p99 ${time(latency?.predict?.p99)}`);
-  tile("updates", whole(state.updates), `${percent(state.updates / state.rows)} of rows`,
+  const share = state.updates / state.rows; // of several classes each may be updated by a row
+  tile("updates", whole(state.updates), share > 1 ? `${digits(share)} a row` : `${percent(share)} of rows`,
     plural(state.mistakes, "mistake", "mistakes"));
   if (known(certificate?.ratio)) {
     tile("certificate", percent(certificate.ratio), "of the best possible margin,",
       `${digits(certificate.margin)} of at most ${digits(certificate.bound)}`);
   } else if (known(certificate?.bound)) {
-    tile("certificate", `≤ ${digits(certificate.bound)}`, "No hyperplane has a larger margin on the rows so far.");
+    tile("certificate", `≤\u2009${digits(certificate.bound)}`, "No hyperplane has a larger margin on the rows so far.");
   } else {
     tile("certificate", "–", "Nothing is proved yet.");
   }
@@ -276,6 +275,9 @@ function showServer() {
     Up: duration(state.uptime_seconds),
   };
   say($("server"), ...Object.entries(lines).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]));
+  const settings = Object.entries(state.parameters ?? {}).map(([name, value]) => [theirs(name), " = ", theirs(JSON.stringify(value))]);
+  $("parameters").parentElement.hidden = settings.length === 0;
+  say($("parameters"), ...settings.map((each) => el("li", {}, ...each)));
 }
 
 // ----------------------------------------------------------------------------------------- learners
@@ -382,6 +384,7 @@ function parsed(text) {
 function takeLastRow() {
   const long = JSON.stringify(state.example);
   $("row").value = Array.isArray(state.example) || long.length < 60 ? long.replaceAll(",", ", ") : JSON.stringify(state.example, null, 2);
+  $("row").rows = Math.min(Math.max($("row").value.split("\n").length, 5), 16);
 }
 $("row").addEventListener("input", () => { edited = true; });
 $("last-row").addEventListener("click", () => {

@@ -16,6 +16,7 @@ from maxmargin import ALGORITHMS, __version__
 from maxmargin.pages import render
 from maxmargin.serve import openapi
 from maxmargin.serve.schemas import Json
+from maxmargin.serve.standing import RECENT
 
 Page = tuple[bytes, dict[str, str]]
 
@@ -23,7 +24,8 @@ Page = tuple[bytes, dict[str, str]]
 @functools.cache
 def live() -> Page:
     """What models do, while they do it."""
-    return _page(render("serve/page.html.jinja", version=__version__, algorithms=ALGORITHMS))
+    content = {"version": __version__, "algorithms": ALGORITHMS, "recent": RECENT}
+    return _page(render("serve/page.html.jinja", **content))
 
 
 @functools.cache

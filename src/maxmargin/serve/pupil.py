@@ -106,6 +106,8 @@ class Pupil:
         if recipe is not None:
             ignored = None if weights is None else weights == 0.0
             recipe, rows = recipe.learnt(rows, ignored)
+        elif classes is None and isinstance(rows, np.ndarray):
+            rows = self._as_wide(rows)
         if getattr(self.learner, "average", False):
             outputs = self._one_by_one(rows, y, weights, classes)
         else:
@@ -117,6 +119,13 @@ class Pupil:
             self.recipe = None
         wrong = classes_by(outputs) != truth
         self.standing.add(truth, wrong, hinge_losses(outputs, truth))
+
+    def _as_wide(self, rows: np.ndarray) -> np.ndarray:
+        """With columns for names that have come since the rows were read, which they have not."""
+        missing = self.learner.n_features_in_ - rows.shape[1]
+        if missing > 0 and hasattr(self.learner, "columns_"):
+            return np.pad(rows, ((0, 0), (0, missing)))
+        return rows
 
     def _one_by_one(
         self, rows: Any, y: np.ndarray, weights: np.ndarray | None, classes: Any

@@ -38,6 +38,12 @@ def parameters() -> Json:
             "description": "Of Arrow: the column with the weights.",
             "schema": text,
         },
+        "ids": {
+            "name": "ids",
+            "in": "query",
+            "description": "Of Arrow: answer with a column of ids, for labels that come later.",
+            "schema": {"const": "true"},
+        },
         "name": {
             "name": "name",
             "in": "path",
@@ -160,6 +166,7 @@ def schemas() -> Json:
 
 STATE = {
     "name": "default",
+    "status": "ok",
     "algorithm": "AMIRA",
     "parameters": {"C": 1.0},
     "classes": ["buys", "leaves"],
@@ -197,6 +204,8 @@ STATE = {
             "loss": 0.31,
             "recent_loss": 0.22,
             "updates": 903,
+            "refused": 0,
+            "history": [[4711, 0.93]],
         }
     ],
     "history": [[4711, 0.89, 0.93, 0.22]],
@@ -216,6 +225,8 @@ def _state() -> Json:
         "rows": COUNT,
         **scores,
         "updates": COUNT,
+        "refused": {**COUNT, "description": "Events that this learner could not learn from."},
+        "history": _list(_list(NUMBER), description="Row and recent accuracy, thinned."),
     }
     drift = {"row": COUNT, "accuracy_before": NUMBER, "accuracy_after": NUMBER}
     label = LABEL
@@ -223,6 +234,7 @@ def _state() -> Json:
     numbers = ("largest_class_share", "events_per_second", "rows_per_second", "uptime_seconds")
     special = {
         "name": name,
+        "status": {"enum": ["ok", "replaying", "stopping", "stopped", "failed"]},
         "algorithm": name,
         "parameters": {"type": "object"},
         "classes": _list(label),

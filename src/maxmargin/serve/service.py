@@ -36,7 +36,7 @@ from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import Log, LogError, segments_of
 from maxmargin.serve.memory import Ids, Predictions
 from maxmargin.serve.pupil import Pupil, checked_learner, new_learner
-from maxmargin.serve.refusals import Refusal, unavailable, unlearnable
+from maxmargin.serve.refusals import Refusal, malformed, unavailable, unlearnable
 from maxmargin.serve.tasks import Call, Change, Outcome, Task
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
@@ -358,17 +358,22 @@ class Service:
         answers: list[tuple[Task, Any]] = []
         planned: list[tuple[Task, int]] = []
         events: list[Event] = []
+        payloads: list[bytes] = []
         for task in tasks:
             try:
                 found = task.prepare(self)
-                events += found
-                planned.append((task, len(found)))
+                payloads += [event.encoded() for event in found]
             except Refusal as refusal:
                 answers.append((task, refusal))
+            except Exception as error:  # nothing of it has been written
+                says.exception("%s: a request was refused", self.name)
+                answers.append((task, malformed(str(error) or type(error).__name__)))
+            else:
+                events += found
+                planned.append((task, len(found)))
         outcomes: list[Outcome] = []
         if events:
             try:
-                payloads = [event.encoded() for event in events]
                 first = self.log.append(payloads)
             except OSError as error:
                 self.trouble = f"the log cannot be written: {error.strerror or error}."

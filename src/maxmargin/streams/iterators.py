@@ -237,7 +237,9 @@ class IteratorSource(Source):
 def entries(row: Mapping[Any, Any], where: str) -> Iterator[tuple[Any, float]]:
     """The columns that a dict has entries of, by their names, and the entries."""
     for name, value in row.items():
-        if isinstance(value, str):
+        if type(value) is float and math.isfinite(value):  # nearly always, and quick to see
+            yield name, value
+        elif isinstance(value, str):
             yield f"{name}={value}", 1.0
         elif isinstance(value, Real | np.bool_) and _is_finite(value):
             yield name, float(value)

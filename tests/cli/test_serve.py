@@ -1,0 +1,41 @@
+"""``maxmargin serve`` with arguments that it cannot serve by, and ``replay`` with no log."""
+
+import pytest
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("orjson")
+
+from typer.testing import CliRunner
+
+from maxmargin.cli import app
+
+BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*BEGIN, "--host", "0.0.0.0"), "say a token"),
+        (("--algorithm", "amira"), "--classes"),
+        ((), "has no model yet"),
+        ((*BEGIN, "--set", "nothing=1"), "no parameter 'nothing'"),
+        ((*BEGIN, "--shadow", "x"), "--shadow takes"),
+        ((*BEGIN, "--shadow", "x=nothing"), "no algorithm 'nothing'"),
+        ((*BEGIN, "--limit", "rowz=1"), "did you mean rows"),
+        (("a.mm", "b.mm"), "each needs a name"),
+        (("no.mm",), "no.mm"),
+        (("--algorithm", "noca", "--classes", "a,b"), "cannot be served"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(tmp_path, arguments, message):
+    found = CliRunner().invoke(app, ["serve", "--data", str(tmp_path / "data"), *arguments])
+    assert found.exit_code in (1, 2)
+    assert found.stdout == ""
+    assert message in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_replay_needs_the_folder_of_a_model(tmp_path):
+    found = CliRunner().invoke(app, ["replay", str(tmp_path)])
+    assert found.exit_code == 1
+    assert "is not the folder of a model that was served" in found.stderr

@@ -1,0 +1,475 @@
+"""The application: every answer that it can give, without a network."""
+
+import asyncio
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("orjson")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+
+from maxmargin import AMIRA, PassiveAggressive, Perceptron, load
+from maxmargin.serve import Limits, create_app
+from maxmargin.streams import Recipe
+
+CLASSES = ["no", "yes"]
+HOST = (b"host", b"127.0.0.1:8765")
+JSON, NDJSON = "application/json", "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Response:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, dict(headers), body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+def call(app, method, path, body=b"", kind=JSON, headers=(), query=b"", prefix="", parts=None):
+    """One request, as a server would hand it over; ``parts`` are bodies, or None to wait."""
+    if not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    told = [HOST] if not any(name == b"host" for name, _ in headers) else []
+    told += [(b"content-type", kind.encode())] if kind else []
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": prefix + path,
+        "root_path": prefix,
+        "query_string": query,
+        "headers": [*told, *headers],
+    }
+    left = [body] if parts is None else list(parts)
+    sent = []
+
+    async def receive():
+        part = left.pop(0) if left else None
+        if part is None:
+            await asyncio.sleep(3600)
+        return {"type": "http.request", "body": part, "more_body": bool(left)}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    return Response(sent[0]["status"], sent[0]["headers"], body)
+
+
+def post(app, path, body, **options):
+    return call(app, "POST", path, body, **options)
+
+
+def get(app, path, **options):
+    return call(app, "GET", path, **options)
+
+
+def ready(app):
+    for service in app.services.values():
+        while service.status == "replaying":
+            service._thread.join(0.005)
+    return app
+
+
+@pytest.fixture
+def app(tmp_path):
+    app = ready(create_app(tmp_path, {"default": AMIRA()}, classes=CLASSES))
+    yield app
+    app.close()
+
+
+def lines(*objects):
+    return b"\n".join(json.dumps(each).encode() for each in objects)
+
+
+def table_bytes(**columns):
+    table, sink = pa.table(columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_rows_are_learnt_predicted_and_labelled_in_json(app):
+    one = post(app, "/learn", {"row": [1, 2.5], "label": "yes", "weight": 2, "id": "a"})
+    assert (one.status, one.json()) == (200, {"learnt": 1, "duplicate": False, "sequence": 1})
+    header = [(b"idempotency-key", b"a")]
+    again = post(app, "/learn", {"row": [1, 2.5], "label": "yes"}, headers=header)
+    assert again.json() == {"learnt": 0, "duplicate": True, "sequence": 1}
+    several = {"rows": [[-1, 0], [2, 2]], "labels": ["no", "yes"], "weights": [1, 1], "id": "b"}
+    assert post(app, "/models/default/learn", several).json()["learnt"] == 2
+    wanted = AMIRA(random_state=0).partial_fit(
+        [[1, 2.5], [-1.0, 0], [2, 2]], ["yes", "no", "yes"], CLASSES, [2.0, 1, 1]
+    )
+    learner = app.default.live.learner
+    assert np.array_equal(learner.coef_, wanted.coef_)
+    score = wanted.decision_function([[1.0, 1.0]])[0]
+    asked = {"row": [1, 1], "scores": True, "id": True}
+    found = post(app, "/predict", asked).json()
+    key = found.pop("id")
+    assert found == {"prediction": "yes", "scores": {"no": -score, "yes": score}}
+    found = post(app, "/predict", {"rows": [[1, 1], [-3, 0]], "ids": ["x", "y"]}).json()
+    assert found == {"predictions": ["yes", "no"], "ids": ["x", "y"]}
+    assert post(app, "/label", {"id": key, "label": "yes"}).json()["learnt"] == 1
+    both = {"labels": [{"id": "x", "label": "no"}, {"id": "y", "label": "no", "weight": 2}]}
+    assert post(app, "/label", both).json() == {"learnt": 2, "duplicates": 0, "sequence": 7}
+    assert post(app, "/label", {"id": "x", "label": "yes"}).status == 409
+    assert post(app, "/label", {"id": "z", "label": "yes"}).status == 404
+    assert get(app, "/model").json()["rows"] == 6
+
+
+def test_rows_are_learnt_predicted_and_labelled_in_lines(app):
+    rows = [{"row": {"age": 2.0, "town": "Ulm"}, "label": "yes", "id": "a"}]
+    rows += [{"row": {"age": -1.0}, "label": "no"}, rows[0]]
+    found = post(app, "/learn", lines(*rows) + b"\n\n", kind=NDJSON).json()
+    assert found == {"learnt": 2, "duplicates": 1, "sequence": 1}
+    asked = lines({"row": {"age": 1.0}}, {"row": {"age": -9.0, "new": 1}, "id": "q"})
+    found = post(app, "/predict", asked, kind=NDJSON)
+    assert found.headers[b"content-type"] == NDJSON.encode()
+    first, second = map(json.loads, found.body.splitlines())
+    assert (first, second) == ({"prediction": "yes"}, {"prediction": "no", "id": "q"})
+    found = post(app, "/label", lines({"id": "q", "label": "no"}), kind=NDJSON).json()
+    assert found == {"learnt": 1, "duplicates": 0, "sequence": 3}
+
+
+def test_tables_are_learnt_and_predicted(app):
+    body = table_bytes(a=[1.0, -2.0], b=[0, 1], label=["yes", "no"], w=[1.0, 2.0])
+    found = post(app, "/learn", body, kind=ARROW, query=b"weight=w")
+    assert found.json() == {"learnt": 2, "duplicate": False, "sequence": 1}
+    found = post(app, "/predict", table_bytes(a=[1.0, -2.0], b=[0, 1]), kind=ARROW)
+    table = pa.ipc.open_stream(found.body).read_all()
+    assert table.to_pydict() == {"prediction": ["yes", "no"]}
+    asked = table_bytes(a=[1.0], b=[0])
+    found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
+    (key,) = pa.ipc.open_stream(found.body).read_all().to_pydict()["id"]
+    assert post(app, "/label", {"id": key, "label": "no"}).json()["learnt"] == 1
+    for columns, status in (
+        ({"a": [1.0], "b": [0]}, 400),
+        ({"a": [1.0], "label": ["no"]}, 422),
+        ({"a": [1.0], "b": ["x"], "label": ["no"]}, 422),
+        ({"a": [None], "b": [1], "label": ["no"]}, 422),
+        ({"a": [1.0], "b": [1], "label": [None]}, 422),
+        ({"a": [], "b": [], "label": []}, 400),
+    ):
+        assert post(app, "/learn", table_bytes(**columns), kind=ARROW).status == status, columns
+    assert post(app, "/learn", b"ARROW1" * 10, kind=ARROW).status == 400
+    assert post(app, "/label", asked, kind=ARROW).status == 415
+
+
+def test_raw_rows_go_through_the_recipe_of_the_model(tmp_path):
+    rows = [({"age": 20.0 + k, "town": "UO"[k % 2]}, CLASSES[k % 2]) for k in range(40)]
+    learner = AMIRA().fit_stream(rows, recipe=Recipe())
+    app = ready(create_app(tmp_path, {"default": learner}))
+    row = {"age": 30.0, "town": "U"}
+    assert post(app, "/predict", {"row": row}).json() == {"prediction": "no"}
+    assert post(app, "/learn", {"row": row, "label": "no"}).json()["learnt"] == 1
+    body = table_bytes(age=[21.0, None], town=["O", "U"], label=["yes", "no"])
+    assert post(app, "/learn", body, kind=ARROW).json()["learnt"] == 2
+    asked = table_bytes(age=[21.0], town=["O"])
+    found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
+    found = pa.ipc.open_stream(found.body).read_all().to_pydict()
+    assert found["prediction"] == ["yes"]
+    assert post(app, "/label", {"id": found["id"][0], "label": "yes"}).json()["learnt"] == 1
+    assert post(app, "/learn", {"row": {"age": {}}, "label": "no"}).status == 422
+    assert app.default.live.learner.recipe_.running_.rows == 44
+    state = get(app, "/model").json()
+    assert state["columns"] == ["age", "town"]
+    assert state["n_features"] == learner.n_features_in_
+    app.close()
+    again = ready(create_app(tmp_path))
+    assert post(again, "/predict", {"row": row}).json() == {"prediction": "no"}
+    again.close()
+
+
+BAD = {
+    "no JSON": (b"{", 400, "no JSON"),
+    "no object": (b"[]", 400, "must be a JSON object"),
+    "another field": ({"row": [1], "label": "no", "x": 1}, 400, "a field 'x'"),
+    "no label": ({"row": [1, 2]}, 400, "no field 'label'"),
+    "no row": ({"label": "no"}, 400, "no field 'row'"),
+    "text in a row": ({"row": [1, "2"], "label": "no"}, 400, "not a number"),
+    "nothing in a row": ({"row": [1, None], "label": "no"}, 400, "not a number"),
+    "an empty row": ({"row": [], "label": "no"}, 400, "empty"),
+    "a row that is text": ({"row": "1", "label": "no"}, 400, "row must be"),
+    "rows of two widths": ({"rows": [[1, 2], [1]], "labels": ["no"] * 2}, 400, "row 1 has 1"),
+    "rows of two kinds": ({"rows": [[1, 2], {}], "labels": ["no"] * 2}, 400, "row 1"),
+    "text among rows": ({"rows": [[1, 2], [1, "x"]], "labels": ["no"] * 2}, 400, "row 1"),
+    "too few labels": ({"rows": [[1, 2], [1, 2]], "labels": ["no"]}, 400, "labels"),
+    "no rows": ({"rows": [], "labels": []}, 400, "at least one row"),
+    "an odd id": ({"row": [1, 2], "label": "no", "id": 7}, 400, "id must be a text"),
+    "a long id": ({"row": [1, 2], "label": "no", "id": "x" * 129}, 400, "id must be a text"),
+    "an odd weight": ({"row": [1, 2], "label": "no", "weight": "1"}, 400, "weight"),
+    "an odd label": ({"row": [1, 2], "label": ["no"]}, 400, "label must be"),
+    "a weight below 0": ({"row": [1, 2], "label": "no", "weight": -1}, 422, "not negative"),
+    "a new label": ({"row": [1, 2], "label": "perhaps"}, 422, "'perhaps' is not among"),
+    "another width": ({"row": [1, 2, 3], "label": "no"}, 422, "3 columns; the model has 2"),
+    "names": ({"row": {"a": 1}, "label": "no"}, 422, "dict"),
+    "a huge row": ({"row": [1e300, 0], "label": "no"}, 422, "too large"),
+    "an endless number": (b'{"row": [1e999, 0], "label": "no"}', 400, "no JSON"),
+    "NaN": (b'{"row": [NaN, 0], "label": "no"}', 400, "no JSON"),
+    "many rows": ({"rows": [[1, 2]] * 6, "labels": ["no"] * 6}, 413, "at most 5"),
+    "half a character": (b'{"row": [1, 2], "label": "\\ud800"}', 400, "no JSON"),
+}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    limits = Limits(rows=5, body_bytes=1000, body_seconds=0.05, columns=6)
+    folder = tmp_path_factory.mktemp("strict")
+    app = ready(create_app(folder, {"default": AMIRA()}, classes=CLASSES, limits=limits))
+    post(app, "/learn", {"rows": [[1, 2], [-1, 0]], "labels": ["yes", "no"]})
+    yield app
+    app.close()
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_wrong_is_said_and_changes_nothing(strict, what):
+    body, status, reason = BAD[what]
+    before = strict.default.live.learner.coef_.copy()
+    found = post(strict, "/learn", body)
+    assert (found.status, reason in found.json()["error"]) == (status, True), found.body
+    if isinstance(body, dict) and "row" in body and status == 400:
+        found = post(strict, "/learn", lines({"row": [1, 2], "label": "no"}, body), kind=NDJSON)
+        assert found.status == 400
+    assert np.array_equal(strict.default.live.learner.coef_, before)
+    assert strict.default.rows == 2
+
+
+def test_bodies_that_are_too_large_or_too_slow_or_of_an_odd_kind(strict):
+    body = {"row": [1, 2], "label": "no"}
+    assert post(strict, "/learn", b" " * 1001).status == 413
+    assert post(strict, "/learn", b"", parts=[b" " * 600, b" " * 600]).status == 413
+    told = [(b"content-length", b"100000")]
+    assert post(strict, "/learn", b"", headers=told).status == 413
+    assert post(strict, "/learn", b"", parts=[b'{"row":', None]).status == 408
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        assert post(strict, "/learn", body, kind=kind).status == 415
+        assert post(strict, "/promote", {"shadow": "x"}, kind=kind).status == 415
+    assert post(strict, "/learn", body, kind="application/json; charset=utf-8").status == 200
+    assert post(strict, "/learn", lines(*[body] * 6), kind=NDJSON).status == 413
+    assert post(strict, "/learn", b"\n\n", kind=NDJSON).status == 400
+    strict.default.rows = 2  # as others expect
+
+
+def test_columns_are_limited(tmp_path):
+    limits = Limits(columns=3, classes=3)
+    app = ready(create_app(tmp_path / "a", {"m": AMIRA()}, classes=CLASSES, limits=limits))
+    assert post(app, "/learn", {"row": [1, 2, 3, 4], "label": "no"}).status == 413
+    assert post(app, "/learn", {"row": {"a": 1, "b": 2}, "label": "no"}).status == 200
+    assert post(app, "/learn", {"row": {"c": 1, "d": 2}, "label": "no"}).status == 413
+    app.close()
+    with pytest.raises(ValueError, match="4 classes, and at most 3"):
+        create_app(tmp_path / "b", {"m": AMIRA()}, classes=list("abcd"), limits=limits)
+
+
+def test_questions_that_are_wrong(strict):
+    for body, status in (
+        ({"row": [1]}, 422),
+        ({"row": [1, 2], "scores": 1}, 400),
+        ({"row": [1, 2], "proba": True}, 422),
+        ({"row": [1, 2], "ids": True}, 400),
+        ({"rows": [[1, 2]], "ids": ["a", "b"]}, 400),
+        ({"rows": [[1, 2]] * 2, "ids": ["a", "a"]}, 400),
+        ({"rows": [[1, 2]] * 6}, 413),
+        ({"row": {"a": 1}}, 422),
+        ({}, 400),
+    ):
+        assert post(strict, "/predict", body).status == status, body
+        assert post(strict, "/predict", lines(body), kind=NDJSON).status == status, body
+    for body in ({"id": "a"}, {"label": "no"}, {"labels": []}, {"labels": 1}, []):
+        assert post(strict, "/label", body).status == 400, body
+
+
+def test_paths_and_methods_that_there_are_not(strict):
+    assert get(strict, "/nothing").status == 404
+    assert get(strict, "/models/nothing/model").status == 404
+    assert post(strict, "/models/nothing/learn", {}).status == 404
+    assert get(strict, "/learn").status == 405
+    assert call(strict, "PUT", "/model").status == 405
+    assert call(strict, "DELETE", "/shadows/x").status == 404
+
+
+def test_before_anything_is_learnt(app):
+    assert post(app, "/predict", {"row": [1, 2]}).json() == {"prediction": "yes"}
+    found = post(app, "/predict", {"rows": [{"a": 1}], "scores": True}).json()
+    assert found == {"predictions": ["yes"], "scores": [{"no": 0.0, "yes": 0.0}]}
+    state = get(app, "/model").json()
+    assert state["accuracy"] is None
+    assert state["n_features"] is None
+    assert state["certificate"] is None
+
+
+STATE = """name algorithm parameters classes n_features columns sequence events rows updates
+mistakes accuracy recent_accuracy loss recent_loss largest_class_share events_per_second
+rows_per_second latency_ms waiting queue log_bytes snapshot_sequence uptime_seconds certificate
+drift largest_weights learners history example"""
+
+
+def test_the_state_the_file_the_metrics_and_the_pages(app, tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    labels = np.where(X[:, 0] > 0, "yes", "no").tolist()
+    post(app, "/shadows", {"name": "other", "algorithm": "perceptron"})
+    post(app, "/learn", {"rows": X.tolist(), "labels": labels})
+    state = get(app, "/model").json()
+    assert set(STATE.split()) <= state.keys()
+    assert state["updates"] == app.default.live.learner.n_updates_
+    assert state["largest_weights"][0]["name"] == "0"
+    assert [each["role"] for each in state["learners"]] == ["live", "shadow"]
+    assert state["history"][-1][0] == 300
+    assert state["example"] == X[-1].tolist()
+    found = get(app, "/model/file")
+    (tmp_path / "got.mm").write_bytes(found.body)
+    assert np.array_equal(load(tmp_path / "got.mm").coef_, app.default.live.learner.coef_)
+    text = get(app, "/metrics").body.decode()
+    assert 'maxmargin_rows_total{model="default"} 300' in text
+    assert 'maxmargin_up{model="default"} 1' in text
+    assert get(app, "/health").json() == {"status": "ok"}
+    (model,) = get(app, "/models").json()["models"]
+    assert (model["name"], model["rows"]) == ("default", 300)
+    for path, kind in (("/", b"text/html"), ("/docs", b"text/html"), ("/openapi.json", b"json")):
+        found = get(app, path)
+        assert found.status == 200
+        assert kind in found.headers[b"content-type"]
+
+
+def test_states_are_sent_to_those_who_listen(app):
+    sent = []
+
+    async def listen():
+        async def receive():
+            await asyncio.sleep(3600)
+
+        async def send(message):
+            sent.append(message)
+            if message.get("body"):
+                app.stopping.set()
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/events",
+            "query_string": b"",
+            "headers": [HOST],
+        }
+        await app(scope, receive, send)
+
+    asyncio.run(listen())
+    assert dict(sent[0]["headers"])[b"content-type"].startswith(b"text/event-stream")
+    event, data = sent[1]["body"].decode().strip().split("\n")
+    assert event == "event: state"
+    assert json.loads(data.removeprefix("data: "))["name"] == "default"
+
+
+def test_shadows_by_requests(app):
+    key = [(b"idempotency-key", b"k")]
+    made = post(app, "/shadows", {"name": "s", "algorithm": "norma", "parameters": {"rate": 0.5}})
+    assert made.status == 201
+    assert post(app, "/shadows", {"name": "s", "algorithm": "norma"}).status == 409
+    assert post(app, "/shadows", {"name": "t", "algorithm": "nothing"}).status == 422
+    assert post(app, "/shadows", {"name": "/", "algorithm": "norma"}).status == 400
+    first = post(app, "/promote", {"shadow": "s"}, headers=key).json()
+    again = post(app, "/promote", {"shadow": "s"}, headers=key).json()
+    assert (first["duplicate"], again["duplicate"]) == (False, True)
+    assert first["sequence"] == again["sequence"]
+    assert get(app, "/model").json()["algorithm"] == "NORMA"
+    assert call(app, "DELETE", "/shadows/amira").status == 200
+    assert post(app, "/promote", {"shadow": "amira"}).status == 404
+
+
+def test_a_token_is_needed_for_all_but_what_anybody_may_see(tmp_path):
+    app = ready(create_app(tmp_path, {"default": AMIRA()}, classes=CLASSES, token="secret"))
+    right = [(b"authorization", b"Bearer secret"), (b"host", b"anywhere.example")]
+    for headers in (
+        [],
+        [(b"authorization", b"Bearer wrong")],
+        [(b"authorization", b"Bearer secret2")],
+        [(b"authorization", b"Basic secret")],
+        [(b"authorization", b"secret")],
+        [(b"authorization", b"Bearer \xff")],
+    ):
+        found = post(app, "/learn", {"row": [1], "label": "no"}, headers=headers)
+        assert found.status == 401
+        assert found.headers[b"www-authenticate"] == b"Bearer"
+        assert get(app, "/model", headers=headers, query=b"token=secret").status == 401
+        assert get(app, "/metrics", headers=headers).status == 401
+        for path in ("/health", "/", "/docs", "/openapi.json"):
+            assert get(app, path, headers=headers).status == 200
+    assert post(app, "/learn", {"row": [1], "label": "no"}, headers=right).status == 200
+    assert get(app, "/model", headers=right).status == 200
+    app.close()
+
+
+def test_pages_of_others_cannot_use_a_server_without_a_token(app):
+    body = {"row": [1], "label": "no"}
+    for headers, status in (
+        ([(b"host", b"evil.example:8765")], 403),
+        ([(b"host", b"127.0.0.1.evil.example")], 403),
+        ([(b"host", b"[")], 403),
+        ([(b"host", b"")], 403),
+        ([(b"origin", b"http://evil.example")], 403),
+        ([(b"origin", b"null")], 403),
+        ([(b"origin", b"http://127.0.0.1:9999")], 403),
+        ([(b"origin", b"http://127.0.0.1:8765")], 200),
+        ([(b"host", b"localhost")], 200),
+        ([(b"host", b"[::1]:8765"), (b"origin", b"http://[::1]:8765")], 200),
+    ):
+        assert post(app, "/learn", body, headers=headers).status == status, headers
+        assert get(app, "/", headers=headers).status == status, headers
+
+
+def test_several_models_side_by_side_and_mounted_below_a_prefix(tmp_path):
+    models = {"a": AMIRA(), "b": Perceptron()}
+    app = ready(create_app(tmp_path, models, classes=CLASSES))
+    with pytest.raises(ValueError, match="in use by another process"):
+        create_app(tmp_path, models, classes=CLASSES)
+    for name, count in (("a", 1), ("b", 2)):
+        rows = {"rows": [[1.0]] * count, "labels": ["no"] * count}
+        assert post(app, f"/models/{name}/learn", rows, prefix="/below").status == 200
+    assert get(app, "/models/b/model", prefix="/below").json()["rows"] == 2
+    assert get(app, "/model", prefix="/below").json()["name"] == "a"
+    assert [each["name"] for each in get(app, "/models").json()["models"]] == ["a", "b"]
+    app.close()
+    again = ready(create_app(tmp_path))
+    assert {name: each.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
+    again.close()
+    with pytest.raises(ValueError, match="cannot be called"):
+        create_app(tmp_path, {"../x": AMIRA()}, classes=CLASSES)
+
+
+def test_a_service_that_stops_or_cannot_write_says_so(app, monkeypatch):
+    body = {"row": [1.0, 2.0], "label": "no"}
+    post(app, "/learn", body)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("maxmargin.serve.log.os.write", full)
+        found = post(app, "/learn", body)
+        assert (found.status, found.headers[b"retry-after"]) == (503, b"1")
+        assert get(app, "/health").status == 503
+        assert post(app, "/predict", {"row": [1.0, 2.0]}).status == 200  # which writes nothing
+        assert post(app, "/predict", {"row": [1.0, 2.0], "id": True}).status == 503
+    assert post(app, "/learn", body).status == 200
+    assert get(app, "/health").status == 200
+    app.stop()
+    assert post(app, "/learn", body).status == 503
+    assert get(app, "/health").status == 503
+
+
+def test_probabilities_and_several_classes(tmp_path):
+    learner = PassiveAggressive(calibration="online")
+    app = ready(create_app(tmp_path, {"default": learner}, classes=[1, 2, 3]))
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    labels = (X.argmax(axis=1) + 1).tolist()
+    assert post(app, "/learn", {"rows": X.tolist(), "labels": labels}).status == 200
+    asked = {"row": [3, 0, 0], "scores": True, "proba": True}
+    found = post(app, "/predict", asked).json()
+    assert found["prediction"] == 1
+    assert found["scores"].keys() == found["probabilities"].keys() == {"1", "2", "3"}
+    assert sum(found["probabilities"].values()) == pytest.approx(1.0)
+    app.close()

@@ -1,0 +1,516 @@
+"""A service: what it knows is a function of its log, to the bit, whatever happens in between."""
+
+import errno
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("orjson")
+
+from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
+from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.log import LogError, read_log, segments_of
+from maxmargin.serve.refusals import Refusal
+from maxmargin.serve.service import READY, Beginning, Service
+from maxmargin.serve.standing import LOOK, Standing
+from maxmargin.serve.tasks import Answer, Await, Call, Change, Label, Learn
+from maxmargin.streams import Recipe
+
+CLASSES = ["no", "yes"]
+LEARNERS = {
+    "linear": lambda: AMIRA(),
+    "pairs": lambda: PUMMA(),
+    "soft": lambda: Perceptron(soft_margin=1.0, class_weight="balanced"),
+    "averaged": lambda: Perceptron(average=True),
+    "calibrated": lambda: PassiveAggressive(calibration="online"),
+    "p-norm": lambda: ALMA(p=4),
+    "kernel": lambda: NORMA(kernel="rbf", gamma=0.5),
+    "budget": lambda: Forgetron(kernel="rbf", gamma=0.5, budget=20),
+}
+
+
+def rows_of(size, random, width=4):
+    X = random.normal(size=(size, width))
+    y = np.where(X[:, 0] + 0.3 * random.normal(size=size) > 0, "yes", "no")
+    return X, y.tolist()
+
+
+def dicts_of(size, random):
+    X, labels = rows_of(size, random)
+    towns = random.choice(["Rome", "Ulm", "Oslo"], size)
+    rows = [
+        {"age": float(x[0]), "income": float(x[1]), "town": str(town)}
+        for x, town in zip(X, towns, strict=True)
+    ]
+    return rows, labels
+
+
+def opened(folder, learner=None, **options):
+    beginning = None if learner is None else Beginning.of(learner, options.pop("classes", CLASSES))
+    service = Service("default", folder, beginning, **options)
+    service.start()
+    while service.status == "replaying":
+        service._thread.join(0.005)
+    return service
+
+
+def learn(service, rows, labels, **options):
+    ids = options.pop("ids", ())
+    return service.ask_and_wait(Learn(Lesson(rows, labels, **options, ids=ids)))
+
+
+def known(service):
+    """All that is known, in bytes that are equal only if it is the same to the bit."""
+    content = service.ask_and_wait(Call(service._content))
+    return bits(content)
+
+
+def bits(value):
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return {key: bits(each) for key, each in value.items() if key != "names"}
+    if isinstance(value, list | tuple):
+        return [bits(each) for each in value]
+    if isinstance(value, np.random.Generator):
+        return repr(value.bit_generator.state)
+    if hasattr(value, "__learnt__"):
+        return bits(value.__learnt__())
+    return repr(value) if isinstance(value, float) else value
+
+
+def crashed(service, to):
+    """The folder as a process that is killed now would leave it."""
+    shutil.copytree(service.folder, to)
+    return to
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
+    random = np.random.default_rng(0)
+    service = opened(tmp_path / "one", LEARNERS[kind](), limits=Limits(snapshot_events=7))
+    service.ask_and_wait(Change(NewShadow("other", "perceptron", {})))
+    for k, size in enumerate([1, 1, 3, 40, 1, 150, 1, 2]):
+        X, labels = rows_of(size, random)
+        weights = None if k % 3 else [0.5 + k] * size
+        learn(service, X, labels, weights=weights)
+        service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()]))
+        if k % 2:
+            service.ask_and_wait(Label([Answer(f"p{k - 1}", "yes", None)], several=False))
+    assert 0 < service.snapshot_sequence < service.sequence
+    again = opened(crashed(service, tmp_path / "two"))
+    assert again.replayed > 0
+    assert known(again) == known(service)
+    for each in (again, service):
+        X, labels = rows_of(30, np.random.default_rng(1))
+        learn(each, X, labels)
+    assert known(again) == known(service)
+    again.close()
+    service.close()
+    reopened = opened(tmp_path / "one")
+    other = opened(tmp_path / "two")
+    assert reopened.replayed == other.replayed == 0
+    assert known(reopened) == known(other)
+    reopened.close()
+    other.close()
+
+
+@pytest.mark.parametrize("with_recipe", [True, False])
+def test_the_same_of_dicts_with_a_recipe_and_without(tmp_path, with_recipe):
+    random = np.random.default_rng(2)
+    learner = AMIRA()
+    if with_recipe:
+        rows, labels = dicts_of(50, random)
+        learner.fit_stream(list(zip(rows, labels, strict=True)), recipe=Recipe())
+    service = opened(tmp_path / "one", learner, limits=Limits(snapshot_events=5))
+    service.ask_and_wait(Change(NewShadow("other", "norma", {"rate": 0.1})))
+    for k, size in enumerate([1, 1, 3, 40, 1, 2, 1]):
+        rows, labels = dicts_of(size, random)
+        learn(service, rows, labels)
+        if k == 3:
+            service.ask_and_wait(Change(Promotion("other")))
+    again = opened(crashed(service, tmp_path / "two"))
+    assert again.replayed > 0
+    assert again.live.algorithm == "NORMA"
+    assert [*again.shadows] == ["amira"]
+    assert known(again) == known(service)
+    row = {"age": 1.0, "income": 2.0, "town": "Ulm"}
+    assert again.live.learner.decision_one(row) == service.live.learner.decision_one(row) != 0.0
+    again.close()
+    service.close()
+
+
+def test_scores_are_those_of_any_cut_into_blocks():
+    random = np.random.default_rng(3)
+    truth, wrong = random.integers(0, 3, 5000), random.random(5000) < 0.2
+    wrong[3000:] = random.random(2000) < 0.6
+    losses = random.exponential(size=5000)
+    whole, parts = Standing(3), Standing(3)
+    whole.add(truth, wrong, losses)
+    start = 0
+    while start < 5000:
+        stop = start + int(random.integers(1, 400))
+        parts.add(truth[start:stop], wrong[start:stop], losses[start:stop])
+        start = stop
+    assert bits(whole.tree()) == bits(parts.tree())
+    assert whole.mistakes == wrong.sum()
+    assert whole.loss == pytest.approx(losses.sum())
+    assert whole.recent_loss() == pytest.approx(losses[-1000:].mean())
+    assert len(whole.history) <= 300
+    ((row, before, after),) = whole.drifts
+    assert 3000 < row <= 3000 + 3 * LOOK
+    assert before == pytest.approx(0.8, abs=0.03)
+    assert after < before
+    assert bits(Standing.from_tree(whole.tree()).tree()) == bits(whole.tree())
+
+
+def test_a_stream_without_a_drift_has_none():
+    random = np.random.default_rng(4)
+    standing, size = Standing(2), 100_000
+    standing.add(random.integers(0, 2, size), random.random(size) < 0.3, np.zeros(size))
+    assert standing.drifts == []
+
+
+def test_an_event_that_comes_again_is_learnt_once_also_after_a_restart(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    X, labels = rows_of(3, np.random.default_rng(0))
+    assert learn(service, X, labels, ids=("a",)) == {
+        "learnt": 3,
+        "duplicate": False,
+        "sequence": 1,
+    }
+    again = {"learnt": 0, "duplicate": True, "sequence": 1}
+    assert learn(service, X, labels, ids=("a",)) == again
+    by_row = Learn(Lesson(X, labels, None, ["x", None, "x"]), by_row=True)
+    assert service.ask_and_wait(by_row) == {"learnt": 2, "duplicates": 1, "sequence": 2}
+    by_row = Learn(Lesson(X, labels, None, ["y", "x", "y"]), by_row=True)
+    assert service.ask_and_wait(by_row) == {"learnt": 1, "duplicates": 2, "sequence": 3}
+    assert service.rows == 6
+    replayed = opened(crashed(service, tmp_path / "two"))
+    service.close()
+    restarted = opened(tmp_path / "one")
+    for each in (replayed, restarted):
+        assert learn(each, X, labels, ids=("a",)) == again
+        assert each.rows == 6
+        each.close()
+
+
+def test_the_same_id_from_many_threads_is_learnt_once(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    X, labels = rows_of(1, np.random.default_rng(0))
+    answers = []
+
+    def send():
+        for k in range(20):
+            answers.append(learn(service, X, labels, ids=(f"id {k}",)))
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert service.rows == 20
+    assert sum(answer["learnt"] for answer in answers) == 20
+    by_id = {}
+    for answer in answers:
+        by_id.setdefault(answer["sequence"], []).append(answer["duplicate"])
+    assert all(sorted(each) == [False, True, True, True] for each in by_id.values())
+    service.close()
+
+
+def test_only_the_last_ids_are_known(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(known_ids=2))
+    X, labels = rows_of(1, np.random.default_rng(0))
+    for key in ("a", "b", "c", "b", "a"):
+        learn(service, X, labels, ids=(key,))
+    assert service.rows == 4
+    assert len(service.ids) == 2
+    service.close()
+
+
+def test_a_label_is_learnt_exactly_once(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+
+    def label(key, value):
+        return service.ask_and_wait(Label([Answer(key, value, None)], several=False))
+
+    service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}]))
+    assert label("p", "yes") == {"learnt": 1, "duplicate": False, "sequence": 2}
+    assert label("p", "yes") == {"learnt": 0, "duplicate": True, "sequence": 2}
+    with pytest.raises(Refusal, match="has the label 'yes' already") as refused:
+        label("p", "no")
+    assert refused.value.status == 409
+    with pytest.raises(Refusal, match="no prediction with the id 'r'") as refused:
+        label("r", "no")
+    assert refused.value.status == 404
+    service.ask_and_wait(Await(["p"], [[7.0, 7.0]]))  # of a retry: it is known what became of it
+    assert service.sequence == 2
+    assert service.rows == 1
+    several = Label([Answer("q", "no", None), Answer("r", "no", None)], several=True)
+    with pytest.raises(Refusal, match="'r'"):
+        service.ask_and_wait(several)
+    assert "q" in service.waiting  # nothing of the request was learnt
+    replayed = opened(crashed(service, tmp_path / "two"))
+    assert known(replayed) == known(service)
+    replayed.close()
+    service.close()
+
+
+def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path, monkeypatch):
+    limits = Limits(waiting=3, waiting_seconds=100.0, waiting_bytes=2000)
+    service = opened(tmp_path / "one", AMIRA(), limits=limits)
+    clock = [1000.0]
+    monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
+    service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4))
+    assert len(service.waiting) == 3
+    assert "a" not in service.waiting
+    clock[0] += 101.0
+    with pytest.raises(Refusal, match="'d'"):
+        service.ask_and_wait(Label([Answer("d", "yes", None)], several=False))
+    assert len(service.waiting) == 0
+    service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2))
+    assert len(service.waiting) == 1
+    assert service.waiting.bytes <= 2000
+    service.close()
+
+
+def test_what_is_refused_changes_nothing_and_is_refused_again(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    X, labels = rows_of(5, np.random.default_rng(0))
+    learn(service, X, labels)
+    before = known(service)
+    huge = X.copy()
+    huge[3] = 1e300
+    for rows in (huge, X[:, :2].copy(), [{"a": 1.0}] * 5):
+        with pytest.raises(Refusal) as refused:
+            learn(service, rows, labels, ids=("again",))
+        assert refused.value.status == 422
+    after = known(service)
+    assert after["sequence"] == 4
+    same = ("live", "shadows", "events", "rows", "ids")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert learn(service, X, labels, ids=("again",))["learnt"] == 5
+    replayed = opened(crashed(service, tmp_path / "two"))
+    assert known(replayed) == known(service)
+    replayed.close()
+    service.close()
+
+
+def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learnt(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    plain = opened(tmp_path / "plain", AMIRA())
+    X, labels = rows_of(6, np.random.default_rng(0))
+    bad = np.full((1, 4), 1e300)
+    answers = []
+    held, go = threading.Event(), threading.Event()
+
+    def hold():
+        held.set()
+        go.wait()
+
+    blocked = threading.Thread(target=service.ask_and_wait, args=(Call(hold),))
+    blocked.start()
+    held.wait()
+
+    def send(rows, label):
+        try:
+            answers.append(learn(service, rows, [label])["learnt"])
+        except Refusal as refusal:
+            answers.append(refusal.status)
+
+    threads = []
+    for k in range(6):
+        for rows in (X[k : k + 1], bad) if k == 3 else (X[k : k + 1],):
+            thread = threading.Thread(target=send, args=(rows, labels[k]))
+            waiting = service.queue()
+            thread.start()
+            while service.queue() == waiting:
+                thread.join(0.001)
+            threads.append(thread)
+    go.set()
+    for thread in [*threads, blocked]:
+        thread.join()
+    for k in range(6):
+        learn(plain, X[k : k + 1], [labels[k]])
+    assert sorted(answers) == [1] * 6 + [422]
+    assert bits(service.live.tree()) == bits(plain.live.tree())
+    assert len(list(read_log(service.folder / "log"))) == 7
+    for each in (service, plain):
+        each.close()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_full_disk_refuses_events_and_the_model_goes_on_when_there_is_room(
+    tmp_path, monkeypatch, code
+):
+    service = opened(tmp_path / "one", AMIRA())
+    X, labels = rows_of(4, np.random.default_rng(0))
+    learn(service, X, labels)
+    before = known(service)
+
+    def full(*_):
+        raise OSError(code, "No room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("maxmargin.serve.log.os.write", full)
+        with pytest.raises(Refusal, match="No room") as refused:
+            learn(service, X, labels, ids=("a",))
+        assert refused.value.status == 503
+        assert refused.value.retry_after
+        assert not service.is_healthy()
+    assert known(service) == before
+    assert learn(service, X, labels, ids=("a",))["sequence"] == 2
+    assert service.is_healthy()
+    replayed = opened(crashed(service, tmp_path / "two"))
+    assert known(replayed) == known(service)
+    replayed.close()
+    service.close()
+
+
+def test_a_snapshot_that_cannot_be_written_is_tried_again(tmp_path, monkeypatch):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=1))
+    monkeypatch.setattr("maxmargin.serve.service.SECONDS_TO_RETRY", 0.0)
+    X, labels = rows_of(4, np.random.default_rng(0))
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("maxmargin.persistence.checkpoints.write_file", full)
+        learn(service, X, labels)
+        service.ask_and_wait(Call(lambda: None))
+        assert service.snapshot_sequence == 0
+    learn(service, X, labels)
+    service.ask_and_wait(Call(lambda: None))
+    assert service.snapshot_sequence == 2
+    service.close()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_log_is_compacted_behind_the_snapshot_before_the_last_unless_kept(tmp_path, keep):
+    limits = Limits(snapshot_events=5, segment_bytes=300)
+    service = opened(tmp_path / "one", AMIRA(), limits=limits, keep_log=keep)
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        learn(service, *rows_of(1, random))
+    first = segments_of(service.log.folder)[0].first
+    assert (first == 1) is keep
+    assert first <= service.snapshot_sequence - 5 + 1
+    two = crashed(service, tmp_path / "two")
+    snapshot = two / "snapshot.mm"
+    snapshot.write_bytes(snapshot.read_bytes()[:-1] + b"?")
+    with pytest.warns(RuntimeWarning, match="The checkpoint before it is whole"):
+        again = opened(two)  # by the snapshot before, and the log behind that
+    assert known(again) == known(service)
+    again.close()
+    service.close()
+
+
+def test_a_log_that_is_damaged_is_not_served(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        learn(service, *rows_of(1, random))
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    (segment,) = segments_of(two / "log")
+    data = bytearray(segment.path.read_bytes())
+    data[100] ^= 1
+    segment.path.write_bytes(data)
+    again = opened(two)
+    assert again.status == "failed"
+    assert isinstance(again.failure, LogError)
+    with pytest.raises(Refusal, match="damaged at byte") as refused:
+        learn(again, *rows_of(1, random))
+    assert refused.value.status == 503
+    (two / "snapshot.mm").unlink()
+    (two / "snapshot.mm.previous").unlink(missing_ok=True)
+    with pytest.raises(LogError, match=r"no snapshot\.mm"):
+        opened(two, AMIRA())
+
+
+def test_other_models_than_that_of_the_folder_are_refused(tmp_path):
+    opened(tmp_path / "one", AMIRA()).close()
+    with pytest.raises(ValueError, match="other algorithm, AMIRA"):
+        opened(tmp_path / "one", PUMMA())
+    with pytest.raises(ValueError, match="other classes"):
+        opened(tmp_path / "one", AMIRA(), classes=["a", "b"])
+    with pytest.raises(ValueError, match="other parameters"):
+        opened(tmp_path / "one", AMIRA(soft_margin=1.0))
+    opened(tmp_path / "one", AMIRA()).close()
+    with pytest.raises(ValueError, match="no state yet"):
+        opened(tmp_path / "two")
+
+
+def test_shadows_come_and_go_and_are_promoted(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), shadows={"quick": ("perceptron", {})})
+    while not service.shadows:
+        service._thread.join(0.001)
+    X, labels = rows_of(60, np.random.default_rng(0))
+    learn(service, X, labels)
+    alone = Perceptron(random_state=0).partial_fit(X, labels, classes=CLASSES)
+    assert np.array_equal(service.shadows["quick"].learner.coef_, alone.coef_)
+
+    def change(event):
+        return service.ask_and_wait(Change(event))
+
+    for event, status in (
+        (NewShadow("quick", "amira", {}), 409),
+        (NewShadow("x", "nothing", {}), 422),
+        (NewShadow("x", "amira", {"nothing": 1}), 422),
+        (NewShadow("x", "noca", {}), 422),
+        (NewShadow("x", "norma", {"kernel": "rbf"}), 422),  # gamma="scale" needs all rows
+        (DropShadow("x"), 404),
+        (Promotion("x"), 404),
+    ):
+        with pytest.raises(Refusal) as refused:
+            change(event)
+        assert refused.value.status == status, refused.value
+    promoted = change(Promotion("quick", ("key",)))
+    assert promoted["duplicate"] is False
+    assert change(Promotion("quick", ("key",))) == {**promoted, "duplicate": True}
+    assert service.live.algorithm == "Perceptron"
+    assert [*service.shadows] == ["amira"]
+    change(NewShadow("more", "amira", {}))
+    change(Promotion("more"))
+    assert [*service.shadows] == ["amira", "perceptron"]
+    change(DropShadow("amira"))
+    learn(service, X, labels)
+    replayed = opened(crashed(service, tmp_path / "two"), shadows={"quick": ("perceptron", {})})
+    assert known(replayed) == known(service)  # and the shadow is not made again
+    replayed.close()
+    service.close()
+
+
+def test_a_full_queue_refuses_more(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(queue=2))
+    held, go = threading.Event(), threading.Event()
+
+    def hold():
+        held.set()
+        go.wait()
+
+    threads = [threading.Thread(target=service.ask_and_wait, args=(Call(hold),))]
+    threads[0].start()
+    held.wait()
+    for _ in range(2):
+        threads.append(threading.Thread(target=service.ask_and_wait, args=(Call(int),)))
+        threads[-1].start()
+    while service.queue() < 2:
+        threads[0].join(0.001)
+    with pytest.raises(Refusal, match="faster") as refused:
+        service.ask_and_wait(Call(int))
+    assert (refused.value.status, refused.value.retry_after) == (429, 1)
+    stopping = threading.Thread(target=service.close)
+    stopping.start()
+    while service.status == READY:
+        stopping.join(0.001)
+    with pytest.raises(Refusal, match="stops"):
+        service.ask_and_wait(Call(int))
+    go.set()
+    for thread in [*threads, stopping]:
+        thread.join()  # what had come is finished
+    assert service.status == "stopped"
