@@ -112,18 +112,21 @@ KINDS = {
 class Fed(NamedTuple):
     file: bytes
     rows: int
-    mistakes: int
+    mistakes: int  # before learning
+    unknown: int  # rows that came before there was anything to predict by
 
 
 def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
     """The file of a learner that learns from these events, one after the other."""
-    rows, mistakes = 0, 0
+    rows, mistakes, unknown = 0, 0, 0
     for event in events:
         for row, label, weight in zip(event.rows, event.labels, event.weights, strict=True):
             seen = [row] if isinstance(row, dict) else np.array([row])
             if rows or hasattr(clf, "classes_"):
                 known = clf.predict_one(row) if isinstance(row, dict) else clf.predict(seen)[0]
                 mistakes += known != label
+            else:
+                unknown += 1
             if isinstance(row, dict):
                 clf.learn_one(row, label, w=weight)
             else:
@@ -131,4 +134,4 @@ def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
             rows += 1
     path = folder / "fed.mm"
     maxmargin.save(clf, path)
-    return Fed(path.read_bytes(), rows, mistakes)
+    return Fed(path.read_bytes(), rows, mistakes, unknown)
