@@ -1,8 +1,8 @@
 """The memory of a server over many events: ``python tests/serve/flat_memory.py 2000000``.
 
-A tenth of the events come alone, the others in lines and in batches; some predictions are asked for
-with ids whose labels never come. Tables of ids and of predictions that wait are full early. Resident
-memory is sampled all along.
+Some events come alone, most in lines and in batches; some predictions are asked for with ids whose
+labels never come. Tables of ids and of predictions that wait are full early. Resident memory is
+sampled all along.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def taught(events: int, folder: Path) -> list[tuple[int, int]]:
     limits = ("--limit", "waiting=5000", "--limit", "known_ids=20000")
     server = Server(folder / "data", *KINDS["numbers"].options(folder), *limits)
     server.start()
-    shares = {"single": 0.06, "asked": 0.04, "lines": 0.5, "batch": 0.2, "arrow": 0.2}
+    shares = {"single": 0.02, "asked": 0.01, "lines": 0.57, "batch": 0.2, "arrow": 0.2}
     found: list[tuple[int, int]] = []
     try:
         teachers = [
