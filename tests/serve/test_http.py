@@ -70,9 +70,7 @@ def get(app, path, **options):
 
 
 def ready(app):
-    for service in app.services.values():
-        while service.status == "replaying":
-            service._thread.join(0.005)
+    app.wait(60.0)
     return app
 
 

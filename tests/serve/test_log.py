@@ -212,3 +212,13 @@ def test_a_log_of_a_later_version_is_refused(tmp_path):
     segment.path.write_bytes(begin + zlib.crc32(begin).to_bytes(4, "little"))
     with pytest.raises(LogError, match="version 2"):
         opened(tmp_path / "log")
+
+
+def test_what_is_found_is_on_the_disk_before_it_is_used(tmp_path, monkeypatch):
+    written(tmp_path / "log")
+    done = []
+    real = os.fsync
+    monkeypatch.setattr(logs.os, "fsync", lambda file: done.append("fsync") or real(file))
+    log = Log(tmp_path / "log")
+    next(log.recover(0))
+    assert done  # by a process that was killed, perhaps, before it could wait for the disk

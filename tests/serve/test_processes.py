@@ -83,6 +83,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_took(tmp_path):
     state = json.loads(again.ask("GET", "/model")[1])
     assert (state["rows"], state["snapshot_sequence"]) == (1, 1)
     assert again.end(signal.SIGINT)[0] == 0
+    assert Server(tmp_path / "data").end(signal.SIGTERM) == (0, "")  # at once
 
 
 def test_killed_servers_have_learnt_what_they_acknowledged_once_and_nothing_else(tmp_path):

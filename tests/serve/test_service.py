@@ -52,8 +52,7 @@ def opened(folder, learner=None, **options):
     beginning = None if learner is None else Beginning.of(learner, options.pop("classes", CLASSES))
     service = Service("default", folder, beginning, **options)
     service.start()
-    while service.status == "replaying":
-        service._thread.join(0.005)
+    service.recovered.wait()
     return service
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli import data, learners
-from maxmargin.cli.errors import FAILED, misuse, nearest, one_line_errors, require
+from maxmargin.cli.errors import misuse, nearest, one_line_errors, require
 from maxmargin.cli.fit import Settings
 from maxmargin.cli.start import import_scikit_learn
 
@@ -18,6 +18,8 @@ TOKEN = "MAXMARGIN_TOKEN"
 # How often threads take turns: a prediction must not wait while others learn.
 SECONDS_BETWEEN_SWITCHES = 0.001
 BACKLOG = 2048
+# A short log is replayed before it is said where the server is.
+SECONDS_TO_REPLAY = 2.0
 
 
 def serve(
@@ -165,7 +167,8 @@ def run(app: Any, host: str, port: int) -> None:
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
             app.stop()
-            super().handle_exit(sig, frame)
+            self.force_exit = self.should_exit and sig == signal.SIGINT
+            self.should_exit = True
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -182,15 +185,17 @@ def run(app: Any, host: str, port: int) -> None:
     server = Server(config)
     app.on_failure(lambda: setattr(server, "should_exit", True))
     sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
+    # From before anybody knows where it is; uvicorn sets the same while it runs.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, server.handle_exit)
+    app.wait(SECONDS_TO_REPLAY)
+    if (why := app.failure()) is not None:
+        app.close()
+        raise ValueError(str(why))
     shown = f"[{host}]" if ":" in host else host
     typer.echo(f"Serving on http://{shown}:{listening.getsockname()[1]}")
     sys.stdout.flush()
-    # uvicorn sends itself the signal again that it was stopped by.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])
     app.close()
     if (why := app.failure()) is not None:
         raise ValueError(str(why))
-    if not server.started:
-        raise typer.Exit(FAILED)

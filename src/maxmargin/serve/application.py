@@ -134,6 +134,12 @@ class Application:
         self.stop()
         self.models.close()
 
+    def wait(self, seconds: float) -> None:
+        """Until all logs are replayed, but not longer than that."""
+        until = time.monotonic() + seconds
+        for service in self.services.values():
+            service.recovered.wait(max(0.0, until - time.monotonic()))
+
     def on_failure(self, call: Callable[[], None]) -> None:
         """Let a function be called when a model cannot go on, by whichever thread finds out."""
         for service in self.services.values():

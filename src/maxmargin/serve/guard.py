@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hmac
 import ipaddress
 from collections.abc import Collection, Mapping
@@ -62,6 +63,7 @@ class Guard:
                 raise Refusal(403, f"pages of {found!r:.80} may not use this server.")
 
 
+@functools.lru_cache(100)
 def _name_of(address: str) -> str | None:
     try:
         return urlsplit(address).hostname

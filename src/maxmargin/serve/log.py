@@ -218,7 +218,18 @@ class Log:
         self._in_doubt = False
 
     def recover(self, after: int) -> Iterator[Record]:
-        """The events behind number ``after``; when all are read, the log can be appended to."""
+        """The events behind number ``after``; when all are read, the log can be appended to.
+
+        What a process wrote that was killed before it could wait for the disk is no better than
+        anything else until it is there: so that comes first.
+        """
+        for segment in segments_of(self.folder)[-1:]:
+            file = os.open(segment.path, os.O_RDWR)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+        sync_folder(self.folder)
         scan = None
         for scan in _scans(self.folder, after):
             for record in scan.records():

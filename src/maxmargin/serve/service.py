@@ -174,6 +174,7 @@ class Service:
         self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
         self.served = {"learn": 0, "predict": 0, "refused": 0}
         self.example: Any = None
+        self.recovered = threading.Event()  # or failed to be
         self._thread = threading.Thread(target=self._run, name=f"maxmargin {name}", daemon=True)
 
     def _begun(self, beginning: Beginning | None) -> Snapshot:
@@ -280,6 +281,7 @@ class Service:
             with self._wake:
                 if self.status == REPLAYING:
                     self.status = READY
+            self.recovered.set()
             self._make_wanted_shadows()
             while (tasks := self._taken()) is not None:
                 if tasks:
@@ -290,6 +292,7 @@ class Service:
         except Exception as error:
             self.failure = error
             self.status = FAILED
+            self.recovered.set()
             says.error("%s: %s", self.name, error)
             self._refuse_all(self.not_ready())
             if self._on_failure is not None:
