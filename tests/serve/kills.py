@@ -21,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from serve import logs, powercuts
+from serve.forked import ForkedServer, prepare
 from serve.histories import Client
 from serve.learners import KINDS, Kind, fed
 from serve.processes import Server
@@ -48,12 +49,13 @@ class Run:
     seed: int
     environment: dict[str, str] = field(default_factory=dict)
     disk: Path | None = None  # for the data, if not that of the folder
+    process: type[Server] = Server
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.data = (self.disk or self.folder) / "data"
         options = (*self.kind.options(self.folder), *SMALL, "--keep-log")
-        self.server = Server(self.data, *options, environment=self.environment)
+        self.server = self.process(self.data, *options, environment=self.environment)
         self.clients = [
             Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
             for k in range(CLIENTS)
@@ -182,6 +184,7 @@ def kill_servers(
     folder: Path,
     kinds: tuple[str, ...] = tuple(KINDS),
     power_cuts: bool = True,
+    process: type[Server] = Server,
 ) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
     whole = Outcome()
@@ -192,7 +195,9 @@ def kill_servers(
         place.mkdir()
         journal = place / "journal" if made else None
         environment = powercuts.environment(made, journal) if made else {}
-        run = Run(KINDS[name], place, seed + number, environment=environment)
+        if process is ForkedServer:
+            prepare(environment)
+        run = Run(KINDS[name], place, seed + number, environment, process=process)
         outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
         whole.counts.update(outcome.counts)
         whole.counts["runs"] += 1
@@ -207,10 +212,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--without-power-cuts", action="store_true")
+    parser.add_argument("--forked", action="store_true", help="start by a fork, which is quicker")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
     kinds = tuple(given.kind or KINDS)
-    whole = kill_servers(given.kills, given.seed, folder, kinds, not given.without_power_cuts)
+    process = ForkedServer if given.forked else Server
+    cuts = not given.without_power_cuts
+    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, process)
     print(dict(whole.counts))
     if whole.troubles:
         print(f"{len(whole.troubles)} troubles; see {folder}")

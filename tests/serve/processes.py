@@ -1,6 +1,5 @@
 """`maxmargin serve` in a process of its own, and what one can ask it from outside."""
 
-import contextlib
 import http.client
 import json
 import os
@@ -30,7 +29,7 @@ class Server:
     def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None):
         self.folder = folder
         self.command = [sys.executable, "-m", "maxmargin", "serve", *options]
-        self.environment = {**os.environ, **(environment or {})}
+        self.own_environment = environment or {}
         self.log = folder.with_name(folder.name + ".log")
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
@@ -42,23 +41,22 @@ class Server:
                 [*self.command, "--data", str(self.folder), "--port", "0"],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=self.environment,
+                env={**os.environ, **self.own_environment},
             )
 
     def start(self) -> None:
         """Start, and wait until it says where."""
         self.spawn()
-        line = self.process.stdout.readline().decode()
-        found = re.fullmatch(r"Serving on http://127\.0\.0\.1:(\d+)/?", line.strip())
-        if found is None:
-            self.process.wait()
-            raise AssertionError(f"did not start: {line!r}, {self.log.read_text()[-2000:]}")
+        line = self.first_line()
+        found = re.fullmatch(r"Serving on http://127\.0\.0\.1:(\d+)/?", line)
+        assert found, f"did not start: {line!r}, {self.log.read_text()[-2000:]}"
         self.port = int(found[1])
-        for _ in range(200):
-            with contextlib.suppress(ConnectionRefusedError):
-                self.asks("GET", "/health")
-                return
-            time.sleep(0.05)
+
+    def first_line(self) -> str:
+        line = self.process.stdout.readline().decode().strip()
+        if not line:
+            self.process.wait()
+        return line
 
     def wait_until_healthy(self) -> None:
         end = time.monotonic() + SLOWEST
