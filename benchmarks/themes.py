@@ -7,6 +7,7 @@ from types import ModuleType
 from benchmarks import (
     budgets,
     calibration,
+    classes,
     cold_start,
     dense_pass,
     electricity,
@@ -33,7 +34,15 @@ from benchmarks import (
 )
 
 THEMES: dict[str, tuple[ModuleType, ...]] = {
-    "Passes and single rows": (dense_pass, sparse_pass, pnorm_pass, peers, one_row, events),
+    "Passes and single rows": (
+        dense_pass,
+        sparse_pass,
+        pnorm_pass,
+        classes,
+        peers,
+        one_row,
+        events,
+    ),
     "Files, streams and tables": (files, tables),
     "Servers": (serving,),
     "Certified margins and exact solvers": (soft_margin, exact, r_of_k, schedule),

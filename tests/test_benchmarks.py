@@ -19,6 +19,7 @@ FLOORS = {
     "dense-pass": 8,
     "sparse-pass": 2,
     "peers": 0,
+    "classes": 0,
     "cold-start": 2,
     "one-row": 6,
     "memory": 0,

@@ -17,7 +17,6 @@ from sklearn.base import clone
 
 import maxmargin
 from maxmargin import AMIRA, PUMMA, ROMMA
-from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.plane import Plane
@@ -266,11 +265,10 @@ def planes(draw):
 @given(drawn=planes())
 def test_newton_agrees_with_bisection(drawn):
     plane, seen = drawn
-    rule = PUMMARule(0.1, anew=True)
     demand = 1.0 / np.sqrt(seen.xx * seen.ww)
     assume(demand * plane.slope(1.0, 0.0)[2] < 1.0)  # or there is no equation to solve
-    a, b, _, solved = rule.newton(seen, plane, demand)
-    slow_a, slow_b, _ = rule.bisection(plane, demand)
+    a, b, _, solved = plane.newton(demand, seen.margin)
+    slow_a, slow_b, _ = plane.bisection(demand)
     slow_square, g_z, g_t = plane.slope(slow_a, slow_b)
     np.testing.assert_allclose([g_z / demand, g_t], 1.0, rtol=1e-8)
     if solved:

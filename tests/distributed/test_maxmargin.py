@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from maxmargin import MaxMargin
+from maxmargin.datasets import make_separable
 from maxmargin.distributed import Plain, fit, newton, survey
 
 
@@ -68,6 +69,16 @@ def test_it_is_the_fit_of_all_rows(classes, as_sparse, small_samples):
     for mine, best in zip(of_each(clf), of_each(whole), strict=True):
         assert mine.margin == pytest.approx(best.margin, rel=1e-6)
     assert (clf.predict(X) == whole.predict(X)).mean() >= 0.999
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_limit_is_named_as_the_user_gave_it(penalty, small_samples):
+    X, y = noisy(2000, 6) if penalty else make_separable(2000, 6, gap=0.1, random_state=0)
+    for most, rounds, name in ((100, 1, "rounds"), (1, None, "max_iter"), (1, 2, "max_iter")):
+        clf = MaxMargin(soft_margin=penalty, tol=1e-9, max_iter=most)
+        with pytest.warns(ConvergenceWarning, match=f"after 1 step; .* Increase {name},"):
+            fit(clf, evenly(X, y, 4), rounds=rounds)
+        assert clf.n_iter_ == 1
 
 
 def test_weights_of_rows_and_classes(small_samples):

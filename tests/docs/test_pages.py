@@ -28,12 +28,15 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("markdown_it")
 from docs.markup import DOCS, ROOT, blocks, words_of_code
+
+from maxmargin.client import Client
 
 PAGES = [*DOCS, *filter(Path.exists, [ROOT / "README.md"])]
 REAL_DATA = "needs real data"  # such blocks run where the data are
@@ -212,6 +215,10 @@ class Shell:
         self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         said = self.server.stdout.readline()
         self.address = said.removeprefix("Serving on ").strip()
+        with Client(self.address) as client:
+            while not client.is_ready():
+                assert self.server.poll() is None
+                time.sleep(0.05)
         return 0, said.replace(self.address, ADDRESS), ""
 
     def stop(self):

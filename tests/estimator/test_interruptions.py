@@ -6,9 +6,7 @@ each call, others for each error, in `make test-all` all.
 
 import contextlib
 import copy
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +15,11 @@ from extent import EVERYTHING
 from persistence.states import known_to
 from scipy import sparse
 from sklearn.base import clone
+from tracer import Tracer
 
-import maxmargin
 from maxmargin import AMIRA, NOCA, PUMMA, Perceptron
 from maxmargin.models.growth import MOST_COPIED_WEIGHTS
 
-PACKAGE = str(Path(maxmargin.__file__).parent)
 ERRORS = [KeyboardInterrupt, MemoryError]
 POINTS = 7  # in each call, for each error
 
@@ -31,31 +28,6 @@ X = random.normal(size=(24, 3))
 y = np.where(X[:, 0] + 0.2 * X[:, 1] > 0.1, "yes", "no")
 WIDER = np.column_stack([X, X[:, :1] - 0.3])
 NAMED = [dict(zip("abc", row, strict=True)) for row in X.tolist()]
-
-
-class Tracer:
-    """Counts the lines of this package that are run, and raises at one of them."""
-
-    def __init__(self, at=-1, error=None):
-        self.at, self.error, self.lines = at, error, 0
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self._enter)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-    def _enter(self, frame, event, arg):
-        return self._line if frame.f_code.co_filename.startswith(PACKAGE) else None
-
-    def _line(self, frame, event, arg):
-        if event == "line":
-            self.lines += 1
-            if self.lines == self.at:
-                raise self.error
-        return self._line
 
 
 def made(Estimator, **more):

@@ -13,6 +13,7 @@ import io
 import math
 import random
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -642,6 +643,8 @@ def fuzz_tables(count: int, seed: int, folder: Path) -> Counter[str]:
     """Check ``count`` tables, of which an assertion names a wrong one; what was checked."""
     done = Counter[str]()
     for number in range(count):
+        if number and number % 500 == 0:
+            print(f"{number} of {count} tables, seed {seed}", file=sys.stderr, flush=True)
         chance = Chance(f"{seed} {number}")
         try:
             if chance.random() < 0.15:

@@ -51,6 +51,7 @@ MISSING = {
     "remote, from an address": "streams.open('s3://bucket/rows.svm')",
     "river, from its bridge": "__import__('maxmargin.river')",
     "onnx, from a learner": "to_onnx(Perceptron().fit([[0.0], [1.0]], [0, 1]))",
+    "serve, from the application": "__import__('maxmargin.serve')",
     "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
 }
 ERRORS = """

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -431,6 +432,9 @@ def test_several_models_side_by_side_and_mounted_below_a_prefix(tmp_path):
     assert get(app, "/model", prefix="/below").json()["name"] == "a"
     assert [each["name"] for each in get(app, "/models").json()["models"]] == ["a", "b"]
     app.close()
+    snapshot = tmp_path / "b" / "snapshot.mm"  # of a process that is killed while it replaces it
+    shutil.copy(snapshot, snapshot.with_name(".snapshot.mm.0123456789abcdef.new"))
+    snapshot.rename(snapshot.with_name("snapshot.mm.previous"))
     again = ready(create_app(tmp_path))
     assert {name: each.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
     again.close()

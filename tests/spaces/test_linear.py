@@ -153,7 +153,7 @@ def test_the_witness_shares_the_scale(factor):
         return (
             hull.norm_over_mass(0, 0.0, (mine.positive, mine.negative), (0.0, 0.0)),
             hull.norm_over_mass(0, 1.0, (positive, negative), (0.0, 0.0)),
-            hull.imbalance_bound(0),
+            hull.imbalance_bound(0, mine),
         )
 
     expected = bounds()

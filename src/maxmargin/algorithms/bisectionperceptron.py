@@ -104,6 +104,7 @@ class BisectionPerceptron(OnlineClassifier):
     max_checks: int | None = None
     two_stage: bool = True
     schedule: str = "certified"
+    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="the directional margin, to `precision`",
@@ -118,6 +119,7 @@ class BisectionPerceptron(OnlineClassifier):
         "two_stage": ["boolean"],
         "schedule": [StrOptions({"certified", "paper"})],
     }
+    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
 
     @property

@@ -99,6 +99,7 @@ class FixedShare(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="nearly the mistakes of the best sequence of experts",
@@ -118,6 +119,7 @@ class FixedShare(OnlineClassifier):
         "soft_margin": [Options(Real, {0.0})],
         "tol": [None],
     }
+    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 

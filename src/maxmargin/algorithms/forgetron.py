@@ -59,6 +59,7 @@ class Forgetron(OnlineClassifier):
     kernel: object = "rbf"
     gamma: float | str = "auto"
     max_iter: int = 20
+    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="bounded mistakes with bounded memory",
@@ -71,6 +72,7 @@ class Forgetron(OnlineClassifier):
         **OnlineClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
     }
+    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
     on_full: ClassVar[str] = "oldest"
 

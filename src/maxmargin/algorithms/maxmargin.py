@@ -199,11 +199,13 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         *,
         several: bool,
         schema: dict[str, Any] | None = None,
+        limit: str = "max_iter",
         complains: bool = True,
     ) -> None:
         """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
 
-        For who finds it elsewhere, see `maxmargin.distributed`.
+        For who finds it elsewhere, see `maxmargin.distributed`; ``limit`` is what they call the
+        limit of their steps.
         """
         converged = bool(found.reached.all())
         self._state = State(
@@ -217,7 +219,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             schema=schema,
         )
         if complains and not converged:
-            giving_up.warn(self._complaint(found, radius))
+            giving_up.warn(self._complaint(found, radius, limit))
 
     @property
     def n_updates_(self) -> int:
@@ -227,7 +229,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     def n_mistakes_(self) -> int:
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
-    def _complaint(self, found: Solution, radius: float) -> str:
+    def _complaint(self, found: Solution, radius: float, limit: str) -> str:
         """What a user should know about a fit that did not reach what was asked for."""
         certificate = self.certificate_
         separable = certificate.bound > NOTHING * radius
@@ -237,9 +239,10 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
                 f"the longest row has {radius:.2g}: a hard margin needs rows that can be "
                 "separated. Use soft_margin > 0."
             )
+        steps = f"{found.n_iter} step{'s' * (found.n_iter > 1)}"
         return (
-            f"MaxMargin certifies {certificate.ratio:.6g} of the best margin after {found.n_iter} "
-            f"steps; tol={self.tol} asks for 1 - {self.tol}. Increase max_iter, or scale the "
+            f"MaxMargin certifies {certificate.ratio:.6g} of the best margin after {steps}; "
+            f"tol={self.tol} asks for 1 - {self.tol}. Increase {limit}, or scale the "
             "features: rounding may leave no more to gain."
         )
 

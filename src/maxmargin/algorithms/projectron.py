@@ -99,6 +99,7 @@ class Projectron(OnlineClassifier):
     kernel: object = "rbf"
     gamma: float | str = "auto"
     max_iter: int = 20
+    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="bounded mistakes, few examples stored",
@@ -113,6 +114,7 @@ class Projectron(OnlineClassifier):
         "plus": ["boolean"],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
     }
+    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
 
     def _rule(self, p: float) -> ProjectronRule:

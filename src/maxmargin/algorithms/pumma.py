@@ -17,20 +17,13 @@ from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
 
-# Newton's method stops at the first accuracy of both demands, and must reach the second.
-SOLVED = 1e-14
-ACCEPTABLE = 1e-11
-MOST_NEWTON_STEPS = 40
-MOST_BISECTIONS = 200
-
 
 @rule
 class PUMMARule(NamedTuple):
     """ROMMA's step for p > 2, where the two demands are equations without a closed solution.
 
     In the units of the plane the shortest weights are the dual g of a point ``a z' + b t'`` with
-    ``g.z' = demand`` and ``g.t' = 1``, the minimum of the convex function
-    ``N(a, b)**2 / 2 - demand * a - b``.
+    ``g.z' = demand`` and ``g.t' = 1``, see `Plane`.
     """
 
     delta: float
@@ -47,70 +40,16 @@ class PUMMARule(NamedTuple):
         _, _, g_t = plane.slope(1.0, 0.0)
         if demand * g_t >= 1.0 or (trial.xx * trial.ww > LARGEST_RATIO2 and self.anew):
             return demand, 0.0, 1  # the dual of z alone meets the other demand, or w starts anew
-        a, b, evaluations, solved = self.newton(trial, plane, demand)
+        a, b, evaluations, solved = plane.newton(demand, trial.margin)
         if solved:
             return a, b, evaluations + 1
-        a, b, more = self.bisection(plane, demand)
+        a, b, more = plane.bisection(demand)
         if not (math.isfinite(a) and math.isfinite(b)):  # z is opposite to theta, but for rounding
             return demand, 0.0, evaluations + more + 1
         return a, b, evaluations + more + 1
 
-    def newton(self, trial, plane, demand):
-        """Damped Newton steps from the present theta, moved a little along z."""
-        a, b = 0.5 * (1.0 - trial.margin) * demand, 1.0
-        square, g_z, g_t, zz, zt, tt = plane.bend(a, b)
-        evaluations = 1
-        error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
-        for _ in range(MOST_NEWTON_STEPS):
-            determinant = zz * tt - zt * zt
-            if error <= SOLVED or not determinant > 0.0:
-                break
-            z_excess, t_excess = g_z - demand, g_t - 1.0
-            a_step = (zt * t_excess - tt * z_excess) / determinant
-            b_step = (zt * z_excess - zz * t_excess) / determinant
-            value = 0.5 * square - demand * a - b
-            descent = z_excess * a_step + t_excess * b_step
-            length = 1.0
-            while length > 1e-10:
-                trial_a, trial_b = a + length * a_step, b + length * b_step
-                square, g_z, g_t, zz, zt, tt = plane.bend(trial_a, trial_b)
-                evaluations += 1
-                new_error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
-                new_value = 0.5 * square - demand * trial_a - trial_b
-                # Near the minimum the values no longer differ, but the errors do.
-                if new_value <= value + 1e-4 * length * descent or new_error < error:
-                    break
-                length *= 0.5
-            if new_error >= error and error <= ACCEPTABLE:
-                break
-            a, b, error = trial_a, trial_b, new_error
-        return a, b, evaluations, error <= ACCEPTABLE and a > 0.0 and b >= 0.0
 
-    def bisection(self, plane, demand):
-        """Always safe: only b / a is unknown, and one equation has a single root in it."""
-        low, high, evaluations = 0.0, 1.0, 0
-        for _ in range(MOST_BISECTIONS):
-            _, g_z, g_t = plane.slope(1.0, high)
-            evaluations += 1
-            if demand * g_t > g_z:
-                break
-            low, high = high, 2.0 * high
-        for _ in range(MOST_BISECTIONS):
-            middle = 0.5 * (low + high)
-            if middle <= low or middle >= high:
-                break
-            _, g_z, g_t = plane.slope(1.0, middle)
-            evaluations += 1
-            if demand * g_t > g_z:
-                high = middle
-            else:
-                low = middle
-        _, g_z, _ = plane.slope(1.0, high)
-        a = demand / g_z
-        return a, a * high, evaluations + 1
-
-
-bridge("step_in_plane", "newton", "bisection", inline=False)
+bridge("step_in_plane", inline=False)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

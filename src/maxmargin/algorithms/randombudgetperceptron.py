@@ -56,6 +56,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
     kernel: object = "rbf"
     gamma: float | str = "auto"
     max_iter: int = 20
+    n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
         guarantee="few mistakes in expectation, with bounded memory",
@@ -68,6 +69,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
         **OnlineClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
     }
+    del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
 
     def _rule(self, p: float) -> PerceptronRule:

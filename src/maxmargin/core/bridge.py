@@ -26,12 +26,15 @@ class Compiled:
         The same function, uncompiled: its own reference.
     """
 
+    # Whether other threads run meanwhile.
+    nogil = True
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.plain = function
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
-        self._afresh = numba.njit(nogil=True, **LOOPS)(function)
-        self.cached = numba.njit(nogil=True, **LOOPS)(function)
+        self._afresh = numba.njit(nogil=self.nogil, **LOOPS)(function)
+        self.cached = numba.njit(nogil=self.nogil, **LOOPS)(function)
         self.cached._cache = Store(function, cache.folder)
 
     def entry(self, *args: Any) -> Callable[..., Any]:
@@ -50,6 +53,12 @@ class Compiled:
 
     def _dispatcher(self, args: tuple[Any, ...]) -> Any:
         return self.cached if _are_ours(args) else self._afresh
+
+
+class Brief(Compiled):
+    """The same for what takes less time than it takes to let other threads run meanwhile."""
+
+    nogil = False
 
 
 def _are_ours(args: tuple[Any, ...]) -> bool:

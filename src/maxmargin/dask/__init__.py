@@ -267,7 +267,7 @@ class DaskExecutor:
     def derive(self, function: Callable[..., Any], shards: Sequence[Any], *given: Any) -> Any:
         with _as_cluster_errors():
             sent = [self._submit(_itself, each) for each in given]
-            found = [self._submit(derived, function, shard, *sent) for shard in shards]
+            found = self._map(derived, len(shards), function, shards, *sent)
             for shard in shards:  # it is held only until it has been turned into another one
                 shard.release()
             return found
@@ -275,13 +275,22 @@ class DaskExecutor:
     def ask(self, question: Question, shards: Sequence[Any]) -> Any:
         with _as_cluster_errors():
             sent = self._submit(_itself, question)
-            leaves = [self._submit(answer, sent, shard) for shard in shards]
+            leaves = self._map(answer, len(shards), sent, shards)
             root = tree(leaves, lambda some: self._submit(merged, sent, some))
         try:
             return self._result(root, shards, leaves)
         finally:  # whatever is not done yet nobody wants any more
             for future in (root, *leaves):
                 future.release()
+
+    def _map(self, function: Callable[..., Any], count: int, *given: Any) -> list[Any]:
+        """So many tasks, given lists of one thing for each of them, or one thing for all.
+
+        They are sent together: a message for each of them takes as long as some thousand rows.
+        """
+        each = [some if isinstance(some, list) else [some] * count for some in given]
+        with dask.config.set(LARGE_GRAPH):
+            return self.client.map(function, *each, pure=False)
 
     def _submit(self, function: Callable[..., Any], *given: Any) -> Any:
         with dask.config.set(LARGE_GRAPH):

@@ -123,9 +123,10 @@ class Exchange:
         wanted = max(LEAST_SENT, SENT_PER_FEATURE * (self.width + 1))
         self.most = max(LEAST_OF_SHARD, -(-wanted // len(shards)))
 
-    def run(self, report: Report) -> None:
+    def run(self, most: int, report: Report) -> None:
+        """So many rounds at most."""
         overview, tol = self.overview, float(self.learner.tol)
-        while self.rounds < self.learner.max_iter:
+        while self.rounds < most:
             found = self._solved()
             bounds = np.array([each.bound() for each in found.evidence])
             norms = np.linalg.norm(found.weights[:, :-1], axis=1)
@@ -182,13 +183,14 @@ def separated(
     executor: Executor,
     shards: Sequence[Any],
     problems: int,
+    most: int,
     report: Report,
 ) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes of so many problems, and Ctrl-C, if that has stopped the rounds."""
+    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
     exchange = Exchange(learner, overview, executor, shards, problems)
     interrupted: BaseException | None = None
     try:
-        exchange.run(report)
+        exchange.run(most, report)
     except KeyboardInterrupt as signal:
         interrupted = signal
         if exchange.rounds == 0:

@@ -71,16 +71,17 @@ def fit(
         state, interrupted = mixed(learner, known, executor, encoded, rounds or 1, report)
         put(estimator, state._replace(schema=schema))
     else:
-        if rounds is not None:
-            learner.set_params(max_iter=min(rounds, learner.max_iter))
-        columns = known.columns
+        columns, most, limit = known.columns, int(learner.max_iter), "max_iter"
+        if rounds is not None and rounds <= most:
+            most, limit = rounds, "rounds"
         problems = problems_for(columns.classes, multilabel=columns.several)
         solve = separated if learner.soft_margin == 0.0 else solved
-        found, interrupted = solve(learner, known, executor, encoded, problems, report)
+        found, interrupted = solve(learner, known, executor, encoded, problems, most, report)
         estimator.conclude(
             *(found, columns.classes, columns.features, known.radius),
             several=columns.several,
             schema=schema,
+            limit=limit,
             complains=interrupted is None,
         )
     if interrupted is not None:

@@ -24,7 +24,7 @@ from maxmargin.distributed.survey import Overview
 from maxmargin.estimator import inputs
 from maxmargin.models.hessian import (
     ConjugateGradients,
-    add_gathered,
+    Gathering,
     cholesky,
     enough_residual,
     is_gathered,
@@ -115,6 +115,7 @@ class Look(NamedTuple):
         targets, size = inputs.as_targets(part.codes, self.classes), self.points.shape[1]
         at_once = max(1024, NUMBERS_AT_ONCE // size)
         room = np.empty(size, np.uint64), np.empty(size)
+        gathering = Gathering(self.center)
         moving = self.open[self.steps[self.open].any(axis=1)]
         for start in range(0, part.worth.size, at_once):
             numbers = np.arange(start, min(start + at_once, part.worth.size))
@@ -133,7 +134,7 @@ class Look(NamedTuple):
                 if curvature.ndim == 1:
                     passes.diagonal(rows, active, part.worth, curvature[None])
                 elif self.gathers:
-                    add_gathered(curvature, rows, active, part.worth, 1.0, self.center)
+                    gathering.add(curvature, rows, active, part.worth, 1.0)
                 else:
                     passes.scatter(rows, active, part.worth, 1.0, *room, curvature)
 
@@ -274,9 +275,10 @@ class Rounds:
             self.center[:-1] = np.asarray(overview.sample.X.mean(axis=0)).ravel()
         self.rounds = 0
 
-    def run(self, report: Report) -> None:
+    def run(self, most: int, report: Report) -> None:
+        """So many rounds at most."""
         learner = self.learner
-        while self.open.size and self.rounds < learner.max_iter:
+        while self.open.size and self.rounds < most:
             points = self.weights + self.steps
             sums = self._asked(
                 Look(
@@ -416,9 +418,10 @@ def solved(
     executor: Executor,
     shards: Sequence[Any],
     problems: int,
+    most: int,
     report: Report,
 ) -> tuple[Solution, BaseException | None]:
-    """The hyperplanes of so many problems, and Ctrl-C, if that has stopped the rounds."""
+    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
     task = sample_task(overview, learner)
     with one_thread():
         start = solve(task, problems, lambda *_, **__: None).weights
@@ -432,7 +435,7 @@ def solved(
     interrupted: BaseException | None = None
     try:
         for part in parts:
-            part.run(report)
+            part.run(most, report)
     except KeyboardInterrupt as signal:
         interrupted = signal
     if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each

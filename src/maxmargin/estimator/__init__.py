@@ -56,6 +56,7 @@ class OnlineClassifier(
     random_state: Any = None
     warm_start: bool = False
     class_weight: Any = None
+    n_jobs: int | None = None
     verbose: int = 0
     calibration: str | None = None
 
@@ -157,7 +158,7 @@ class OnlineClassifier(
 
     def _plan(self, X: Any, ceiling: float, state: State, sample_weight: Any) -> Plan:
         calibrating = self.calibration and in_one_pass(self, state, sample_weight, X.shape[0])
-        given = "max_iter", "tol", "shuffle", "random_state", "settles"
+        given = "max_iter", "tol", "shuffle", "random_state", "settles", "n_jobs"
         return Plan(
             **{name: getattr(self, name) for name in given},
             name=type(self).__name__,

@@ -84,6 +84,10 @@ class Calibrating:
         outputs, steps, weights = trace.history, trace.steps, self.weights
         follow(rows, scores, outputs, steps, targets, order, weights, self.maps, trials)
 
+    def settle(self) -> None:
+        """`Model.settle`."""
+        self.model.settle()
+
     def _present_one_by_one(
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace
     ) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import Self
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.bridge import Brief
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
@@ -39,11 +39,15 @@ MOST_LAYOUTS = 1000
 # As many as indices of 32 bits can tell apart.
 MOST_COLUMNS = 2**31 - 1
 
+# For dicts with the names of the last one: these, machine code, what takes the values, the row that
+# has them then, and what else the code is given. No dict has these names.
+NO_QUICK_LEARNING: tuple[Any, ...] = (None,) * 9
+NO_QUICK_LOOK: tuple[Any, ...] = (None,) * 7
 # Values and columns of a sparse row, and where it begins and ends.
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@Compiled
+@Brief
 def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     """Which of the problems from ``first`` on has the highest output; of one, is it positive?
 
@@ -61,7 +65,7 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     return best
 
 
-@Compiled
+@Brief
 def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
     """Write down the outputs of the problems from ``first`` on; are they numbers?"""
     finite = True
@@ -71,7 +75,7 @@ def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
     return finite
 
 
-@Compiled
+@Brief
 def are_usable(values):  # type: ignore[no-untyped-def]
     """Can a row with these values be learnt from? See `first_unusable`."""
     square, something = 0.0, False
@@ -96,6 +100,10 @@ class Layout(NamedTuple):
     fill: Any
     which: list[Any] | None
     complete: bool
+
+    def is_whole(self) -> bool:
+        """Are the values of a dict, all of them and in their order, those of the row?"""
+        return self.complete and self.which is None
 
     def read(self, x: dict[Any, Any]) -> SparseRows:
         """The row of a dict with these names, until another one is read."""
@@ -222,10 +230,35 @@ class OneRow:
             self.columns = features.named_columns()
         self.incomplete.clear()
         self.names: tuple[Any, ...] | None = None
+        self.quick_learning, self.quick_look = NO_QUICK_LEARNING, NO_QUICK_LOOK
         return self
 
     def learn(self, x: Any, y: Any, w: Any) -> bool:
-        """Learn from the row, unless it has names without columns; has it been?"""
+        """Learn from the row, unless it has names without columns; has it been?
+
+        Dicts with the same names again and again are the usual case, in which each call of a
+        function would take a tenth of the time. Whatever is unusual goes the long way.
+        """
+        names, learn, is_usable, fill, row, values, rule, space, tally = self.quick_learning
+        if type(x) is not dict or [*x] != names or w != 1.0:
+            return self._learn_any(x, y, w)
+        try:
+            targets = self.targets[y]
+            fill(*x.values())
+        except (KeyError, TypeError, struct.error, OverflowError):
+            return self._learn_any(x, y, w)
+        if not is_usable(values):
+            return self._learn_any(x, y, w)
+        try:
+            _, due = learn(row, targets, THE_ROW, 0, rule, space, tally, NO_TRACE)
+            if due:
+                self._maintain()
+        except BaseException:
+            self._stop()
+            raise
+        return True
+
+    def _learn_any(self, x: Any, y: Any, w: Any) -> bool:
         if self.rule is None:
             return False
         layout = None
@@ -248,7 +281,12 @@ class OneRow:
             raise ValueError(_what_is_wrong(rows, x))
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
-        return self._learn(rows, targets, type(rows))
+        learnt = self._learn(rows, targets, type(rows))
+        if layout is not None and layout.is_whole() and not (self.is_paired or self.maps):
+            code = list(x), self.learners[SparseRows], self.checks[1], layout.fill
+            parts = rows, rows.values, self.rule, self.space, self.tally
+            self.quick_learning = code + parts
+        return learnt
 
     def _learn_weighted(self, rows: Any, targets: Any, w: Any) -> bool:
         """The same for a row with a weight; see `Incremental` for streams of such."""
@@ -286,17 +324,24 @@ class OneRow:
         try:
             _, due = learn(rows, targets, THE_ROW, 0, self.rule, self.space, self.tally, self.trace)
             if due:
-                self.model.maintain(self.space)
-                if may_overflow(self.model, self.rule):
-                    self.state = None  # beside what is known from now on
+                self._maintain()
             if self.is_paired:
                 self.model.begin_rows()
             if self.maps is not None:
                 self._follow(rows, targets, how_often)
-        except BaseException:  # it has been learnt, and Ctrl-C came then
-            self.state, self.model.unsettled = None, True
+        except BaseException:
+            self._stop()
             raise
         return True
+
+    def _maintain(self) -> None:
+        self.model.maintain(self.space)
+        if may_overflow(self.model, self.rule):
+            self.state = None  # beside what is known from now on
+
+    def _stop(self) -> None:
+        """A row has been learnt, and Ctrl-C came then."""
+        self.state, self.model.unsettled = None, True
 
     def _follow(self, rows: Any, targets: Any, how_often: np.ndarray) -> None:
         """Let the maps to probabilities learn from the scores that the row had."""
@@ -309,6 +354,17 @@ class OneRow:
         self.followers[kinds](*parts)
 
     def predict(self, x: Any) -> Any:
+        names, look, fill, row, space, first, shown = self.quick_look
+        if type(x) is not dict or [*x] != names:
+            return self._predict_any(x)
+        try:
+            fill(*x.values())
+        except (struct.error, OverflowError):
+            return self._predict_any(x)
+        number = look(row, space, first, shown)
+        return self.labels[number] if number >= 0 else self._predict_any(x)
+
+    def _predict_any(self, x: Any) -> Any:
         rows = self._known_part(x)
         if self.only_label is not None:
             return self.only_label
@@ -320,6 +376,9 @@ class OneRow:
         number = predictor(rows, self.looking, self.first, self.shown)
         if number < 0:
             raise ValueError(_what_is_wrong(rows, x))
+        if self.names is not None and rows is self.latest.row and self.latest.is_whole():
+            parts = self.looking, self.first, self.shown
+            self.quick_look = list(self.names), predictor, self.latest.fill, rows, *parts
         return self.labels[number]
 
     def scores(self, x: Any) -> np.ndarray:
@@ -376,6 +435,7 @@ class OneRow:
                 layouts.clear()
             layouts[names] = layout
         self.names, self.latest = names, layout
+        self.quick_learning, self.quick_look = NO_QUICK_LEARNING, NO_QUICK_LOOK
         return layout
 
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
@@ -447,6 +507,7 @@ class RowByRow:
     calibration: Any
     _parameter_constraints: ClassVar[Any]
     check_parameters: Any
+    _one_row: OneRow | None = None
 
     def learn_one(
         self, x: Any, y: Any, *, w: float = 1.0, classes: Any = None, grow: bool = False
@@ -471,7 +532,7 @@ class RowByRow:
         -------
         self
         """
-        one = self.__dict__.get("_one_row")
+        one = self._one_row
         if one is not None and (not grow or y in one.targets):
             with one.lock:
                 if one.state is self._state and not one.access.busy and one.learn(x, y, w):
@@ -556,7 +617,7 @@ class RowByRow:
         None
         tall
         """
-        one = self.__dict__.get("_one_row")
+        one = self._one_row
         with one.lock if one is not None else access_to(self).changing:
             if one is None or one.state is not self._state:
                 if self._known() is None and (grow or classes is not None):
@@ -584,7 +645,7 @@ class RowByRow:
         -1.0
         """
         with access_to(self).changing:
-            one = self.__dict__.get("_one_row")
+            one = self._one_row
             if one is None or one.state is not self._state:
                 one = self._one_row_now()
             scores = self._scores_of_one(x).ravel() if one is None else one.scores(x)
@@ -609,7 +670,7 @@ class RowByRow:
 
     def _one_row_now(self) -> OneRow | None:
         """The fast path for what is known now, made anew, if there is one."""
-        one = self._one_row_for(self._fitted(), self.__dict__.get("_one_row"))
+        one = self._one_row_for(self._fitted(), self._one_row)
         if one is not None:
             self._one_row = one
         return one

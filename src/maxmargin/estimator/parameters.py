@@ -68,6 +68,11 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "warm_start": ["boolean"],
     "class_weight": [dict, StrOptions({"balanced"}), None],
+    "n_jobs": [
+        None,
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Integral, None, -1, closed="right"),
+    ],
     "verbose": ["verbose"],
     "calibration": [StrOptions({"online"}), None],
 }
@@ -93,8 +98,9 @@ def completed_docstring(cls: type) -> str | None:
         kernel=f'"{cls.kernel}"',  # type: ignore[attr-defined]
         gamma=f'"{cls.gamma}"',  # type: ignore[attr-defined]
     )
-    if "intercept_scaling" not in cls._parameter_constraints:  # type: ignore[attr-defined]
-        shared = re.sub(r"    intercept_scaling : (.*\n)+?(?=    \w+ : )", "", shared)
+    for name in ("intercept_scaling", "n_jobs"):
+        if name not in cls._parameter_constraints:  # type: ignore[attr-defined]
+            shared = re.sub(rf"    {name} : (.*\n)+?(?=    \w+ : )", "", shared)
     texts = {"<average>": AVERAGE, "<multiclass>": MULTICLASS, "<budget>": BUDGET}
     texts["<shared>"] = shared
     completed = inspect.cleandoc(cls.__doc__)  # Python 3.13 removes what is left of it, too
@@ -181,6 +187,11 @@ fit_intercept : bool, default={fit_intercept}
         total, in a stream by the rows so far. Weights of rows are multiplied by it. What a weight
         means is in `docs/weights.md`: with a soft margin lambda, that of a row of weight s is
         ``lambda / s``; without, its step is that of the row s times.
+    n_jobs : int, default=None
+        On how many threads `fit` learns the problems of several classes, one-vs-rest, or of several
+        labels, with the linear kernel and without a budget or calibration. None is 1, unless a
+        :obj:`joblib.parallel_config` says otherwise, and -1 is all processors. The model is the
+        same, to the bit.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
     calibration : {{"online"}}, default=None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar
@@ -15,6 +16,7 @@ from maxmargin.core.loop import NO_TRACE
 from maxmargin.estimator import giving_up
 from maxmargin.estimator.refusals import diverged
 from maxmargin.models.base import Model
+from maxmargin.models.parts import Parts
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
 # be interrupted, long enough for the call itself not to count.
@@ -36,6 +38,7 @@ class Plan(NamedTuple):
     values : numbers in all rows
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
+    n_jobs : on how many threads problems are learnt
     calibrating : the model with what follows its scores, if that is asked for
     report : who is told of full passes, if somebody is; see `callbacks`
     """
@@ -51,6 +54,7 @@ class Plan(NamedTuple):
     values: int
     ceiling: float
     shown: slice
+    n_jobs: int | None = None
     calibrating: Any = None
     report: Any = None
 
@@ -75,12 +79,13 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     passes = Passes(model, rows, targets, rule, plan)
     interrupted = None
     shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext()
-    try:
-        with shown as advance:
-            passes.run(advance)
-    except KeyboardInterrupt as signal:
-        interrupted = signal
-        model.settle()
+    with in_parts(model, rows, targets, plan) as passes.learner:
+        try:
+            with shown as advance:
+                passes.run(advance)
+        except KeyboardInterrupt as signal:
+            interrupted = signal
+            passes.learner.settle()
     gave_up = passes.progress if passes.progress and passes.progress.ended else None
     model = (gave_up and gave_up.best) or model
     margins = model.margins(rows, targets)
@@ -95,6 +100,23 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     elif (unproved or not converged) and not passes.stopped:
         warning = giving_up.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
+
+
+@contextmanager
+def in_parts(model: Model, rows: Any, targets: Any, plan: Plan) -> Iterator[Any]:
+    """What presents rows to the model: itself, or its parts on several threads."""
+    if plan.calibrating is not None:
+        yield plan.calibrating
+        return
+    jobs = 1 if plan.n_jobs == 1 else min(effective_n_jobs(plan.n_jobs), model.parts())
+    if jobs == 1:
+        yield model
+        return
+    parts = Parts(model, rows, targets, jobs)
+    try:
+        yield parts
+    finally:
+        parts.close()
 
 
 def certified(
@@ -112,6 +134,7 @@ class Passes:
 
     def __init__(self, model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
+        self.learner: Any = model
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.shuffle, plan.random())
@@ -164,11 +187,10 @@ class Passes:
     def learn(self, order: np.ndarray, advance: Any) -> int:
         """Present the rows ``order``; the number of updates."""
         model, schedule, before = self.model, self.schedule, self.model.updates()
-        learner = self.plan.calibrating or model
         for start in range(0, order.size, self.rows_per_call):
             part = order[start : start + self.rows_per_call]
             trace = NO_TRACE._replace(touched=schedule.touched, stamp=schedule.stamp)
-            learner.present(self.rows, self.targets, part, self.rule, trace)
+            self.learner.present(self.rows, self.targets, part, self.rule, trace)
             self.presented += part.size
             if advance is not None:
                 advance(part.size / self.count, note=f"{model.updates():,} updates")

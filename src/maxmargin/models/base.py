@@ -143,6 +143,10 @@ class Model(ABC):
     def ceiling(self, rows: Any, radius: float) -> float:
         """No margin can be larger, on the rows of a fit, whose norms are at most ``radius``."""
 
+    def parts(self) -> int:
+        """Of how many problems does it consist that know nothing of each other?"""
+        return 1
+
     def verdicts(self) -> int:
         """Number of margins and bounds."""
         return self.problems()

@@ -297,7 +297,8 @@ class BudgetModel(Model):
             after = self._beside()
             after._learn(rows.take(part), ids, of_rows(targets, part), places, rule, here)
             vars(self).update(vars(after))  # at once, so that no block is learnt by half
-            trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
+            if touched.any():
+                trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
     def _learn(
         self,

@@ -76,6 +76,7 @@ def grown_pair(space: PairSpace, linear: LinearSpace, which: Sequence[int]) -> P
         numbers=space.numbers[which].copy(),
         squares=space.squares[which].copy(),
         private=space.private[which].copy(),
+        room=members[-1:],
     )
 
 
@@ -108,13 +109,15 @@ def without_private_members(space: PairSpace, linear: LinearSpace) -> PairSpace:
     private = space.private.copy()
     for c, side in np.argwhere(space.numbers >= 0):
         private[c, side] = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
+    members = space.members[:, : linear.width + 1].copy()
     return PairSpace(
         linear=linear,
         bias=space.bias.copy(),
-        members=space.members[:, : linear.width + 1].copy(),
+        members=members,
         numbers=space.numbers.copy(),
         squares=space.squares.copy(),
         private=private,
+        room=members[-1:],
     )
 
 

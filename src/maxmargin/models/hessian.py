@@ -5,6 +5,7 @@ Sums are upper triangles, of rows about a common center, with the intercept's co
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,20 +34,31 @@ def gathered(rows: Any, chosen: np.ndarray, worth: np.ndarray, center: np.ndarra
     return block
 
 
-def add_gathered(
-    matrix: np.ndarray,
-    rows: Any,
-    chosen: np.ndarray,
-    worth: np.ndarray,
-    sign: float,
-    center: np.ndarray,
-) -> None:
-    """Add ``sign s (x - center) (x - center)'`` of the chosen rows to the matrix."""
-    # BLAS takes columns for lines: its lower triangle is our upper one.
-    turned = matrix.T
-    for start in range(0, chosen.size, BLOCK):
-        block = gathered(rows, chosen[start : start + BLOCK], worth, center)
-        dsyrk(sign, block.T, beta=1.0, c=turned, lower=1, overwrite_c=1)
+class Gathering:
+    """Adds up products of rows in blocks, as matrix products, in one room for all blocks.
+
+    A new array for each of them would be returned to the system and asked for again, page by page,
+    where processes are told to hold no memory that they do not use, as workers of clusters are.
+    """
+
+    def __init__(self, center: np.ndarray) -> None:
+        self.center = center
+
+    @cached_property
+    def room(self) -> np.ndarray:
+        return np.empty((BLOCK, self.center.size))
+
+    def add(
+        self, matrix: np.ndarray, rows: Any, chosen: np.ndarray, worth: np.ndarray, sign: float
+    ) -> None:
+        """Add ``sign s (x - center) (x - center)'`` of the chosen rows to the matrix."""
+        # BLAS takes columns for lines: its lower triangle is our upper one.
+        turned = matrix.T
+        for start in range(0, chosen.size, BLOCK):
+            some = chosen[start : start + BLOCK]
+            block = self.room[: some.size]
+            newton.gather(rows, some, worth, self.center, block)
+            dsyrk(sign, block.T, beta=1.0, c=turned, lower=1, overwrite_c=1)
 
 
 def system_of(matrix: np.ndarray, penalty: float) -> np.ndarray:

@@ -634,12 +634,12 @@ class PairKernelModel(KernelModel):
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> PairSpace:
         problems, size = linear.weights.shape
-        members = np.zeros((2 * problems + 1, size))
-        squares = np.zeros((problems, 2))
+        members, room = np.zeros((2 * problems, size)), np.empty((0, size))
+        squares, private = np.zeros((problems, 2)), np.zeros((problems, 2))
         for c, side in np.argwhere(places >= 0):
             members[2 * c + side, places[c, side]] = 1.0
             squares[c, side] = linear.geometry.diagonal[places[c, side]]
-        return PairSpace(linear, self.bias, members, places, squares, np.zeros((problems, 2)))
+        return PairSpace(linear, self.bias, members, places, squares, private, room)
 
     def present(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE

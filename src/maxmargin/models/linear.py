@@ -155,6 +155,15 @@ class LinearModel(Model):
             self.begin_rows()
         self.unsettled = False
 
+    def parts(self) -> int:
+        return 1 if self.is_joint else self.problems()
+
+    def part(self, which: slice) -> LinearModel:
+        """A model of some problems alone, over the same memory, with counts of its own."""
+        model = copy.copy(self)
+        model.tally, model.linear = new_tally(), self.linear.part(which)
+        return model
+
     def apart_from_rows(self) -> LinearModel:
         return apart_from_rows(self, self._without_private_coordinates())
 
@@ -278,18 +287,26 @@ class PairModel(LinearModel):
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         super().__init__(spec, problems, width, private, tail._replace(offset=0.0), p)
+        members = np.zeros((2 * problems + 1, width + 1 + private))
         self.pair = PairSpace(
             linear=self.linear,
             bias=np.zeros(problems),
-            members=np.zeros((2 * problems + 1, width + 1 + private)),
+            members=members,
             numbers=np.full((problems, 2), NOBODY),
             squares=np.zeros((problems, 2)),
             private=np.zeros((problems, 2)),
+            room=members[-1:],
         )
 
     @property
     def space(self) -> Any:
         return self.pair
+
+    def part(self, which: slice) -> PairModel:
+        model: Any = super().part(which)
+        model.pair = self.pair.part(which)
+        model.linear = model.pair.linear
+        return model
 
     def begin_rows(self) -> None:
         numbers = self.pair.numbers

@@ -33,7 +33,7 @@ from maxmargin.core import newton
 from maxmargin.models.hessian import (
     BLOCK,
     ConjugateGradients,
-    add_gathered,
+    Gathering,
     cholesky,
     enough_residual,
     gathered,
@@ -470,6 +470,7 @@ class Hessians:
         self.center = np.zeros(size)
         self.centers = self.gathers and task.intercept
         self.room = np.empty(size, np.uint64), np.empty(size)
+        self.gathering = Gathering(self.center)
         self.removed = np.zeros(state.weights.shape[0], int)  # rows, since all were added up
 
     def begin(self) -> None:
@@ -502,7 +503,7 @@ class Hessians:
         if not self.gathers:
             newton.scatter(rows, chosen, worth, sign, *self.room, self.matrices[c])
         else:
-            add_gathered(self.matrices[c], rows, chosen, worth, sign, self.center)
+            self.gathering.add(self.matrices[c], rows, chosen, worth, sign)
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         """The Newton step; down the gradient where rounding leaves no system to solve."""

@@ -5,7 +5,13 @@
 
 from __future__ import annotations
 
-from maxmargin.serve.application import Application, create_app
 from maxmargin.serve.limits import Limits
+
+try:
+    from maxmargin.serve.application import Application, create_app
+except ModuleNotFoundError as missing:
+    if missing.name not in ("starlette", "orjson", "jinja2"):
+        raise
+    raise ImportError(f"serving needs {missing.name}: pip install 'maxmargin[serve]'") from None
 
 __all__ = ["Application", "Limits", "create_app"]

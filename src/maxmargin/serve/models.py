@@ -83,5 +83,8 @@ class Models:
 
 
 def states_in(folder: Path) -> list[str]:
-    """The names of the models that a folder knows."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{SNAPSHOT}"))
+    """The names of the models that a folder knows.
+
+    A process that was killed while it replaced a snapshot has left the one before.
+    """
+    return sorted({path.parent.name for path in folder.glob(f"*/{SNAPSHOT}*")})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.persistence import read_file
+from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.serve.events import Lesson, decoded
 from maxmargin.serve.log import read_log, segments_of
 from maxmargin.serve.models import DEFAULT
@@ -34,11 +35,11 @@ class Replay:
     """
 
     def __init__(self, folder: Path, learner: Any) -> None:
-        if not (folder / SNAPSHOT).exists() and (folder / DEFAULT / SNAPSHOT).exists():
+        if not any(snapshots_in(folder)):
             folder = folder / DEFAULT
-        if not (folder / SNAPSHOT).exists():
+        known = next((Snapshot.of(read_file(path, KIND)) for path in snapshots_in(folder)), None)
+        if known is None:
             raise ValueError(f"{folder} is not the folder of a model that was served.")
-        known = CheckpointFile(folder / SNAPSHOT).read(Snapshot.of)
         self.folder = folder / LOG
         self.classes = known.classes
         recipe = known.live.preparing()
@@ -93,3 +94,9 @@ class Replay:
             "largest_class": standing.largest_class_share(),
             "drifts": [row for row, _, _ in standing.drifts],
         }
+
+
+def snapshots_in(folder: Path) -> list[Path]:
+    """The last one and the one before, as far as they are there: a server may be replacing them."""
+    file = CheckpointFile(folder / SNAPSHOT)
+    return [path for path in (file.path, file.previous) if path.exists()]

@@ -25,6 +25,10 @@ class Euclid(NamedTuple):
     p: float
     width: int
 
+    def part(self, which: slice) -> Euclid:
+        """That of some problems, over the same memory."""
+        return self
+
     def scale_limit(self):
         """Squares of weights that a scale up to this one is kept apart from are still numbers."""
         return LARGEST_SCALE
@@ -98,13 +102,12 @@ class Euclid(NamedTuple):
     def squared_distance(self, pair, rows, i, at):
         """The same coordinate by coordinate, which loses nothing where both have a long way in
         common."""
-        room = pair.members.shape[0] - 1
         for j in range(pair.members.shape[1]):
-            pair.members[room, j] = 0.0
-        rows.add(i, pair.members, room, 1.0)
+            pair.room[0, j] = 0.0
+        rows.add(i, pair.room, 0, 1.0)
         apart = 0.0
         for j in range(pair.members.shape[1]):
-            gap = pair.members[room, j] - pair.members[at, j]
+            gap = pair.room[0, j] - pair.members[at, j]
             apart += gap * gap
         return apart
 

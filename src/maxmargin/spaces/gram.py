@@ -65,6 +65,10 @@ class Gram(NamedTuple):
     outputs: np.ndarray
     folded: np.ndarray
 
+    def part(self, which: slice) -> Gram:
+        """That of some problems, over the same memory."""
+        return self._replace(outputs=self.outputs[which], folded=self.folded[which])
+
     def scale_limit(self):
         return LARGEST_SCALE
 
@@ -132,6 +136,10 @@ class Averages(NamedTuple):
     past: np.recarray
     folded: np.ndarray
     closed: np.ndarray
+
+    def part(self, which: slice) -> Averages:
+        """That of some problems, over the same memory."""
+        return self._replace(**{name: getattr(self, name)[which] for name in self._fields})
 
     def follow(self, rows, i, c, y, scaled_step):
         pass

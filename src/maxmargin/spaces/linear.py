@@ -29,6 +29,15 @@ class LinearSpace(NamedTuple):
     scalars: Scalars
     witness: Any
 
+    def part(self, which: slice) -> LinearSpace:
+        """The space of some problems alone, over the same memory."""
+        return self._replace(
+            geometry=self.geometry.part(which),
+            weights=self.weights[which],
+            scalars=self.scalars.part(which),
+            witness=self.witness.part(which),
+        )
+
     def problems(self):
         return self.scalars.table.size
 

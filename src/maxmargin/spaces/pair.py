@@ -32,11 +32,12 @@ class PairSpace(NamedTuple):
     ----------
     linear : the weights, which know nothing of intercepts
     bias : the intercept of each problem
-    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1, and
-        room for one more in the last row
+    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1; where
+        one more row follows, it is the room
     numbers : their row numbers, or ELSEWHERE, NOBODY or FOREIGN
     squares : their ``x.x``
     private : the weights in their private coordinates where these are not recorded, over the scale
+    room : for one more such vector, to compute with
     """
 
     linear: LinearSpace
@@ -45,21 +46,34 @@ class PairSpace(NamedTuple):
     numbers: np.ndarray
     squares: np.ndarray
     private: np.ndarray
+    room: np.ndarray
+
+    def part(self, which: slice) -> PairSpace:
+        """The space of some problems alone, over the same memory."""
+        return PairSpace(
+            linear=self.linear.part(which),
+            bias=self.bias[which],
+            members=self.members[2 * which.start : 2 * which.stop],
+            numbers=self.numbers[which],
+            squares=self.squares[which],
+            private=self.private[which],
+            room=np.zeros_like(self.room),
+        )
 
     def problems(self):
         return self.bias.size
 
     def updates(self, c):
-        return self.linear.updates(c)
+        return self.linear.scalars.table[c].updates
 
     def norm2(self, c):
-        return self.linear.norm2(c)
+        return self.linear.scalars.table[c].norm2
 
     def square_of(self, rows, i):
-        return self.linear.square_of(rows, i)
+        return self.linear.geometry.square_of(rows, i)
 
     def square_bound(self, rows, i):
-        return self.linear.square_bound(rows, i)
+        return self.linear.geometry.square_bound(rows, i)
 
     def look(self, rows, i, c):
         """``w.x + b``."""
@@ -72,24 +86,23 @@ class PairSpace(NamedTuple):
         all examples becomes a member without an update: until its rival comes, it alone decides.
         """
         mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
-        if self.numbers[c, other] == NOBODY:
-            self.adopt(rows, i, c, mine, xx)
-            if self.linear.norm2(c) == 0.0:
-                self.bias[c] = y
-            return 1.0, 0.0
-        linear = self.linear
-        along2, limit = linear.geometry.half_distance2(self, rows, i, c, other, xx, linear.weights)
-        if along2 <= 0.0 and self.numbers[c, other] == FOREIGN:  # it had another label before
-            self.adopt(rows, i, c, mine, xx)
-            self.numbers[c, other] = NOBODY
-            return 1.0, 0.0
-        if along2 <= 0.0:  # one point with both labels: no margin is larger than half a distance
-            known = linear.scalars.table[c]
-            known.bound = min(known.bound, limit)
-            return 1.0, 0.0
+        linear, rival, along2 = self.linear, self.numbers[c, other], 0.0
+        if rival != NOBODY:
+            geometry, weights = linear.geometry, linear.weights
+            along2, limit = geometry.half_distance2(self, rows, i, c, other, xx, weights)
+            if along2 <= 0.0 and rival == FOREIGN:  # it had another label before
+                self.numbers[c, other] = NOBODY
+            elif along2 <= 0.0:  # one point with both labels: half a distance bounds all margins
+                known = linear.scalars.table[c]
+                known.bound = min(known.bound, limit)
+                return 1.0, 0.0
         self.adopt(rows, i, c, mine, xx)
+        if rival == NOBODY and self.norm2(c) == 0.0:
+            self.bias[c] = y
+        if along2 <= 0.0:
+            return 1.0, 0.0
         # At w = 0 the intercept alone decided, and gave the other member its margin.
-        return (0.5 * (1.0 + y * f) if self.linear.norm2(c) > 0.0 else 0.0), along2
+        return (0.5 * (1.0 + y * f) if self.norm2(c) > 0.0 else 0.0), along2
 
     def decide(self, rule, trial, c):
         return self.linear.geometry.decide(rule, trial, c)
@@ -158,4 +171,5 @@ class PairSpace(NamedTuple):
             self.private[c, NEGATIVE] *= scale
 
 
-bridge("adopt", "add_private", "hidden_output")
+bridge("hidden_output")
+bridge("adopt", "add_private", inline=False)

@@ -4,6 +4,9 @@ Everything is measured in units of ``|z|_p`` and ``|theta|_p``, so that no power
 underflows: the vectors are ``z' = z / |z|`` and ``t' = theta / |theta|``, and a point of the plane
 is ``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
 costs what z costs.
+
+The point whose dual g has ``g.z' = demand`` and ``g.t' = 1`` is the minimum of the convex function
+``N(a, b)**2 / 2 - demand * a - b``: Newton's method finds it, or bisection.
 """
 
 from __future__ import annotations
@@ -17,6 +20,12 @@ from maxmargin.core.bridge import bridge
 from maxmargin.core.sharing import with_methods_of
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.scalars import Scalars
+
+# Newton's method stops at the first accuracy of both demands, and must reach the second.
+SOLVED = 1e-14
+ACCEPTABLE = 1e-11
+MOST_NEWTON_STEPS = 40
+MOST_BISECTIONS = 200
 
 
 class Plane(NamedTuple):
@@ -85,8 +94,65 @@ class Plane(NamedTuple):
             bent * tt + lifted * dt * dt,
         )
 
+    def newton(self, demand, margin):
+        """``(a, b)``, the evaluations that it took to find them, and whether it did.
 
-bridge("slope", "bend", inline=False)
+        Damped Newton steps from theta, on which z has that margin, moved a little along z.
+        """
+        a, b = 0.5 * (1.0 - margin) * demand, 1.0
+        square, g_z, g_t, zz, zt, tt = self.bend(a, b)
+        evaluations = 1
+        error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
+        for _ in range(MOST_NEWTON_STEPS):
+            determinant = zz * tt - zt * zt
+            if error <= SOLVED or not determinant > 0.0:
+                break
+            z_excess, t_excess = g_z - demand, g_t - 1.0
+            a_step = (zt * t_excess - tt * z_excess) / determinant
+            b_step = (zt * z_excess - zz * t_excess) / determinant
+            value = 0.5 * square - demand * a - b
+            descent = z_excess * a_step + t_excess * b_step
+            length = 1.0
+            while length > 1e-10:
+                trial_a, trial_b = a + length * a_step, b + length * b_step
+                square, g_z, g_t, zz, zt, tt = self.bend(trial_a, trial_b)
+                evaluations += 1
+                new_error = max(abs(g_z / demand - 1.0), abs(g_t - 1.0))
+                new_value = 0.5 * square - demand * trial_a - trial_b
+                # Near the minimum the values no longer differ, but the errors do.
+                if new_value <= value + 1e-4 * length * descent or new_error < error:
+                    break
+                length *= 0.5
+            if new_error >= error and error <= ACCEPTABLE:
+                break
+            a, b, error = trial_a, trial_b, new_error
+        return a, b, evaluations, error <= ACCEPTABLE and a > 0.0 and b >= 0.0
+
+    def bisection(self, demand):
+        """Always safe: only b / a is unknown, and one equation has a single root in it."""
+        low, high, evaluations = 0.0, 1.0, 0
+        for _ in range(MOST_BISECTIONS):
+            _, g_z, g_t = self.slope(1.0, high)
+            evaluations += 1
+            if demand * g_t > g_z:
+                break
+            low, high = high, 2.0 * high
+        for _ in range(MOST_BISECTIONS):
+            middle = 0.5 * (low + high)
+            if middle <= low or middle >= high:
+                break
+            _, g_z, g_t = self.slope(1.0, middle)
+            evaluations += 1
+            if demand * g_t > g_z:
+                high = middle
+            else:
+                low = middle
+        _, g_z, _ = self.slope(1.0, high)
+        a = demand / g_z
+        return a, a * high, evaluations + 1
+
+
+bridge("slope", "bend", "newton", "bisection", inline=False)
 
 
 @with_methods_of(LinearSpace)

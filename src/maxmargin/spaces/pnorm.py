@@ -67,6 +67,12 @@ class PNorm(NamedTuple):
     serial: np.ndarray
     evaluations: np.ndarray
 
+    def part(self, which: slice) -> PNorm:
+        """That of some problems, over the same memory, but with room of its own to compute in."""
+        kept = ("units", "powers", "sums", "lows", "sum_errors", "gains", "evaluations")
+        blank = new_pnorm(self.p, 0, self.z.size)
+        return blank._replace(**{name: getattr(self, name)[which] for name in kept})
+
     def scale_limit(self):
         return self.largest_scale
 

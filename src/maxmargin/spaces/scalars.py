@@ -53,6 +53,10 @@ class Scalars(NamedTuple):
 
     table: np.recarray
 
+    def part(self, which: slice) -> Scalars:
+        """Those of some problems, over the same memory."""
+        return Scalars(self.table[which].view(np.recarray))
+
     def multiply(self, c, factor):
         """``w <- factor * w``, by the scale."""
         mine = self.table[c]

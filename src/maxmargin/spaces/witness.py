@@ -17,7 +17,7 @@ folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,6 +88,11 @@ class Witness(NamedTuple):
     average: np.ndarray
     past: np.recarray
     split: bool
+
+    def part(self, which: slice) -> Witness:
+        """That of some problems, over the same memory."""
+        kept: Any = {name: getattr(self, name)[which] for name in self._fields if name != "split"}
+        return self._replace(**kept)
 
     def follow(self, rows, i, c, y, scaled_step):
         """The weights have moved by ``scaled_step * y * x``."""

@@ -113,6 +113,8 @@ def check_format(name: str, format: str) -> None:
 
 def warning(values: Sample, labels: np.ndarray | None) -> str:
     """What is suspicious about a column that is used."""
+    if values.differ():
+        return ""
     codes, count = values.codes()
     if count == 0:
         return "nothing but missing values so far"
@@ -143,6 +145,13 @@ class Sample:
             there = np.array([*(text not in MISSING for text in self.texts), False])
             self._codes = np.where(there[codes], codes, -1)
         self.present = [text for text in self.texts if text not in MISSING] if self.is_text else []
+
+    def differ(self) -> bool:
+        """Are these numbers of which the very first show that they are no names of classes?"""
+        if self.is_text:
+            return False
+        first = self.column.slice(0, 4 * MOST_CLASSES).combine_chunks()
+        return len(first.unique().drop_null()) > MOST_CLASSES + 1  # NaN may be one of them
 
     def codes(self) -> tuple[np.ndarray, int]:
         """Numbers of distinct values, -1 for what is missing, and how many there are."""

@@ -40,6 +40,8 @@ from maxmargin.streams.text.features import (
 # Columns of a category before those of its values.
 MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
 LARGEST_WIDTH = 2**31 - 2
+# So many rows are standardised together: they stay in the cache.
+ROWS_AT_ONCE = 32
 NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
@@ -94,7 +96,8 @@ class Parts:
     ----------
     dense : array of shape (n_rows, n_numbers + n_flags)
         Numbers with NaN for what is missing, and room for flags that say so.
-    missing : array of bool, of shape (n_rows, n_columns)
+    missing : array of bool, of shape (n_rows, n_columns), or None
+        None if nothing is.
     places : array of int64, of shape (n_rows, n_parts)
         Columns of entries 1 that need no other rows.
     codes, texts : of each category with a vocabulary
@@ -103,7 +106,7 @@ class Parts:
     """
 
     dense: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray | None
     places: np.ndarray
     codes: Sequence[np.ndarray]
     texts: Sequence[Sequence[str]]
@@ -124,7 +127,7 @@ class Parts:
         entries = sparse.csr_matrix(self.words, shape=(self.dense.shape[0], LARGEST_WIDTH))[rows]
         return Parts(
             self.dense[rows],
-            self.missing[rows],
+            None if self.missing is None else self.missing[rows],
             self.places[rows],
             codes,
             texts,
@@ -134,7 +137,9 @@ class Parts:
 
     def blank(self, rows: np.ndarray) -> Parts:
         """The same without anything in some rows, which are still there."""
-        self.dense[rows], self.missing[rows] = np.nan, False
+        self.dense[rows] = np.nan
+        if self.missing is not None:
+            self.missing[rows] = False
         codes, texts = [], []
         for one, words in zip(self.codes, self.texts, strict=True):
             fewer, kept = _in_order(np.where(rows, len(words), one), len(words))
@@ -261,11 +266,10 @@ class Plan:
     def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         """The rows of a table, which of them cannot be read, and which are to be left out."""
         read = {each.name: values_of(each, table) for each in self.columns}
-        rows = table.num_rows
-        dense = np.zeros((rows, self._n_dense))
+        rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
+        dense[:, len(self._numbers) :] = 0.0
         side_by_side([read[each.name].numbers for each in self._numbers], dense)  # type: ignore[misc]
-        missing = np.zeros((rows, len(self.columns)), bool, order="F")
-        bad = lacking = None
+        missing = bad = lacking = None
         is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
         for k, each in enumerate(self.columns):
             values = read[each.name]
@@ -273,7 +277,10 @@ class Plan:
                 continue
             values = values.looked_at()
             assert values.missing is not None
-            missing[:, k] = values.missing
+            if values.missing.any():
+                if missing is None:
+                    missing = np.zeros((rows, len(self.columns)), bool, order="F")
+                missing[:, k] = values.missing
             if values.bad is not None and values.bad.any():
                 bad = values.bad if bad is None else bad | values.bad
             if self.missing != "mean" and each.has_number and values.missing.any():
@@ -297,9 +304,12 @@ class Plan:
         used = [k for k, one in enumerate(self.found) if one.column is not None]
         numbers = X if len(used) == X.shape[1] else X[:, used]
         dense[:, : len(used)] = numbers
-        missing, large = np.isnan(numbers), np.abs(numbers) > LARGEST_NUMBER
+        missing: Any = np.isnan(numbers)
+        missing, large = missing if missing.any() else None, np.abs(numbers) > LARGEST_NUMBER
         bad = large.any(axis=1) if large.any() else None
-        lacking = missing.any(axis=1) if self.missing != "mean" and missing.any() else None
+        lacking = None
+        if self.missing != "mean" and missing is not None:
+            lacking = missing.any(axis=1)
         nothing = np.empty((rows, 0), np.int64)
         words = *NO_WORDS, np.zeros(rows + 1, np.int64)
         parts = Parts(dense, missing, nothing, [], [], nothing, words)
@@ -387,15 +397,19 @@ class Plan:
         means, squares = running.means, running.squares
         if learn:
             counts, means, squares = counts.copy(), means.copy(), squares.copy()
-        if self._flagged:
+        if self._flagged and parts.missing is not None:
             flagged = set(self._flagged)
             is_flagged = np.array([each.name in flagged for each in self.columns])
             dense[:, len(self._numbers) :] = parts.missing[:, is_flagged]
-        standardise(dense, counts, means, squares, self._scaled, learn)
+        whole = parts.missing is None and ignored is None
+        room = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
+        standardise(dense, counts, means, squares, self._scaled, learn, whole, *room)
         codes, sizes = self._values(parts, running, learn)
         after = running
         if learn:
-            missing = running.missing + np.count_nonzero(parts.missing, axis=0)
+            missing = running.missing
+            if parts.missing is not None:
+                missing = missing + np.count_nonzero(parts.missing, axis=0)
             after = Running(
                 running.rows + new, counts, means, squares, missing, running.known, sizes
             )
