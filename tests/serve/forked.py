@@ -10,7 +10,7 @@ from multiprocessing import forkserver
 from serve.processes import SLOWEST, Server
 
 PRELOADED = ["maxmargin.cli.serve", "maxmargin.serve", "uvicorn", "sklearn", "pyarrow", "orjson"]
-PRELOADED += ["httptools", "uvloop", "maxmargin.algorithms", "serve.forked"]
+PRELOADED += ["httptools", "uvloop", "serve.forked", "serve.warm"]
 
 
 def prepare(environment: dict[str, str]) -> None:

@@ -28,6 +28,7 @@ from serve.processes import Server
 
 CLIENTS = 4
 KILLS_OF_A_RUN = 20
+MOST_SECONDS = 5.0  # between two kills
 # Files that are full, and snapshots that are due, all the time.
 SMALL = ("--limit", "segment_bytes=20000", "--limit", "snapshot_events=150")
 
@@ -70,6 +71,15 @@ class Run:
 
     def __exit__(self, *_: object) -> None:
         self.server.end()
+
+    def wait_for(self, deeds: int) -> None:
+        """Until clients have done so many more, or not on a machine that is too busy."""
+        end = time.monotonic() + MOST_SECONDS
+        before = sum(len(client.done) for client in self.clients)
+        while time.monotonic() < end:
+            if sum(len(client.done) for client in self.clients) >= before + deeds:
+                return
+            time.sleep(0.002)
 
     def finish(self) -> Outcome:
         """All clients come to their end, the server stops, and everything is compared."""
@@ -165,7 +175,8 @@ def killed(run: Run, kills: int, journal: Path | None) -> Outcome:
                 time.sleep(chance.uniform(0.0, 2.5))
                 counts["kills while starting"] += 1
             else:
-                time.sleep(chance.uniform(0.0, 1.5))
+                run.wait_for(chance.randint(0, 60))
+                time.sleep(chance.uniform(0.0, 0.05))
             run.server.kill()
             counts["kills"] += 1
             if journal is not None and chance.random() < 0.5:
