@@ -3,10 +3,10 @@
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from serve.histories import Problem
 from serve.logs import Learnt
 
@@ -112,26 +112,39 @@ KINDS = {
 class Fed(NamedTuple):
     file: bytes
     rows: int
-    mistakes: int  # before learning
-    unknown: int  # rows that came before there was anything to predict by
 
 
 def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
-    """The file of a learner that learns from these events, one after the other."""
-    rows, mistakes, unknown = 0, 0, 0
-    for event in events:
-        for row, label, weight in zip(event.rows, event.labels, event.weights, strict=True):
-            seen = [row] if isinstance(row, dict) else np.array([row])
-            if rows or hasattr(clf, "classes_"):
-                known = clf.predict_one(row) if isinstance(row, dict) else clf.predict(seen)[0]
-                mistakes += known != label
-            else:
-                unknown += 1
-            if isinstance(row, dict):
+    """The file of a learner that learns from these events, one after the other.
+
+    What came in one request is learnt in one call: kernels are rounded by the shape of a block.
+    """
+    count = 0
+    for _, together in groupby(events, key=lambda event: event.sequence):
+        triples = [
+            triple
+            for event in together
+            for triple in zip(event.rows, event.labels, event.weights, strict=True)
+        ]
+        rows, labels, weights = (list(each) for each in zip(*triples, strict=True))
+        count += len(rows)
+        if isinstance(rows[0], dict):
+            for row, label, weight in triples:
                 clf.learn_one(row, label, w=weight)
-            else:
-                clf.partial_fit(seen, [label], classes=list(kind.classes), sample_weight=[weight])
-            rows += 1
+        else:
+            clf.partial_fit(rows, labels, classes=list(kind.classes), sample_weight=weights)
+    _ = clf.certificate_  # a file remembers what it was found to be
     path = folder / "fed.mm"
     maxmargin.save(clf, path)
-    return Fed(path.read_bytes(), rows, mistakes, unknown)
+    return Fed(path.read_bytes(), count)
+
+
+def mistakes_of(clf: Any, kind: Kind, events: Iterable[Learnt]) -> tuple[int, int]:
+    """Those before learning, the first row left out; and 1 if it may be one."""
+    mistakes, began = 0, False
+    for event in events:
+        for row, label, weight in zip(event.rows, event.labels, event.weights, strict=True):
+            mistakes += bool(began and clf.predict([row])[0] != label)
+            clf.partial_fit([row], [label], classes=list(kind.classes), sample_weight=[weight])
+            began = True
+    return mistakes, int(began)
