@@ -195,4 +195,4 @@ def hull_bounds(hull: Hull, problems: np.ndarray | None = None) -> np.ndarray:
 def line(scalars: Scalars, c: int) -> Any:
     """The scalars of a problem, taken out at once: each look into a record takes microseconds."""
     values = np.array(scalars.table[c].item())  # counts are exact in double precision
-    return SimpleNamespace(**dict(zip(SCALARS.names, values, strict=True)))
+    return SimpleNamespace(**dict(zip(SCALARS.names or (), values, strict=True)))

@@ -55,12 +55,6 @@ class Compiled:
         return self.cached if _are_ours(args) else self._afresh
 
 
-class Brief(Compiled):
-    """The same for what takes less time than it takes to let other threads run meanwhile."""
-
-    nogil = False
-
-
 def _are_ours(args: tuple[Any, ...]) -> bool:
     """Is code for them made of this package's classes only? Plain tuples are what is in them."""
     inner = (arg for arg in args if type(arg) is tuple)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import Self
-from maxmargin.core.bridge import Brief
+from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
@@ -45,6 +45,12 @@ NO_QUICK_LEARNING: tuple[Any, ...] = (None,) * 9
 NO_QUICK_LOOK: tuple[Any, ...] = (None,) * 7
 # Values and columns of a sparse row, and where it begins and ends.
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Brief(Compiled):
+    """Compiled code that takes less time than it takes to let other threads run meanwhile."""
+
+    nogil = False
 
 
 @Brief

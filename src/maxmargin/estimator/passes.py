@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,9 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     passes = Passes(model, rows, targets, rule, plan)
     interrupted = None
     shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext()
-    with in_parts(model, rows, targets, plan) as passes.learner:
+    jobs = 1 if plan.calibrating else min(effective_n_jobs(plan.n_jobs), model.parts())
+    learner = Parts(model, rows, targets, jobs) if jobs > 1 else nullcontext(passes.learner)
+    with learner as passes.learner:
         try:
             with shown as advance:
                 passes.run(advance)
@@ -102,23 +104,6 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
 
-@contextmanager
-def in_parts(model: Model, rows: Any, targets: Any, plan: Plan) -> Iterator[Any]:
-    """What presents rows to the model: itself, or its parts on several threads."""
-    if plan.calibrating is not None:
-        yield plan.calibrating
-        return
-    jobs = 1 if plan.n_jobs == 1 else min(effective_n_jobs(plan.n_jobs), model.parts())
-    if jobs == 1:
-        yield model
-        return
-    parts = Parts(model, rows, targets, jobs)
-    try:
-        yield parts
-    finally:
-        parts.close()
-
-
 def certified(
     model: Model, margins: np.ndarray, ceiling: float, shown: slice, features: int = 0
 ) -> Certificate:
@@ -134,7 +119,7 @@ class Passes:
 
     def __init__(self, model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
-        self.learner: Any = model
+        self.learner: Any = plan.calibrating or model
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.shuffle, plan.random())

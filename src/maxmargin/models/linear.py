@@ -160,9 +160,7 @@ class LinearModel(Model):
 
     def part(self, which: slice) -> LinearModel:
         """A model of some problems alone, over the same memory, with counts of its own."""
-        model = copy.copy(self)
-        model.tally, model.linear = new_tally(), self.linear.part(which)
-        return model
+        return self._copied(self.linear.part(which), new_tally())
 
     def apart_from_rows(self) -> LinearModel:
         return apart_from_rows(self, self._without_private_coordinates())
@@ -173,10 +171,10 @@ class LinearModel(Model):
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
         return self._copied(growth.grown_linear(self.linear, width, which))
 
-    def _copied(self, linear: LinearSpace) -> LinearModel:
+    def _copied(self, linear: LinearSpace, tally: np.recarray | None = None) -> LinearModel:
         """The same model over other weights, with counts of its own."""
         model = copy.copy(self)
-        model.tally, model.linear = self.tally.copy(), linear
+        model.tally, model.linear = self.tally.copy() if tally is None else tally, linear
         return model
 
     def can_have_room(self, width: int) -> bool:
@@ -304,8 +302,7 @@ class PairModel(LinearModel):
 
     def part(self, which: slice) -> PairModel:
         model: Any = super().part(which)
-        model.pair = self.pair.part(which)
-        model.linear = model.pair.linear
+        model.pair = self.pair.part(which, model.linear)
         return model
 
     def begin_rows(self) -> None:

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.looks import square_bounds
-from maxmargin.core.loop import Trace, contest, count_mistakes, present
+from maxmargin.core.loop import Trace, present
+from maxmargin.core.mistakes import contest, count_mistakes
 from maxmargin.models.linear import LinearModel
 from maxmargin.spaces.scalars import AWAITING
 
@@ -54,7 +55,7 @@ class Part:
     Attributes
     ----------
     history : their outputs before anything was learnt; see `Trace`
-    seen : what these tell of mistakes; see `core.loop.contest`
+    seen : what these tell of mistakes; see `core.mistakes.contest`
     learnt : the number of the last stretch
     """
 
@@ -113,7 +114,10 @@ class Parts:
         self.stretch: Stretch | None = None
         self.threads = ThreadPoolExecutor(jobs - 1)
 
-    def close(self) -> None:
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         self.threads.shutdown(cancel_futures=True)
 
     def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:

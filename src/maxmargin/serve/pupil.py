@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import maxmargin
-from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator import OnlineClassifier, handles
 from maxmargin.estimator.prepared import RECIPE
 from maxmargin.evaluate.drift import become
 from maxmargin.evaluate.predicted import classes_by, hinge_losses
@@ -45,8 +45,8 @@ def checked_learner(learner: Any) -> OnlineClassifier:
     if learner.random_state is None:
         learner.random_state = SEED
     learner.check_parameters()
-    if learner.__sklearn_is_fitted__():
-        if learner._known().multilabel:
+    if (state := handles.state_of(learner)) is not None:
+        if state.multilabel:
             raise ValueError("rows with several labels cannot be served.")
         if not isinstance(recipe_of(learner), Recipe | None):
             raise ValueError("rows that another transformer than a Recipe prepares are not served.")
@@ -114,8 +114,9 @@ class Pupil:
             order = np.arange(y.size, dtype=np.int32)
             outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
         if recipe is not None:
-            state = self.learner._known()
-            self.learner._state = state._replace(schema={"format": "iterator", RECIPE: recipe})
+            state: Any = handles.state_of(self.learner)
+            schema = {"format": "iterator", RECIPE: recipe}
+            handles.put(self.learner, state._replace(schema=schema))
             self.recipe = None
         wrong = classes_by(outputs) != truth
         self.standing.add(truth, wrong, hinge_losses(outputs, truth))

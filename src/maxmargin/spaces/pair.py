@@ -48,10 +48,10 @@ class PairSpace(NamedTuple):
     private: np.ndarray
     room: np.ndarray
 
-    def part(self, which: slice) -> PairSpace:
-        """The space of some problems alone, over the same memory."""
+    def part(self, which: slice, linear: LinearSpace) -> PairSpace:
+        """The space of some problems alone, whose vectors are ``linear``, over the same memory."""
         return PairSpace(
-            linear=self.linear.part(which),
+            linear=linear,
             bias=self.bias[which],
             members=self.members[2 * which.start : 2 * which.stop],
             numbers=self.numbers[which],
