@@ -33,6 +33,7 @@ FLOORS = {
     "moving": 14,
     "files": 5 if importlib.util.find_spec("vowpalwabbit") else 4,
     "tables": 5 if importlib.util.find_spec("river") else 4,
+    "serving": 5,
     "events": 5 if importlib.util.find_spec("river") else 2,
 }
 # `make test` runs those that take few seconds, which pass through all of the harness.

@@ -1,0 +1,248 @@
+"""Kill a server that is being taught, and start it again: ``python tests/serve/kills.py 200``.
+
+Clients with ids send single events, lines, batches and labels of predictions; what was not
+acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. Some kills
+leave half a record behind, some are power cuts (`powercuts`). In the end each event that was
+acknowledged is in the log, none is there twice, and the server's model is, to the bit, that of a
+learner that was fed the log in its order and never stopped.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from serve import logs, powercuts
+from serve.forked import ForkedServer, prepare
+from serve.histories import Client
+from serve.learners import KINDS, Kind, fed, mistakes_of
+from serve.processes import Server
+
+CLIENTS = 4
+KILLS_OF_A_RUN = 20
+MOST_SECONDS = 5.0  # between two kills
+# Files that are full, and snapshots that are due, all the time.
+SMALL = ("--limit", "segment_bytes=20000", "--limit", "snapshot_events=150")
+
+
+@dataclass
+class Outcome:
+    """What one run, or several together, found."""
+
+    counts: Counter = field(default_factory=Counter)
+    troubles: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """A server, its clients, and who kills it."""
+
+    kind: Kind
+    folder: Path
+    seed: int
+    environment: dict[str, str] = field(default_factory=dict)
+    disk: Path | None = None  # for the data, if not that of the folder
+    process: type[Server] = Server
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.data = (self.disk or self.folder) / "data"
+        options = (*self.kind.options(self.folder), *SMALL, "--keep-log")
+        self.server = self.process(self.data, *options, environment=self.environment)
+        self.clients = [
+            Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
+            for k in range(CLIENTS)
+        ]
+        self.outcome = Outcome()
+
+    def __enter__(self) -> "Run":
+        self.server.start()
+        for client in self.clients:
+            client.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.end()
+
+    def wait_for(self, deeds: int) -> None:
+        """Until clients have done so many more, or not on a machine that is too busy."""
+        end = time.monotonic() + MOST_SECONDS
+        before = sum(len(client.done) for client in self.clients)
+        while time.monotonic() < end:
+            if sum(len(client.done) for client in self.clients) >= before + deeds:
+                return
+            time.sleep(0.002)
+
+    def finish(self) -> Outcome:
+        """All clients come to their end, the server stops, and everything is compared."""
+        self.server.wait_until_healthy()
+        for client in self.clients:
+            client.quiet.set()
+        for client in self.clients:
+            client.thread.join(120.0)
+            if client.thread.is_alive():
+                client.trouble.append("waits for ever")
+            self.outcome.troubles += [f"{client.name}: {text}" for text in client.trouble]
+        told = self.server.asks("GET", "/model").json
+        file = self.server.asks("GET", "/model/file").body
+        if code := self.server.stop():
+            self.outcome.troubles.append(f"SIGTERM: ended with {code}")
+        recorded = list(logs.learnt(self.data / "default"))
+        self.compare_events(recorded)
+        self.compare_models(recorded, told, file)
+        self.server.start()
+        self.server.wait_until_healthy()
+        self.server.asks("GET", "/model")
+        if self.server.asks("GET", "/model/file").body != file:
+            self.outcome.troubles.append("another model after a graceful stop")
+        if self.kind.shadow:
+            self.compare_shadow(recorded)
+        self.server.stop()
+        return self.outcome
+
+    def compare_events(self, recorded: list[logs.Learnt]) -> None:
+        """Those in the log with those that were sent."""
+        counts, troubles = self.outcome.counts, self.outcome.troubles
+        sent = {
+            event.id: event
+            for client in self.clients
+            for deed in client.deeds
+            for event in deed.events
+        }
+        times = Counter(each.id for each in recorded)
+        promised = {name for name, event in sent.items() if event.acknowledged}
+        lost = promised - set(times)
+        twice = {name for name, count in times.items() if count > 1}
+        strange = set(times) - set(sent)
+        counts["events"] += len(promised)
+        counts["rows"] += sum(len(each.labels) for each in recorded)
+        counts["lost"] += len(lost)
+        counts["twice"] += len(twice)
+        counts["retries of what was in the log"] += sum(each.duplicates for each in self.clients)
+        counts["later"] += sum(each.busy for each in self.clients)
+        troubles += [f"{name} is lost" for name in sorted(lost)[:5]]
+        troubles += [f"{name} is there twice" for name in sorted(twice)[:5]]
+        troubles += [f"{name} was never sent" for name in sorted(strange)[:5]]
+        for each in recorded:
+            event = sent.get(each.id)
+            if event and not each.equals(event):
+                troubles.append(f"{each.id} is not what was sent: {each} and {event}")
+            if event and event.sequence not in (None, each.sequence):
+                troubles.append(f"{each.id} has sequence {each.sequence}, told {event.sequence}")
+
+    def compare_models(
+        self, recorded: list[logs.Learnt], told: dict[str, Any], file: bytes
+    ) -> None:
+        """That of the server with one that never was in a server."""
+        troubles = self.outcome.troubles
+        expected = fed(self.kind.fresh(self.folder), self.kind, self.folder, recorded)
+        if expected.file != file:
+            troubles.append("the model is not that of the log")
+            (self.folder / "served.mm").write_bytes(file)
+            (self.folder / "expected.mm").write_bytes(expected.file)
+        else:
+            self.outcome.counts["identical"] += 1
+        if told["rows"] != expected.rows:
+            troubles.append(f"{told['rows']} rows, expected {expected.rows}")
+        if isinstance(recorded[0].rows[0], dict):  # a recipe learns from a row before it is scored
+            return
+        found, first = mistakes_of(self.kind.fresh(self.folder), self.kind, recorded)
+        if not found <= told["mistakes"] <= found + first:
+            troubles.append(f"{told['mistakes']} mistakes, expected {found}")
+
+    def compare_shadow(self, recorded: list[logs.Learnt]) -> None:
+        """It takes the other's place, so that it can be asked for."""
+        answer = self.server.asks("POST", "/promote", {"shadow": "other"})
+        self.server.asks("GET", "/model")
+        file = self.server.asks("GET", "/model/file").body
+        expected = fed(self.kind.shadow(), self.kind, self.folder, recorded)
+        if answer.status != 200 or expected.file != file:
+            self.outcome.troubles.append(f"the shadow is not that of the log: {answer}")
+        else:
+            self.outcome.counts["shadows identical"] += 1
+
+
+def killed(run: Run, kills: int, journal: Path | None) -> Outcome:
+    """Kill it so many times."""
+    chance, counts = run.chance, run.outcome.counts
+    with run:
+        for _ in range(kills):
+            if chance.random() < 0.15:
+                run.server.kill()
+                run.server.spawn()
+                time.sleep(chance.uniform(0.0, 2.5))
+                counts["kills while starting"] += 1
+            else:
+                run.wait_for(chance.randint(0, 60))
+                time.sleep(chance.uniform(0.0, 0.05))
+            run.server.kill()
+            counts["kills"] += 1
+            if journal is not None and chance.random() < 0.5:
+                counts["power cuts"] += 1
+                counts["files cut"] += powercuts.forget(run.data, journal, chance)
+            elif chance.random() < 0.3:
+                logs.tear(run.data / "default", chance)
+                counts["torn records"] += 1
+            run.server.start()
+        return run.finish()
+
+
+def kill_servers(
+    kills: int,
+    seed: int,
+    folder: Path,
+    kinds: tuple[str, ...] = tuple(KINDS),
+    power_cuts: bool = True,
+    process: type[Server] = Server,
+) -> Outcome:
+    """Runs of some kills each, of one kind of learner after the other."""
+    whole = Outcome()
+    made = powercuts.library(folder) if power_cuts and shutil.which("cc") else None
+    for number in range(0, kills, KILLS_OF_A_RUN):
+        name = kinds[number // KILLS_OF_A_RUN % len(kinds)]
+        place = folder / f"run {number}"
+        place.mkdir()
+        journal = place / "journal" if made else None
+        environment = powercuts.environment(made, journal) if made else {}
+        if process is ForkedServer:
+            prepare(environment)
+        run = Run(KINDS[name], place, seed + number, environment, process=process)
+        outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
+        whole.counts.update(outcome.counts)
+        whole.counts["runs"] += 1
+        whole.troubles += [f"{name}, {place}: {text}" for text in outcome.troubles]
+        print(f"{name}: {dict(outcome.counts)}", *outcome.troubles, sep="\n  ", flush=True)
+    return whole
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kills", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", choices=KINDS, action="append")
+    parser.add_argument("--without-power-cuts", action="store_true")
+    parser.add_argument("--forked", action="store_true", help="start by a fork, which is quicker")
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="kills"))
+    kinds = tuple(given.kind or KINDS)
+    process = ForkedServer if given.forked else Server
+    cuts = not given.without_power_cuts
+    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, process)
+    print(dict(whole.counts))
+    if whole.troubles:
+        print(f"{len(whole.troubles)} troubles; see {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

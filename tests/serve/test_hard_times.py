@@ -1,0 +1,45 @@
+"""A few of the kills, full disks and odd requests that the scripts beside it have more of."""
+
+import sys
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("pyarrow")
+
+from serve.flat_memory import growth, taught
+from serve.full_disks import fill_disks
+from serve.fuzzed_requests import fuzz
+from serve.kills import kill_servers
+
+pytestmark = [
+    pytest.mark.serial,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits, signals and memory as Linux has"),
+]
+
+
+def test_nothing_is_lost_by_kills(tmp_path):
+    outcome = kill_servers(3, 0, tmp_path, kinds=("columns",))
+    assert not outcome.troubles
+    assert outcome.counts["kills"] == 3
+    assert outcome.counts["identical"] == 1
+    assert outcome.counts["events"] > 20
+
+
+def test_nothing_is_lost_on_a_disk_that_fills_up(tmp_path):
+    outcome = fill_disks(1, 0, tmp_path, ("limit",))
+    assert not outcome.troubles
+    assert outcome.counts["times nothing more was taken"] == outcome.counts["times full"] == 2
+
+
+def test_odd_requests(tmp_path):
+    found = fuzz(600, 0, tmp_path)
+    assert not found.troubles
+    assert found.answers[200] > 50
+    assert found.answers[400] > 50
+    assert found.answers[422] > 5
+
+
+def test_memory_is_flat(tmp_path):
+    assert growth(taught(20_000, tmp_path)) < 1000.0
