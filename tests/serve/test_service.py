@@ -82,8 +82,8 @@ def bits(value):
 
 
 def crashed(service, to):
-    """The folder as a process that is killed now would leave it."""
-    shutil.copytree(service.folder, to)
+    """The folder as a process that is killed now would leave it, between two writes."""
+    service.ask_and_wait(Call(lambda: shutil.copytree(service.folder, to)))
     return to
 
 
