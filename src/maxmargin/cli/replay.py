@@ -37,7 +37,7 @@ def replay(
         began = time.perf_counter()
         one = Replay(log, learner)
         if one.first > 1:
-            complain(f"the log begins with event {one.first:,}: serve with --keep-log to keep all.")
+            complain(f"the log begins with event {one.first:,}: serve --keep-log keeps all.")
         one.run()
         report = one.report() | {"seconds": round(time.perf_counter() - began, 3)}
         if model is not None:
