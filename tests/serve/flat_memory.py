@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -40,17 +41,16 @@ class Teacher(threading.Thread):
         self.rows = [numbers(chance) for _ in range(LINES)]
 
     def run(self) -> None:
-        connection = HTTPConnection("127.0.0.1", self.server.port, timeout=SLOWEST)
-        while self.sent < self.events:
-            path, content, headers, count = self.request()
-            answer = exchange(connection, "POST", path, content, headers)
-            if answer.status in (429, 503):
-                time.sleep(0.02)
-            elif answer.status != 200:
-                self.trouble = f"{self.kind}: {answer}"
-                return
-            else:
-                self.sent += count
+        with closing(HTTPConnection("127.0.0.1", self.server.port, timeout=SLOWEST)) as connection:
+            while self.sent < self.events and self.trouble is None:
+                path, content, headers, count = self.request()
+                answer = exchange(connection, "POST", path, content, headers)
+                if answer.status in (429, 503):
+                    time.sleep(0.02)
+                elif answer.status != 200:
+                    self.trouble = f"{self.kind}: {answer}"
+                else:
+                    self.sent += count
 
     def request(self) -> tuple[str, Any, dict[str, str], int]:
         name = f"{self.title}-{self.sent}"

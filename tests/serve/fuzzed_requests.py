@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -420,7 +420,8 @@ def fuzz(count: int, seed: int, folder: Path, options: tuple[str, ...] = ()) -> 
     try:
         server.start()
         guarded.start()
-        _fuzz(count, seed, server, guarded, found)
+        with closing(Wire(server.port)) as wire, closing(Wire(guarded.port)) as guarded_wire:
+            _fuzz(count, seed, (server, wire), (guarded, guarded_wire), found)
         _afterwards(server, found)
     finally:
         server.end()
@@ -431,9 +432,10 @@ def fuzz(count: int, seed: int, folder: Path, options: tuple[str, ...] = ()) -> 
     return found
 
 
-def _fuzz(count: int, seed: int, server: Server, guarded: Server, found: Found) -> None:
-    chance = random.Random(seed)
-    wire, guarded_wire = Wire(server.port), Wire(guarded.port)
+def _fuzz(
+    count: int, seed: int, plain: tuple[Server, Wire], secured: tuple[Server, Wire], found: Found
+) -> None:
+    (server, wire), (guarded, guarded_wire), chance = plain, secured, random.Random(seed)
     taught, began = learnt_rows(server), time.monotonic()
     unsure = 0  # rows in what nobody knows to be a request
     first = files_of(guarded, {"Authorization": f"Bearer {TOKEN}"})

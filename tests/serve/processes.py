@@ -82,9 +82,10 @@ class Server:
 
     def end(self) -> None:
         """Whatever it does."""
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None:
             self.process.kill()
             self.process.wait()
+            self.process.stdout.close()
 
     def resident(self) -> int:
         """Its memory in bytes."""
