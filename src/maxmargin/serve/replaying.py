@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from maxmargin.estimator.prepared import RECIPE
 from maxmargin.persistence import read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.serve.events import Lesson, decoded
@@ -12,7 +13,6 @@ from maxmargin.serve.log import read_log, segments_of
 from maxmargin.serve.models import DEFAULT
 from maxmargin.serve.pupil import Pupil, checked_learner
 from maxmargin.serve.service import BLOCK_ROWS, LOG, SNAPSHOT, Snapshot, alike, taught
-from maxmargin.streams import Recipe
 
 
 class Replay:
@@ -42,11 +42,11 @@ class Replay:
             raise ValueError(f"{folder} is not the folder of a model that was served.")
         self.folder = folder / LOG
         self.classes = known.classes
-        recipe = known.live.preparing()
-        fresh: Recipe | None = None
-        if recipe is not None:  # as it was before any row
-            fresh = recipe.at(recipe.plan_, recipe.plan_.begin())
-        self.pupil = Pupil(checked_learner(learner), self.classes, recipe=fresh)
+        schema = known.live.schema_of_raw()
+        if schema is not None:
+            recipe = schema[RECIPE]  # as it was before any row
+            schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
+        self.pupil = Pupil(checked_learner(learner), self.classes, schema=schema)
         segments = segments_of(self.folder)
         self.first = segments[0].first if segments else 1
         self.events = self.rows = self.refused = 0

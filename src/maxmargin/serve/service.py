@@ -465,7 +465,7 @@ class Service:
             learner = new_learner(event.algorithm, event.parameters)
             self.shadows = {
                 **self.shadows,
-                event.name: Pupil(learner, self.classes, recipe=self.live.preparing()),
+                event.name: Pupil(learner, self.classes, schema=self.live.schema_of_raw()),
             }
             self.names.append(event.name)
         elif isinstance(event, DropShadow):
