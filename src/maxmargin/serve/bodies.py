@@ -19,7 +19,7 @@ from maxmargin.serve.events import Lesson, table_from_bytes
 from maxmargin.serve.refusals import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
 from maxmargin.serve.tasks import Answer, Label, Learn, checked_id, new_id
-from maxmargin.streams.arrow import kind_of
+from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
@@ -365,7 +365,7 @@ def rows_of_table(service: Service, table: Any) -> Any:
             table = table.select(list(names))
         elif (known := getattr(learner, "columns_", None)) is not None:
             if known.keys() != set(table.column_names):
-                return table.to_pylist()
+                return dicts_of_table(table)
             table = table.select(list(known))
     if not table.num_columns:
         raise malformed("the table has no columns beside the label.")
@@ -378,3 +378,19 @@ def rows_of_table(service: Service, table: Any) -> Any:
         bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
         raise unlearnable(f"row {bad} has a value that is missing or not finite.")
     return rows
+
+
+def dicts_of_table(table: Any) -> list[dict[str, Any]]:
+    """Rows by names, in values that are the same when they come back from the log."""
+    types = arrow("pyarrow.types")
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if kind_of(column.type) is None:
+            raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
+        if types.is_decimal(column.type):
+            column = column.cast("float64", safe=False)
+        columns[name] = column
+    found: list[dict[str, Any]] = arrow().table(columns).to_pylist()
+    return found
