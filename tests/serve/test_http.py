@@ -346,6 +346,22 @@ def test_questions_that_are_wrong(strict):
         assert post(strict, "/label", body).status == 400, body
 
 
+def test_lines_and_labels_that_are_wrong_are_named(strict):
+    good, key = {"row": [1, 2], "label": "no"}, [(b"idempotency-key", b"k")]
+    found = post(strict, "/learn", lines(good, {**good, "id": 7}), kind=NDJSON)
+    assert (found.status, found.json()["error"][:10]) == (400, "line 2: id")
+    found = post(strict, "/learn", lines(good), kind=NDJSON, headers=key)
+    assert (found.status, "Idempotency-Key" in found.json()["error"]) == (400, True)
+    assert post(strict, "/predict", {"row": [1, 2], "id": "here"}).status == 200
+    right = {"id": "here", "label": "no"}
+    for wrong in ({"label": "perhaps"}, {"label": []}, {"id": 7}, {"weight": -1}):
+        found = post(strict, "/label", lines(right, {**right, **wrong}), kind=NDJSON)
+        assert "line 2: " in found.json()["error"]
+        found = post(strict, "/label", {"labels": [right, {**right, **wrong}]})
+        assert "label 1: " in found.json()["error"]
+    assert strict.default.rows == 2
+
+
 def test_paths_and_methods_that_there_are_not(strict):
     assert get(strict, "/nothing").status == 404
     assert get(strict, "/models/nothing/model").status == 404
@@ -426,6 +442,12 @@ def test_states_are_sent_to_those_who_listen(app):
     assert json.loads(data.removeprefix("data: "))["name"] == "default"
 
 
+def test_who_asks_for_the_head_of_the_states_does_not_listen(app):
+    found = call(app, "HEAD", "/events")
+    assert found.headers[b"content-type"].startswith(b"text/event-stream")
+    assert (found.status, found.body, app.listeners) == (200, b"", 0)
+
+
 def test_shadows_by_requests(app):
     key = [(b"idempotency-key", b"k")]
     made = post(app, "/shadows", {"name": "s", "algorithm": "norma", "parameters": {"rate": 0.5}})
@@ -501,8 +523,9 @@ def test_several_models_side_by_side_and_mounted_below_a_prefix(tmp_path):
     again = ready(create_app(tmp_path))
     assert {name: each.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
     again.close()
-    with pytest.raises(ValueError, match="cannot be called"):
-        create_app(tmp_path, {"../x": AMIRA()}, classes=CLASSES)
+    for name in ("../x", "lock"):
+        with pytest.raises(ValueError, match="cannot be called"):
+            create_app(tmp_path, {name: AMIRA()}, classes=CLASSES)
 
 
 def test_a_service_that_stops_or_cannot_write_says_so(app, monkeypatch):

@@ -372,9 +372,10 @@ class Application:
         if self.listeners >= self.limits.listeners:
             raise Refusal(429, f"{self.listeners} listen already.", retry_after=10)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(
-            self._states(service), media_type="text/event-stream", headers=headers
-        )
+        kind = "text/event-stream"
+        if request.method == "HEAD":  # nobody would hear the states
+            return Response(None, headers=headers, media_type=kind)
+        return StreamingResponse(self._states(service), media_type=kind, headers=headers)
 
     async def _states(self, service: Service) -> AsyncIterator[bytes]:
         self.listeners += 1

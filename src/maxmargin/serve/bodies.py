@@ -180,6 +180,8 @@ def learning(service: Service, kind: str, body: bytes, key: str | None, options:
     if kind == JSON:
         return _learning_json(service, body, key)
     if kind == NDJSON:
+        if key is not None:
+            raise malformed("Idempotency-Key is of one event; lines have ids of their own.")
         return _learning_lines(service, body)
     table, limits = table_of(service, body), service.limits
     labels = column_of(table, options.get("label") or "label")
@@ -231,7 +233,10 @@ def _learning_lines(service: Service, body: bytes) -> Learn:
         labels.append(needed(found, "label", where))
         weights.append(found.get("weight"))
         given = found.get("id")
-        ids.append(None if given is None else checked_id(given, limits.id_length))
+        try:
+            ids.append(None if given is None else checked_id(given, limits.id_length))
+        except Refusal as refusal:
+            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
     rows = many_rows(raw, limits.rows, lambda k: lines[k][0])
     labels = known_labels(service, labels, lambda k: lines[k][0])
     check_rows(service, rows)
@@ -261,11 +266,17 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
     answers = []
     for where, each in items:
         checked_object(each, ONE_LABEL, where)
-        key = checked_id(needed(each, "id", where), service.limits.id_length)
-        label, weight = needed(each, "label", where), each.get("weight")
-        (label,) = known_labels(service, [label])
-        if weight is not None:
-            checked_weights([weight], 1)
+        key, label = needed(each, "id", where), needed(each, "label", where)
+        weight = each.get("weight")
+        try:
+            checked_id(key, service.limits.id_length)
+            (label,) = known_labels(service, [label])
+            if weight is not None:
+                checked_weights([weight], 1)
+        except Refusal as refusal:
+            if not several:
+                raise
+            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
         answers.append(Answer(key, label, weight))
     return Label(answers, 2 * len(body), several=several)
 
