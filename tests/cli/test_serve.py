@@ -27,6 +27,7 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
         (("a.mm", "b.mm"), "each needs a name"),
         (("no.mm",), "no.mm"),
         (("--algorithm", "noca", "--classes", "a,b"), "cannot be served"),
+        ((*BEGIN, "--shadow", "x=bisectionperceptron"), "cannot be served"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(tmp_path, arguments, message):

@@ -29,6 +29,7 @@ LEARNERS = {
     "p-norm": lambda: ALMA(p=4),
     "kernel": lambda: NORMA(kernel="rbf", gamma=0.5),
     "budget": lambda: Forgetron(kernel="rbf", gamma=0.5, budget=20),
+    "projected": lambda: AMIRA(kernel="rbf", gamma=0.2, budget=4, on_full="project"),
 }
 
 
@@ -115,6 +116,21 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
     assert known(reopened) == known(other)
     reopened.close()
     other.close()
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_replay_of_many_small_events_is_the_same_too(tmp_path, kind):
+    random = np.random.default_rng(3)
+    service = opened(tmp_path / "one", LEARNERS[kind]())
+    shadow = {"kernel": "rbf", "gamma": 0.2}
+    service.ask_and_wait(Change(NewShadow("other", "projectron", shadow)))
+    for size in [1, 1, 2, 3] * 25:
+        learn(service, *rows_of(size, random, width=7))
+    again = opened(crashed(service, tmp_path / "two"))
+    assert again.replayed == 101
+    assert known(again) == known(service)
+    again.close()
+    service.close()
 
 
 @pytest.mark.parametrize("with_recipe", [True, False])

@@ -40,7 +40,7 @@ def new_learner(algorithm: str, parameters: dict[str, Any]) -> OnlineClassifier:
 def checked_learner(learner: Any) -> OnlineClassifier:
     """The learner, if it can learn from events, with a seed; otherwise a ValueError."""
     name = type(learner).__name__
-    if not isinstance(learner, OnlineClassifier):
+    if not isinstance(learner, OnlineClassifier) or not hasattr(learner, "partial_fit"):
         raise ValueError(f"{name} does not learn row by row, and cannot be served.")
     if learner.random_state is None:
         learner.random_state = SEED
@@ -72,6 +72,12 @@ class Pupil:
     standing : Standing, default=None
     schema : dict, default=None
         Of raw rows, with the recipe for them, for a learner that has not learnt anything yet.
+
+    Attributes
+    ----------
+    can_join : bool
+        Is what it learns the same, to the bit, if lessons are joined? Kernels are computed as
+        products of matrices, whose rounding depends on their shapes.
     """
 
     def __init__(
@@ -85,6 +91,8 @@ class Pupil:
         self.places = {label: code for code, label in enumerate(classes.tolist())}
         self.standing = standing or Standing(classes.size)
         self.refused = 0  # lessons that others could learn
+        spec = handles.spec_of(learner)
+        self.can_join = spec.kernel == "linear" and spec.on_full is None
 
     @property
     def algorithm(self) -> str:

@@ -410,10 +410,15 @@ class Service:
         return outcomes
 
     def _block(self, events: Sequence[Event], k: int) -> list[Lesson]:
-        """The lessons from number ``k`` on that can be learnt in one go."""
+        """The lessons from number ``k`` on that can be learnt in one go.
+
+        A log that is read again is cut elsewhere, and must give the same.
+        """
         begin = events[k]
         assert isinstance(begin, Lesson)
         block, rows = [begin], begin.size()
+        if not all(pupil.can_join for pupil in (self.live, *self.shadows.values())):
+            return block
         for event in events[k + 1 :]:
             if not isinstance(event, Lesson) or not alike(begin, event):
                 break
