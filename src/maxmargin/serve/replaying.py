@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from maxmargin.estimator.prepared import RECIPE
-from maxmargin.persistence import read_file
+from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.serve.events import Lesson, decoded
 from maxmargin.serve.log import read_log, segments_of
@@ -37,7 +37,7 @@ class Replay:
     def __init__(self, folder: Path, learner: Any) -> None:
         if not any(snapshots_in(folder)):
             folder = folder / DEFAULT
-        known = next((Snapshot.of(read_file(path, KIND)) for path in snapshots_in(folder)), None)
+        known = last_of(snapshots_in(folder))
         if known is None:
             raise ValueError(f"{folder} is not the folder of a model that was served.")
         self.folder = folder / LOG
@@ -94,6 +94,19 @@ class Replay:
             "largest_class": standing.largest_class_share(),
             "drifts": [row for row, _, _ in standing.drifts],
         }
+
+
+def last_of(paths: list[Path]) -> Snapshot | None:
+    """What the first file says that is whole; raises if there are some, and none is."""
+    trouble: ModelFileError | None = None
+    for path in paths:
+        try:
+            return Snapshot.of(read_file(path, KIND))
+        except ModelFileError as error:
+            trouble = trouble or error
+    if trouble is not None:
+        raise trouble
+    return None
 
 
 def snapshots_in(folder: Path) -> list[Path]:

@@ -169,6 +169,7 @@ class Service:
         self.failure: Exception | None = None
         self.began, self.replayed = time.monotonic(), 0
         self._queue: deque[Task] = deque()
+        self._at_work: list[Task] = []
         self.queued_bytes = 0
         self._wake = threading.Condition()
         self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
@@ -178,12 +179,12 @@ class Service:
         self._thread = threading.Thread(target=self._run, name=f"maxmargin {name}", daemon=True)
 
     def _begun(self, beginning: Beginning | None) -> Snapshot:
-        if beginning is None:
-            raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
         if segments_of(self.log.folder):
             raise LogError(
                 f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
             )
+        if beginning is None:
+            raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
         if (count := beginning.classes.size) > self.limits.classes:
             raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
         live = Pupil(beginning.learner, beginning.classes)
@@ -285,6 +286,7 @@ class Service:
             self._make_wanted_shadows()
             while (tasks := self._taken()) is not None:
                 if tasks:
+                    self._at_work = tasks
                     self._work(tasks)
                 if self._is_snapshot_due():
                     self._snapshot()
@@ -488,6 +490,11 @@ class Service:
                 self.ids.add(each, sequence)
         return None
 
+    def check_room(self, event: Any) -> None:
+        """Raise a `Refusal` if there are too many; what is in the log has had room."""
+        if isinstance(event, NewShadow) and len(self.shadows) >= self.limits.shadows:
+            raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
+
     def check_change(self, event: Any) -> None:
         """Raise a `Refusal` if there can be no such change."""
         if not isinstance(event, NewShadow):
@@ -496,8 +503,6 @@ class Service:
             return
         if event.name in self.shadows:
             raise Refusal(409, f"there is a shadow {event.name!r} already.")
-        if len(self.shadows) >= self.limits.shadows:
-            raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
         try:
             new_learner(event.algorithm, event.parameters)
         except ValueError as error:
@@ -560,7 +565,7 @@ class Service:
 
     def _refuse_all(self, refusal: Refusal) -> None:
         with self._wake:
-            tasks, self.queued_bytes = list(self._queue), 0
+            tasks, self.queued_bytes = [*self._at_work, *self._queue], 0
             self._queue.clear()
         _deliver([(task, refusal) for task in tasks])
 
