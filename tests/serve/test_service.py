@@ -518,6 +518,16 @@ def test_shadows_in_the_log_are_there_whatever_the_limits_are_now(tmp_path):
     again.close()
 
 
+def test_a_shadow_that_no_memory_can_hold_is_refused(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    huge = {"kernel": "rbf", "gamma": 0.5, "budget": 10**13}
+    with pytest.raises(Refusal, match="at most 65,536 rows"):
+        service.ask_and_wait(Change(NewShadow("a", "perceptron", huge)))
+    learn(service, *rows_of(1, np.random.default_rng(0)))
+    assert (service.status, service.sequence) == (READY, 1)
+    service.close()
+
+
 def test_who_asked_what_a_service_failed_by_is_told(tmp_path, monkeypatch):
     service = opened(tmp_path / "one", AMIRA())
 

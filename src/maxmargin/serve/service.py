@@ -491,9 +491,13 @@ class Service:
         return None
 
     def check_room(self, event: Any) -> None:
-        """Raise a `Refusal` if there are too many; what is in the log has had room."""
-        if isinstance(event, NewShadow) and len(self.shadows) >= self.limits.shadows:
+        """Raise a `Refusal` if it would be too much; what is in the log has had room."""
+        if not isinstance(event, NewShadow):
+            return
+        if len(self.shadows) >= self.limits.shadows:
             raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
+        if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
+            raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
 
     def check_change(self, event: Any) -> None:
         """Raise a `Refusal` if there can be no such change."""
