@@ -21,10 +21,13 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
         ((*BEGIN, "--set", "nothing=1"), "no parameter 'nothing'"),
         ((*BEGIN, "--shadow", "x"), "--shadow takes"),
         ((*BEGIN, "--shadow", "x=nothing"), "no algorithm 'nothing'"),
+        ((*BEGIN, "--shadow", "a/b=norma"), "a shadow cannot be called 'a/b'"),
+        ((*BEGIN, "--shadow", "x=norma", "--shadow", "x=alma"), "two shadows called x"),
         ((*BEGIN, "--limit", "rowz=1"), "did you mean rows"),
         (("a.mm", "b.mm"), "each needs a name"),
         (("no.mm",), "no.mm"),
         (("--algorithm", "noca", "--classes", "a,b"), "cannot be served"),
+        ((*BEGIN, "--shadow", "x=bisectionperceptron"), "cannot be served"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(tmp_path, arguments, message):
@@ -33,6 +36,15 @@ def test_what_cannot_be_served_is_said_in_one_line(tmp_path, arguments, message)
     assert found.stdout == ""
     assert message in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+def test_a_token_that_is_no_text_is_refused(tmp_path):
+    token = tmp_path / "token"
+    token.write_bytes(b"\xff\xfe\n")
+    arguments = ["serve", "--data", str(tmp_path / "data"), *BEGIN, "--token-file", str(token)]
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 2
+    assert "the token is empty, or has characters that no header can hold" in found.stderr
 
 
 def test_a_replay_needs_the_folder_of_a_model(tmp_path):

@@ -108,6 +108,13 @@ class Client:
                 self.insist(Deed("label", [self.waiting.pop()]))
         except Exception as problem:
             self.trouble.append(repr(problem))
+        finally:
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
 
     def insist(self, deed: Deed) -> None:
         """Send it until it is acknowledged."""
@@ -146,7 +153,7 @@ class Client:
         try:
             answer = self.send(deed)
         except (OSError, http.client.HTTPException):
-            self.connection = None
+            self.hang_up()
             time.sleep(0.02)
             return None
         if answer.status in (429, 503):

@@ -1,6 +1,8 @@
 """The application: every answer that it can give, without a network."""
 
 import asyncio
+import datetime as dt
+import decimal
 import json
 import shutil
 
@@ -13,7 +15,7 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from maxmargin import AMIRA, PassiveAggressive, Perceptron, load
+from maxmargin import AMIRA, PassiveAggressive, Perceptron, load, streams
 from maxmargin.serve import Limits, create_app
 from maxmargin.streams import Recipe
 
@@ -184,6 +186,63 @@ def test_raw_rows_go_through_the_recipe_of_the_model(tmp_path):
     again.close()
 
 
+def test_a_shadow_reads_tables_as_the_model_does_whose_place_it_takes(tmp_path):
+    text = "age,town,churned\n" + "\n".join(
+        f"{20 + k},{'UO'[k % 2]},{CLASSES[k % 2]}" for k in range(40)
+    )
+    (tmp_path / "rows.csv").write_text(text)
+    rows = streams.open(tmp_path / "rows.csv", label="churned", recipe=Recipe())
+    app = ready(create_app(tmp_path / "data", {"default": AMIRA().fit_stream(rows)}))
+    assert post(app, "/shadows", {"name": "s", "algorithm": "norma"}).status == 201
+    app.close()
+    app = ready(create_app(tmp_path / "data"))
+    body = {"rows": [{"age": 30, "town": "U"}, {"age": 31, "town": "O"}], "labels": CLASSES}
+    assert post(app, "/learn", body).status == 200
+    assert post(app, "/promote", {"shadow": "s"}).status == 200
+    (tmp_path / "got.mm").write_bytes(get(app, "/model/file").body)
+    app.close()
+    learner = load(tmp_path / "got.mm")
+    again = streams.open(tmp_path / "rows.csv", schema=learner.schema_, frozen=True)
+    (block,) = again.blocks()
+    assert block.X.shape[0] == 40
+    assert block.y.tolist() == CLASSES * 20
+
+
+def test_tables_are_learnt_by_names_and_again_from_the_log(tmp_path):
+    app = ready(create_app(tmp_path / "one", {"default": AMIRA()}, classes=CLASSES))
+    post(app, "/learn", {"row": {"age": 2, "town": "Ulm"}, "label": "yes"})
+    day = dt.datetime(2020, 1, 1)
+    odd = {
+        "time": pa.array([day], pa.timestamp("us")),
+        "fine time": pa.array([day], pa.timestamp("ns")),
+        "day": pa.array([day.date()]),
+        "coded day": pa.array([day.date()]).dictionary_encode(),
+        "bytes": pa.array([b"x"]),
+        "list": pa.array([[1]]),
+    }
+    for name, values in odd.items():
+        body = table_bytes(age=[1], label=["no"], **{name: values})
+        found = post(app, "/learn", body, kind=ARROW)
+        assert found.status == 422
+        assert f"column '{name}' holds neither numbers nor text" in found.json()["error"]
+    price = pa.array([decimal.Decimal("1.50")])
+    town = pa.array(["Oy"]).dictionary_encode()
+    body = table_bytes(age=[1], price=price, town=town, label=["no"])
+    assert post(app, "/learn", body, kind=ARROW).json()["learnt"] == 1
+    asked = table_bytes(age=[1], price=price)
+    found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
+    key = pa.ipc.open_stream(found.body).read_all().to_pydict()["id"][0]
+    assert post(app, "/label", {"id": key, "label": "no"}).json()["learnt"] == 1
+    learner = app.default.live.learner
+    assert list(learner.columns_) == ["age", "town=Ulm", "price", "town=Oy"]
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    again = ready(create_app(tmp_path / "two"))
+    assert again.default.rows == app.default.rows == 3
+    assert np.array_equal(again.default.live.learner.coef_, learner.coef_)
+    app.close()
+    again.close()
+
+
 BAD = {
     "no JSON": (b"{", 400, "no JSON"),
     "no object": (b"[]", 400, "must be a JSON object"),
@@ -211,6 +270,7 @@ BAD = {
     "an endless number": (b'{"row": [1e999, 0], "label": "no"}', 400, "no JSON"),
     "NaN": (b'{"row": [NaN, 0], "label": "no"}', 400, "no JSON"),
     "many rows": ({"rows": [[1, 2]] * 6, "labels": ["no"] * 6}, 413, "at most 5"),
+    "a deep row": (b'{"row": {"a": %s}, "label": "no"}' % (b"[" * 300 + b"]" * 300), 400, "rows"),
     "half a character": (b'{"row": [1, 2], "label": "\\ud800"}', 400, "no JSON"),
 }
 
@@ -245,6 +305,7 @@ def test_bodies_that_are_too_large_or_too_slow_or_of_an_odd_kind(strict):
     told = [(b"content-length", b"100000")]
     assert post(strict, "/learn", b"", headers=told).status == 413
     assert post(strict, "/learn", b"", parts=[b'{"row":', None]).status == 408
+    assert post(strict, "/learn", body, kind="", headers=[(b"content-type", b"\xff")]).status == 415
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert post(strict, "/learn", body, kind=kind).status == 415
         assert post(strict, "/promote", {"shadow": "x"}, kind=kind).status == 415
@@ -279,8 +340,26 @@ def test_questions_that_are_wrong(strict):
     ):
         assert post(strict, "/predict", body).status == status, body
         assert post(strict, "/predict", lines(body), kind=NDJSON).status == status, body
+    found = post(strict, "/predict", {"row": [1, 2], "proba": True})
+    assert "no probabilities" in found.json()["error"]
     for body in ({"id": "a"}, {"label": "no"}, {"labels": []}, {"labels": 1}, []):
         assert post(strict, "/label", body).status == 400, body
+
+
+def test_lines_and_labels_that_are_wrong_are_named(strict):
+    good, key = {"row": [1, 2], "label": "no"}, [(b"idempotency-key", b"k")]
+    found = post(strict, "/learn", lines(good, {**good, "id": 7}), kind=NDJSON)
+    assert (found.status, found.json()["error"][:10]) == (400, "line 2: id")
+    found = post(strict, "/learn", lines(good), kind=NDJSON, headers=key)
+    assert (found.status, "Idempotency-Key" in found.json()["error"]) == (400, True)
+    assert post(strict, "/predict", {"row": [1, 2], "id": "here"}).status == 200
+    right = {"id": "here", "label": "no"}
+    for wrong in ({"label": "perhaps"}, {"label": []}, {"id": 7}, {"weight": -1}):
+        found = post(strict, "/label", lines(right, {**right, **wrong}), kind=NDJSON)
+        assert "line 2: " in found.json()["error"]
+        found = post(strict, "/label", {"labels": [right, {**right, **wrong}]})
+        assert "label 1: " in found.json()["error"]
+    assert strict.default.rows == 2
 
 
 def test_paths_and_methods_that_there_are_not(strict):
@@ -363,6 +442,12 @@ def test_states_are_sent_to_those_who_listen(app):
     assert json.loads(data.removeprefix("data: "))["name"] == "default"
 
 
+def test_who_asks_for_the_head_of_the_states_does_not_listen(app):
+    found = call(app, "HEAD", "/events")
+    assert found.headers[b"content-type"].startswith(b"text/event-stream")
+    assert (found.status, found.body, app.listeners) == (200, b"", 0)
+
+
 def test_shadows_by_requests(app):
     key = [(b"idempotency-key", b"k")]
     made = post(app, "/shadows", {"name": "s", "algorithm": "norma", "parameters": {"rate": 0.5}})
@@ -438,8 +523,9 @@ def test_several_models_side_by_side_and_mounted_below_a_prefix(tmp_path):
     again = ready(create_app(tmp_path))
     assert {name: each.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
     again.close()
-    with pytest.raises(ValueError, match="cannot be called"):
-        create_app(tmp_path, {"../x": AMIRA()}, classes=CLASSES)
+    for name in ("../x", "lock"):
+        with pytest.raises(ValueError, match="cannot be called"):
+            create_app(tmp_path, {name: AMIRA()}, classes=CLASSES)
 
 
 def test_a_service_that_stops_or_cannot_write_says_so(app, monkeypatch):

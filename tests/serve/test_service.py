@@ -10,10 +10,12 @@ import pytest
 pytest.importorskip("orjson")
 
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
+from maxmargin.persistence import ModelFileError
 from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import LogError, read_log, segments_of
 from maxmargin.serve.refusals import Refusal
+from maxmargin.serve.replaying import Replay
 from maxmargin.serve.service import READY, Beginning, Service
 from maxmargin.serve.standing import LOOK, Standing
 from maxmargin.serve.tasks import Answer, Await, Call, Change, Label, Learn
@@ -29,6 +31,7 @@ LEARNERS = {
     "p-norm": lambda: ALMA(p=4),
     "kernel": lambda: NORMA(kernel="rbf", gamma=0.5),
     "budget": lambda: Forgetron(kernel="rbf", gamma=0.5, budget=20),
+    "projected": lambda: AMIRA(kernel="rbf", gamma=0.2, budget=4, on_full="project"),
 }
 
 
@@ -90,7 +93,7 @@ def crashed(service, to):
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
     random = np.random.default_rng(0)
-    service = opened(tmp_path / "one", LEARNERS[kind](), limits=Limits(snapshot_events=7))
+    service = opened(tmp_path / "one", LEARNERS[kind](), limits=Limits(snapshot_events=8))
     service.ask_and_wait(Change(NewShadow("other", "perceptron", {})))
     for k, size in enumerate([1, 1, 3, 40, 1, 150, 1, 2]):
         X, labels = rows_of(size, random)
@@ -117,6 +120,21 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
     assert known(reopened) == known(other)
     reopened.close()
     other.close()
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_replay_of_many_small_events_is_the_same_too(tmp_path, kind):
+    random = np.random.default_rng(3)
+    service = opened(tmp_path / "one", LEARNERS[kind]())
+    shadow = {"kernel": "rbf", "gamma": 0.2}
+    service.ask_and_wait(Change(NewShadow("other", "projectron", shadow)))
+    for size in [1, 1, 2, 3] * 25:
+        learn(service, *rows_of(size, random, width=7))
+    again = opened(crashed(service, tmp_path / "two"))
+    assert again.replayed == 101
+    assert known(again) == known(service)
+    again.close()
+    service.close()
 
 
 @pytest.mark.parametrize("with_recipe", [True, False])
@@ -429,8 +447,9 @@ def test_a_log_that_is_damaged_is_not_served(tmp_path):
     assert refused.value.status == 503
     (two / "snapshot.mm").unlink()
     (two / "snapshot.mm.previous").unlink(missing_ok=True)
-    with pytest.raises(LogError, match=r"no snapshot\.mm"):
-        opened(two, AMIRA())
+    for learner in (AMIRA(), None):
+        with pytest.raises(LogError, match=r"no snapshot\.mm"):
+            opened(two, learner)
 
 
 def test_other_models_than_that_of_the_folder_are_refused(tmp_path):
@@ -484,6 +503,57 @@ def test_shadows_come_and_go_and_are_promoted(tmp_path):
     assert known(replayed) == known(service)  # and the shadow is not made again
     replayed.close()
     service.close()
+
+
+def test_shadows_in_the_log_are_there_whatever_the_limits_are_now(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    for name in ("a", "b"):
+        service.ask_and_wait(Change(NewShadow(name, "perceptron", {})))
+    service.ask_and_wait(Change(Promotion("b")))
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    again = opened(two, limits=Limits(shadows=1))
+    assert again.live.algorithm == "Perceptron"
+    assert [*again.shadows] == ["a", "amira"]
+    with pytest.raises(Refusal, match="2 shadows already"):
+        again.ask_and_wait(Change(NewShadow("c", "perceptron", {})))
+    again.close()
+
+
+def test_a_shadow_that_no_memory_can_hold_is_refused(tmp_path):
+    service = opened(tmp_path / "one", AMIRA())
+    huge = {"kernel": "rbf", "gamma": 0.5, "budget": 10**13}
+    with pytest.raises(Refusal, match="at most 65,536 rows"):
+        service.ask_and_wait(Change(NewShadow("a", "perceptron", huge)))
+    learn(service, *rows_of(1, np.random.default_rng(0)))
+    assert (service.status, service.sequence) == (READY, 1)
+    service.close()
+
+
+def test_who_asked_what_a_service_failed_by_is_told(tmp_path, monkeypatch):
+    service = opened(tmp_path / "one", AMIRA())
+
+    def fails(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(service.live, "learn", fails)
+    with pytest.raises(Refusal, match="has failed: no room"):
+        learn(service, *rows_of(1, np.random.default_rng(0)))
+    assert service.status == "failed"
+
+
+def test_a_replay_by_another_learner_takes_the_snapshot_that_is_whole(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), keep_log=True)
+    learn(service, *rows_of(30, np.random.default_rng(0)))
+    service.close()
+    snapshot = tmp_path / "one" / "snapshot.mm"
+    snapshot.write_bytes(snapshot.read_bytes()[:-9])
+    replay = Replay(tmp_path / "one", Perceptron())
+    replay.run()
+    assert replay.rows == 30
+    (tmp_path / "one" / "snapshot.mm.previous").unlink()
+    with pytest.raises(ModelFileError, match="damaged"):
+        Replay(tmp_path / "one", Perceptron())
 
 
 def test_a_full_queue_refuses_more(tmp_path):

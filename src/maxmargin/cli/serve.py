@@ -90,7 +90,7 @@ def serve(
             token=token,
             hosts={*LOOPBACK, host},
             keep_log=keep_log,
-            shadows=dict(map(parsed_shadow, shadow)),
+            shadows=parsed_shadows(shadow),
             limits=limits_of(limit),
         )
         run(app, host, port)
@@ -111,6 +111,15 @@ def loaded(models: list[str]) -> dict[str, Any]:
         if name in found:
             misuse(f"there are two models called {name}.")
         found[name] = load(path)
+    return found
+
+
+def parsed_shadows(texts: list[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for name, shadow in map(parsed_shadow, texts):
+        if name in found:
+            misuse(f"there are two shadows called {name}.")
+        found[name] = shadow
     return found
 
 
@@ -148,7 +157,7 @@ def limits_of(texts: list[str]) -> Any:
 
 
 def read_token(path: Path | None) -> str | None:
-    token = os.environ.get(TOKEN) if path is None else path.read_text(encoding="utf-8")
+    token = os.environ.get(TOKEN) if path is None else path.read_text("utf-8", "replace")
     if token is None:
         return None
     token = token.strip()

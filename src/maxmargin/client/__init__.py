@@ -126,6 +126,12 @@ class Client:
             raise ValueError(
                 "url must have no password, query or fragment; a token has its own parameter"
             )
+        try:
+            _ = address.port
+        except ValueError:
+            raise ValueError("the port of url must be a number from 0 to 65535") from None
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise ValueError("token must be of characters that a header can hold")
         if timeout <= 0.0 or retries < 0:
             raise ValueError("timeout must be positive, and retries not negative")
         self._address = address

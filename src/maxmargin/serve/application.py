@@ -207,7 +207,8 @@ class Application:
     ) -> Answer:
         began = time.perf_counter()
         try:
-            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode()
+            told = headers.get(b"content-type", b"").decode("latin-1")
+            kind = told.partition(";")[0].strip().lower()
             if kind not in KINDS:
                 raise Refusal(415, f"the content type must be one of {', '.join(KINDS)}.")
             if service.status != READY:
@@ -289,7 +290,10 @@ class Application:
         columns: dict[str, Any] = {"prediction": classes}
         if options.get("ids") == "true":
             columns["id"] = ids = [new_id() for _ in classes]
-            raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
+            if isinstance(rows, list):
+                raw = rows
+            else:
+                raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
             raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
             await service.ask(Await(ids, raw, 2 * len(body)))
         return Answer(200, table_to_bytes(arrow().table(columns)), ARROW)
@@ -368,9 +372,10 @@ class Application:
         if self.listeners >= self.limits.listeners:
             raise Refusal(429, f"{self.listeners} listen already.", retry_after=10)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(
-            self._states(service), media_type="text/event-stream", headers=headers
-        )
+        kind = "text/event-stream"
+        if request.method == "HEAD":  # nobody would hear the states
+            return Response(None, headers=headers, media_type=kind)
+        return StreamingResponse(self._states(service), media_type=kind, headers=headers)
 
     async def _states(self, service: Service) -> AsyncIterator[bytes]:
         self.listeners += 1

@@ -19,7 +19,7 @@ from maxmargin.serve.events import Lesson, table_from_bytes
 from maxmargin.serve.refusals import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
 from maxmargin.serve.tasks import Answer, Label, Learn, checked_id, new_id
-from maxmargin.streams.arrow import kind_of
+from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
@@ -180,6 +180,8 @@ def learning(service: Service, kind: str, body: bytes, key: str | None, options:
     if kind == JSON:
         return _learning_json(service, body, key)
     if kind == NDJSON:
+        if key is not None:
+            raise malformed("Idempotency-Key is of one event; lines have ids of their own.")
         return _learning_lines(service, body)
     table, limits = table_of(service, body), service.limits
     labels = column_of(table, options.get("label") or "label")
@@ -231,7 +233,10 @@ def _learning_lines(service: Service, body: bytes) -> Learn:
         labels.append(needed(found, "label", where))
         weights.append(found.get("weight"))
         given = found.get("id")
-        ids.append(None if given is None else checked_id(given, limits.id_length))
+        try:
+            ids.append(None if given is None else checked_id(given, limits.id_length))
+        except Refusal as refusal:
+            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
     rows = many_rows(raw, limits.rows, lambda k: lines[k][0])
     labels = known_labels(service, labels, lambda k: lines[k][0])
     check_rows(service, rows)
@@ -261,11 +266,17 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
     answers = []
     for where, each in items:
         checked_object(each, ONE_LABEL, where)
-        key = checked_id(needed(each, "id", where), service.limits.id_length)
-        label, weight = needed(each, "label", where), each.get("weight")
-        (label,) = known_labels(service, [label])
-        if weight is not None:
-            checked_weights([weight], 1)
+        key, label = needed(each, "id", where), needed(each, "label", where)
+        weight = each.get("weight")
+        try:
+            checked_id(key, service.limits.id_length)
+            (label,) = known_labels(service, [label])
+            if weight is not None:
+                checked_weights([weight], 1)
+        except Refusal as refusal:
+            if not several:
+                raise
+            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
         answers.append(Answer(key, label, weight))
     return Label(answers, 2 * len(body), several=several)
 
@@ -365,7 +376,7 @@ def rows_of_table(service: Service, table: Any) -> Any:
             table = table.select(list(names))
         elif (known := getattr(learner, "columns_", None)) is not None:
             if known.keys() != set(table.column_names):
-                return table.to_pylist()
+                return dicts_of_table(table)
             table = table.select(list(known))
     if not table.num_columns:
         raise malformed("the table has no columns beside the label.")
@@ -378,3 +389,19 @@ def rows_of_table(service: Service, table: Any) -> Any:
         bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
         raise unlearnable(f"row {bad} has a value that is missing or not finite.")
     return rows
+
+
+def dicts_of_table(table: Any) -> list[dict[str, Any]]:
+    """Rows by names, in values that are the same when they come back from the log."""
+    types = arrow("pyarrow.types")
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if kind_of(column.type) is None:
+            raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
+        if types.is_decimal(column.type):
+            column = column.cast("float64", safe=False)
+        columns[name] = column
+    found: list[dict[str, Any]] = arrow().table(columns).to_pylist()
+    return found

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import orjson
 
+from maxmargin.serve.refusals import malformed
 from maxmargin.streams.arrow import arrow
 
 PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
@@ -147,7 +148,10 @@ KINDS: dict[bytes, Any] = {
 
 
 def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
-    text = orjson.dumps(head)
+    try:
+        text = orjson.dumps(head)
+    except orjson.JSONEncodeError as error:  # JSON may be read deeper than it is written
+        raise malformed(f"the rows cannot be written down: {error}.") from None
     return b"".join((PREFIX.pack(kind, len(text)), text, blob))
 
 

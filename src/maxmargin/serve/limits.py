@@ -21,6 +21,7 @@ class Limits:
     queue, queue_bytes : requests that wait to be written to the disk
     listeners : of server-sent events
     shadows : of a model
+    budget : of a shadow, in rows
     snapshot_seconds, snapshot_bytes, snapshot_events : a snapshot is due after that time,
         so many bytes of the log, or so many events
     segment_bytes : of a file of the log
@@ -40,6 +41,7 @@ class Limits:
     queue_bytes: int = 2**27
     listeners: int = 32
     shadows: int = 8
+    budget: int = 2**16
     snapshot_seconds: float = 60.0
     snapshot_bytes: int = 2**28
     snapshot_events: int = 10**7

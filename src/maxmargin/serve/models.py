@@ -35,12 +35,16 @@ class Models:
         beginnings: Mapping[str, Beginning],
         *,
         limits: Limits | None = None,
+        shadows: dict[str, tuple[str, dict[str, Any]]] | None = None,
         **options: Any,
     ) -> None:
         self.folder = Path(folder)
         for name in beginnings:
-            if not NAME.fullmatch(name):
+            if not NAME.fullmatch(name) or name == LOCK:
                 raise ValueError(f"a model cannot be called {name!r}.")
+        for name in shadows or ():
+            if not NAME.fullmatch(name):
+                raise ValueError(f"a shadow cannot be called {name!r}.")
         self.folder.mkdir(parents=True, exist_ok=True)
         sync_folder(self.folder.absolute().parent)
         self._lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -57,7 +61,12 @@ class Models:
                 )
             for name in names:
                 self.services[name] = Service(
-                    name, self.folder / name, beginnings.get(name), limits=limits, **options
+                    name,
+                    self.folder / name,
+                    beginnings.get(name),
+                    limits=limits,
+                    shadows=shadows,
+                    **options,
                 )
         except BaseException:
             os.close(self._lock)

@@ -169,9 +169,9 @@ def _of_a_model() -> Json:
                 ),
                 (422, 429, 503),
                 about=(
-                    "One row, or many that are learnt together or not at all; of lines each is an "
-                    "event. The answer comes when all is in the log, on the disk, and learnt. An "
-                    "event whose id is known is not learnt again."
+                    "One row, or many that are learnt together or not at all; of lines each may "
+                    "have an id. The answer comes when all is in the log, on the disk, and learnt. "
+                    "What has an id that is known is not learnt again, whatever it says."
                 ),
                 description="It is on the disk, and learnt.",
                 parameters=("Idempotency-Key", "label", "weight"),

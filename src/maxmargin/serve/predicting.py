@@ -46,7 +46,7 @@ def answer(service: Service, asked: Question) -> dict[str, Any]:
             found["scores"] = _by_class(asked, labels, each)
         if asked.proba:
             found["probabilities"] = _by_class(asked, labels, _chances(learner, asked.rows))
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise unlearnable(str(error)) from None
     return found
 
@@ -56,6 +56,8 @@ def _outputs(learner: Any, rows: Any) -> np.ndarray:
 
 
 def _chances(learner: Any, rows: Any) -> np.ndarray:
+    if not hasattr(learner, "predict_proba"):
+        raise unlearnable("proba: the learner has no probabilities; calibration='online' gives it.")
     if isinstance(rows, list):
         return np.array([list(learner.predict_proba_one(row).values()) for row in rows])
     return learner.predict_proba(rows)

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import maxmargin
 from maxmargin.estimator import OnlineClassifier, handles
-from maxmargin.estimator.prepared import RECIPE
+from maxmargin.estimator.prepared import RECIPE, restored, storable
 from maxmargin.evaluate.drift import become
 from maxmargin.evaluate.predicted import classes_by, hinge_losses
 from maxmargin.serve.standing import Standing
@@ -40,7 +40,7 @@ def new_learner(algorithm: str, parameters: dict[str, Any]) -> OnlineClassifier:
 def checked_learner(learner: Any) -> OnlineClassifier:
     """The learner, if it can learn from events, with a seed; otherwise a ValueError."""
     name = type(learner).__name__
-    if not isinstance(learner, OnlineClassifier):
+    if not isinstance(learner, OnlineClassifier) or not hasattr(learner, "partial_fit"):
         raise ValueError(f"{name} does not learn row by row, and cannot be served.")
     if learner.random_state is None:
         learner.random_state = SEED
@@ -70,8 +70,14 @@ class Pupil:
     learner : OnlineClassifier
     classes : array
     standing : Standing, default=None
-    recipe : Recipe, default=None
-        What prepares the rows of a learner that has not learnt anything yet.
+    schema : dict, default=None
+        Of raw rows, with the recipe for them, for a learner that has not learnt anything yet.
+
+    Attributes
+    ----------
+    can_join : bool
+        Is what it learns the same, to the bit, if lessons are joined? Kernels are computed as
+        products of matrices, whose rounding depends on their shapes.
     """
 
     def __init__(
@@ -79,29 +85,29 @@ class Pupil:
         learner: OnlineClassifier,
         classes: np.ndarray,
         standing: Standing | None = None,
-        recipe: Recipe | None = None,
+        schema: dict[str, Any] | None = None,
     ) -> None:
-        self.learner, self.classes, self.recipe = learner, classes, recipe
+        self.learner, self.classes, self.schema = learner, classes, schema
         self.places = {label: code for code, label in enumerate(classes.tolist())}
         self.standing = standing or Standing(classes.size)
         self.refused = 0  # lessons that others could learn
+        spec = handles.spec_of(learner)
+        self.can_join = spec.kernel == "linear" and spec.on_full is None
 
     @property
     def algorithm(self) -> str:
         return type(self.learner).__name__
 
-    @property
-    def joins(self) -> bool:
-        """Does it learn from lessons together what it would learn one by one, to the bit?
-
-        Matrix products of other shapes are rounded otherwise.
-        """
-        linear = getattr(self.learner, "kernel", "linear") == "linear"
-        return linear and getattr(self.learner, "budget", None) is None
-
     def preparing(self) -> Recipe | None:
         """The recipe for its rows, if they are raw."""
-        return self.recipe if self.recipe is not None else recipe_of(self.learner)
+        return recipe_of(self.learner) if self.schema is None else self.schema[RECIPE]
+
+    def schema_of_raw(self) -> dict[str, Any] | None:
+        """How its rows are read, if they are raw."""
+        if self.schema is not None or self.preparing() is None:
+            return self.schema
+        state: Any = handles.state_of(self.learner)
+        return dict(state.schema)
 
     def learn(self, rows: Any, codes: list[int], weights: np.ndarray | None) -> None:
         """Learn from the rows, of the classes with these numbers.
@@ -111,10 +117,11 @@ class Pupil:
         truth = np.array(codes)
         y = self.classes[truth]
         classes = None if self.learner.__sklearn_is_fitted__() else self.classes
-        recipe = self.recipe
-        if recipe is not None:
+        schema = self.schema
+        if schema is not None:
             ignored = None if weights is None else weights == 0.0
-            recipe, rows = recipe.learnt(rows, ignored)
+            recipe, rows = schema[RECIPE].learnt(rows, ignored)
+            schema = {**schema, RECIPE: recipe}
         elif classes is None and isinstance(rows, np.ndarray):
             rows = self._as_wide(rows)
         if getattr(self.learner, "average", False):
@@ -122,11 +129,10 @@ class Pupil:
         else:
             order = np.arange(y.size, dtype=np.int32)
             outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
-        if recipe is not None:
+        if schema is not None:
             state: Any = handles.state_of(self.learner)
-            schema = {"format": "iterator", RECIPE: recipe}
             handles.put(self.learner, state._replace(schema=schema))
-            self.recipe = None
+            self.schema = None
         wrong = classes_by(outputs) != truth
         self.standing.add(truth, wrong, hinge_losses(outputs, truth))
 
@@ -166,19 +172,18 @@ class Pupil:
         return {
             "learner": self.learner,
             "standing": self.standing.tree(),
-            "recipe": None if self.recipe is None else self.recipe.tree(),
+            "schema": storable(self.schema),
             "refused": self.refused,
         }
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any], classes: np.ndarray) -> Pupil:
-        learner, recipe = tree["learner"], tree["recipe"]
+        learner, schema = tree["learner"], restored(tree["schema"])
         if not isinstance(learner, OnlineClassifier) or type(tree["refused"]) is not int:
             raise ValueError("there is no learner in it")
         if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
             raise ValueError("its learners have other classes")
-        recipe = None if recipe is None else Recipe.from_tree(recipe)
-        one = cls(learner, classes, Standing.from_tree(tree["standing"]), recipe)
+        one = cls(learner, classes, Standing.from_tree(tree["standing"]), schema)
         one.refused = tree["refused"]
         return one
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from maxmargin.persistence import read_file
+from maxmargin.estimator.prepared import RECIPE
+from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.serve.events import Lesson, decoded
 from maxmargin.serve.log import read_log, segments_of
 from maxmargin.serve.models import DEFAULT
 from maxmargin.serve.pupil import Pupil, checked_learner
 from maxmargin.serve.service import BLOCK_ROWS, LOG, SNAPSHOT, Snapshot, alike, taught
-from maxmargin.streams import Recipe
 
 
 class Replay:
@@ -37,16 +37,16 @@ class Replay:
     def __init__(self, folder: Path, learner: Any) -> None:
         if not any(snapshots_in(folder)):
             folder = folder / DEFAULT
-        known = next((Snapshot.of(read_file(path, KIND)) for path in snapshots_in(folder)), None)
+        known = last_of(snapshots_in(folder))
         if known is None:
             raise ValueError(f"{folder} is not the folder of a model that was served.")
         self.folder = folder / LOG
         self.classes = known.classes
-        recipe = known.live.preparing()
-        fresh: Recipe | None = None
-        if recipe is not None:  # as it was before any row
-            fresh = recipe.at(recipe.plan_, recipe.plan_.begin())
-        self.pupil = Pupil(checked_learner(learner), self.classes, recipe=fresh)
+        schema = known.live.schema_of_raw()
+        if schema is not None:
+            recipe = schema[RECIPE]  # as it was before any row
+            schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
+        self.pupil = Pupil(checked_learner(learner), self.classes, schema=schema)
         segments = segments_of(self.folder)
         self.first = segments[0].first if segments else 1
         self.events = self.rows = self.refused = 0
@@ -94,6 +94,19 @@ class Replay:
             "largest_class": standing.largest_class_share(),
             "drifts": [row for row, _, _ in standing.drifts],
         }
+
+
+def last_of(paths: list[Path]) -> Snapshot | None:
+    """What the first file says that is whole; raises if there are some, and none is."""
+    trouble: ModelFileError | None = None
+    for path in paths:
+        try:
+            return Snapshot.of(read_file(path, KIND))
+        except ModelFileError as error:
+            trouble = trouble or error
+    if trouble is not None:
+        raise trouble
+    return None
 
 
 def snapshots_in(folder: Path) -> list[Path]:

@@ -23,7 +23,7 @@ def parameters() -> Json:
         "Idempotency-Key": {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "Another way to give the event's id.",
+            "description": "Another way to give the event's id; not for lines.",
             "schema": {"type": "string", "maxLength": 128},
         },
         "label": {

@@ -169,6 +169,7 @@ class Service:
         self.failure: Exception | None = None
         self.began, self.replayed = time.monotonic(), 0
         self._queue: deque[Task] = deque()
+        self._at_work: list[Task] = []
         self.queued_bytes = 0
         self._wake = threading.Condition()
         self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
@@ -178,12 +179,12 @@ class Service:
         self._thread = threading.Thread(target=self._run, name=f"maxmargin {name}", daemon=True)
 
     def _begun(self, beginning: Beginning | None) -> Snapshot:
-        if beginning is None:
-            raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
         if segments_of(self.log.folder):
             raise LogError(
                 f"{self.folder} has a log, but no {SNAPSHOT}: restore it, or move the folder away."
             )
+        if beginning is None:
+            raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
         if (count := beginning.classes.size) > self.limits.classes:
             raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
         live = Pupil(beginning.learner, beginning.classes)
@@ -285,6 +286,7 @@ class Service:
             self._make_wanted_shadows()
             while (tasks := self._taken()) is not None:
                 if tasks:
+                    self._at_work = tasks
                     self._work(tasks)
                 if self._is_snapshot_due():
                     self._snapshot()
@@ -410,11 +412,14 @@ class Service:
         return outcomes
 
     def _block(self, events: Sequence[Event], k: int) -> list[Lesson]:
-        """The lessons from number ``k`` on that can be learnt in one go."""
+        """The lessons from number ``k`` on that can be learnt in one go.
+
+        A log that is read again is cut elsewhere, and must give the same.
+        """
         begin = events[k]
         assert isinstance(begin, Lesson)
         block, rows = [begin], begin.size()
-        if not all(pupil.joins for pupil in (self.live, *self.shadows.values())):
+        if not all(pupil.can_join for pupil in (self.live, *self.shadows.values())):
             return block
         for event in events[k + 1 :]:
             if not isinstance(event, Lesson) or not alike(begin, event):
@@ -467,7 +472,7 @@ class Service:
             learner = new_learner(event.algorithm, event.parameters)
             self.shadows = {
                 **self.shadows,
-                event.name: Pupil(learner, self.classes, recipe=self.live.preparing()),
+                event.name: Pupil(learner, self.classes, schema=self.live.schema_of_raw()),
             }
             self.names.append(event.name)
         elif isinstance(event, DropShadow):
@@ -485,6 +490,15 @@ class Service:
                 self.ids.add(each, sequence)
         return None
 
+    def check_room(self, event: Any) -> None:
+        """Raise a `Refusal` if it would be too much; what is in the log has had room."""
+        if not isinstance(event, NewShadow):
+            return
+        if len(self.shadows) >= self.limits.shadows:
+            raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
+        if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
+            raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
+
     def check_change(self, event: Any) -> None:
         """Raise a `Refusal` if there can be no such change."""
         if not isinstance(event, NewShadow):
@@ -493,8 +507,6 @@ class Service:
             return
         if event.name in self.shadows:
             raise Refusal(409, f"there is a shadow {event.name!r} already.")
-        if len(self.shadows) >= self.limits.shadows:
-            raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
         try:
             new_learner(event.algorithm, event.parameters)
         except ValueError as error:
@@ -557,7 +569,7 @@ class Service:
 
     def _refuse_all(self, refusal: Refusal) -> None:
         with self._wake:
-            tasks, self.queued_bytes = list(self._queue), 0
+            tasks, self.queued_bytes = [*self._at_work, *self._queue], 0
             self._queue.clear()
         _deliver([(task, refusal) for task in tasks])
 

@@ -178,6 +178,7 @@ class Change(Task):
             self.known = service.ids.get(key)
             return []
         service.check_change(self.event)
+        service.check_room(self.event)
         return [self.event]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
