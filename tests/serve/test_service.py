@@ -102,9 +102,7 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()]))
         if k % 2:
             service.ask_and_wait(Label([Answer(f"p{k - 1}", "yes", None)], several=False))
-    for size in (1, 1, 1, 30, 1, 1, 17, 1, 1, 1, 23, 5):  # which a replay could join
-        learn(service, *rows_of(size, random))
-    assert 0 < service.snapshot_sequence < service.sequence - 2
+    assert 0 < service.snapshot_sequence < service.sequence
     again = opened(crashed(service, tmp_path / "two"))
     assert again.replayed > 0
     assert known(again) == known(service)
