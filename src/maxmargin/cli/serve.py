@@ -24,11 +24,13 @@ SECONDS_TO_REPLAY = 2.0
 
 def serve(
     models: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="[[NAME=]MODEL]...", help="Files of models; without any, those in the folder."
+            metavar="[[NAME=]MODEL]...",
+            help="Files of models; without any, those in the folder.",
+            show_default=False,
         ),
-    ] = [],  # noqa: B006
+    ] = None,
     folder: Annotated[
         Path, typer.Option("--data", metavar="DIR", help="Folder for logs and snapshots.")
     ] = ...,  # type: ignore[assignment]
@@ -85,7 +87,7 @@ def serve(
             )
         app = create_app(
             folder,
-            {"default": learner} if learner is not None else loaded(models),
+            {"default": learner} if learner is not None else loaded(models or []),
             classes=data.classes_of(classes),
             token=token,
             hosts={*LOOPBACK, host},
