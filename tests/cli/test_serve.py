@@ -5,10 +5,6 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("orjson")
 
-from typer.testing import CliRunner
-
-from maxmargin.cli import app
-
 BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
 
 
@@ -30,24 +26,24 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
         ((*BEGIN, "--shadow", "x=bisectionperceptron"), "cannot be served"),
     ],
 )
-def test_what_cannot_be_served_is_said_in_one_line(tmp_path, arguments, message):
-    found = CliRunner().invoke(app, ["serve", "--data", str(tmp_path / "data"), *arguments])
-    assert found.exit_code in (1, 2)
-    assert found.stdout == ""
-    assert message in found.stderr
-    assert found.stderr.count("\n") == 1
+def test_what_cannot_be_served_is_said_in_one_line(tmp_path, command, arguments, message):
+    code, printed, errors = command("serve", "--data", tmp_path / "data", *arguments)
+    assert code in (1, 2)
+    assert printed == ""
+    assert message in errors
+    assert errors.count("\n") == 1
 
 
-def test_a_token_that_is_no_text_is_refused(tmp_path):
+def test_a_token_that_is_no_text_is_refused(tmp_path, command):
     token = tmp_path / "token"
     token.write_bytes(b"\xff\xfe\n")
-    arguments = ["serve", "--data", str(tmp_path / "data"), *BEGIN, "--token-file", str(token)]
-    found = CliRunner().invoke(app, arguments)
-    assert found.exit_code == 2
-    assert "the token is empty, or has characters that no header can hold" in found.stderr
+    data = tmp_path / "data"
+    code, _, errors = command("serve", "--data", data, *BEGIN, "--token-file", token)
+    assert code == 2
+    assert "the token is empty, or has characters that no header can hold" in errors
 
 
-def test_a_replay_needs_the_folder_of_a_model(tmp_path):
-    found = CliRunner().invoke(app, ["replay", str(tmp_path)])
-    assert found.exit_code == 1
-    assert "is not the folder of a model that was served" in found.stderr
+def test_a_replay_needs_the_folder_of_a_model(tmp_path, command):
+    code, _, errors = command("replay", tmp_path)
+    assert code == 1
+    assert "is not the folder of a model that was served" in errors
