@@ -34,6 +34,10 @@ def table(rows=ROWS, seed=0):
 TABLE = table()
 
 
+# Relations do not keep their connections in all versions of DuckDB.
+OPEN = []
+
+
 def duckdb_relation(folder):
     duckdb = pytest.importorskip("duckdb")
     path = folder / "rows.duckdb"
@@ -41,7 +45,8 @@ def duckdb_relation(folder):
         with duckdb.connect(str(path)) as connection:
             connection.register("given", TABLE)
             connection.execute("CREATE TABLE rows AS SELECT * FROM given")
-    return duckdb.connect(str(path), read_only=True).sql("SELECT * FROM rows ORDER BY rowid")
+    OPEN.append(duckdb.connect(str(path), read_only=True))
+    return OPEN[-1].sql("SELECT * FROM rows ORDER BY rowid")
 
 
 def polars_lazy(folder):
