@@ -34,10 +34,6 @@ def table(rows=ROWS, seed=0):
 TABLE = table()
 
 
-# Relations do not keep their connections in all versions of DuckDB.
-OPEN = []
-
-
 def duckdb_relation(folder):
     duckdb = pytest.importorskip("duckdb")
     path = folder / "rows.duckdb"
@@ -45,8 +41,9 @@ def duckdb_relation(folder):
         with duckdb.connect(str(path)) as connection:
             connection.register("given", TABLE)
             connection.execute("CREATE TABLE rows AS SELECT * FROM given")
-    OPEN.append(duckdb.connect(str(path), read_only=True))
-    return OPEN[-1].sql("SELECT * FROM rows ORDER BY rowid")
+    # Relations do not keep their connections in all versions of DuckDB.
+    connection = OPEN.enter_context(duckdb.connect(str(path), read_only=True))
+    return connection.sql("SELECT * FROM rows ORDER BY rowid")
 
 
 def polars_lazy(folder):
