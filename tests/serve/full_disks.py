@@ -135,10 +135,7 @@ def fill_disks(runs: int, seed: int, folder: Path, ways: tuple[str, ...]) -> Out
         with small_disk(way, place) as disk:
             run = Run(KINDS[name], place, seed + number, disk=disk)
             outcome = filled(run, Disk(way, disk, run))
-        whole.counts.update(outcome.counts)
-        whole.counts["runs"] += 1
-        whole.troubles += [f"{way}, {name}, {place}: {text}" for text in outcome.troubles]
-        print(f"{way}, {name}: {dict(outcome.counts)}", *outcome.troubles, sep="\n  ", flush=True)
+        whole.add(outcome, f"{way}, {name}", place)
     return whole
 
 

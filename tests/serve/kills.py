@@ -40,6 +40,13 @@ class Outcome:
     counts: Counter = field(default_factory=Counter)
     troubles: list[str] = field(default_factory=list)
 
+    def add(self, run: "Outcome", title: str, place: Path) -> None:
+        """Count a run among those so far, and show it."""
+        self.counts.update(run.counts)
+        self.counts["runs"] += 1
+        self.troubles += [f"{title}, {place}: {text}" for text in run.troubles]
+        print(f"{title}: {dict(run.counts)}", *run.troubles, sep="\n  ", flush=True)
+
 
 @dataclass
 class Run:
@@ -216,10 +223,7 @@ def kill_servers(
             prepare(environment)
         run = Run(KINDS[name], place, seed + number, environment, process=process)
         outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
-        whole.counts.update(outcome.counts)
-        whole.counts["runs"] += 1
-        whole.troubles += [f"{name}, {place}: {text}" for text in outcome.troubles]
-        print(f"{name}: {dict(outcome.counts)}", *outcome.troubles, sep="\n  ", flush=True)
+        whole.add(outcome, name, place)
     return whole
 
 

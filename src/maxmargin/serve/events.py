@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 import orjson
 
+from maxmargin._extras import Self
 from maxmargin.serve.refusals import malformed
 from maxmargin.streams.arrow import arrow
 
@@ -90,8 +91,23 @@ class Waiting:
         return cls(head["i"], head["x"], head["t"])
 
 
+class Change:
+    """An event that is its fields, and nothing else."""
+
+    __slots__ = ()
+    kind: ClassVar[bytes]
+
+    def encoded(self) -> bytes:
+        known: Any = self
+        return packed(self.kind, {each.name: getattr(self, each.name) for each in fields(known)})
+
+    @classmethod
+    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Self:
+        return cls(**head)
+
+
 @dataclass(slots=True)
-class NewShadow:
+class NewShadow(Change):
     """A learner that begins with nothing, and learns along."""
 
     name: str
@@ -101,44 +117,25 @@ class NewShadow:
 
     kind: ClassVar[bytes] = b"S"
 
-    def encoded(self) -> bytes:
-        return packed(self.kind, {name: getattr(self, name) for name in self.__slots__})
-
-    @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview) -> NewShadow:
-        return cls(**head)
-
 
 @dataclass(slots=True)
-class DropShadow:
+class DropShadow(Change):
+    """A shadow ends."""
+
     name: str
     ids: Sequence[str | None] = ()
 
     kind: ClassVar[bytes] = b"D"
 
-    def encoded(self) -> bytes:
-        return packed(self.kind, {"name": self.name, "ids": self.ids})
-
-    @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview) -> DropShadow:
-        return cls(**head)
-
 
 @dataclass(slots=True)
-class Promotion:
+class Promotion(Change):
     """A shadow changes places with the learner that answers."""
 
     name: str
     ids: Sequence[str | None] = ()
 
     kind: ClassVar[bytes] = b"P"
-
-    def encoded(self) -> bytes:
-        return packed(self.kind, {"name": self.name, "ids": self.ids})
-
-    @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Promotion:
-        return cls(**head)
 
 
 Event = Lesson | Waiting | NewShadow | DropShadow | Promotion

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predicted import classes_by
 from maxmargin.serve.bodies import Question
 from maxmargin.serve.pupil import outputs_of
@@ -51,11 +52,11 @@ def answer(service: Service, asked: Question) -> dict[str, Any]:
     return found
 
 
-def _outputs(learner: Any, rows: Any) -> np.ndarray:
+def _outputs(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     return outputs_of(learner, rows).reshape(len(rows), -1)
 
 
-def _chances(learner: Any, rows: Any) -> np.ndarray:
+def _chances(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     if not hasattr(learner, "predict_proba"):
         raise unlearnable("proba: the learner has no probabilities; calibration='online' gives it.")
     if isinstance(rows, list):

@@ -37,7 +37,7 @@ def new_learner(algorithm: str, parameters: dict[str, Any]) -> OnlineClassifier:
     return checked_learner(learner.set_params(**parameters))
 
 
-def checked_learner(learner: Any) -> OnlineClassifier:
+def checked_learner(learner: object) -> OnlineClassifier:
     """The learner, if it can learn from events, with a seed; otherwise a ValueError."""
     name = type(learner).__name__
     if not isinstance(learner, OnlineClassifier) or not hasattr(learner, "partial_fit"):

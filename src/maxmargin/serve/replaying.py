@@ -34,7 +34,7 @@ class Replay:
         Lessons so far, their rows, and lessons that the learner refused.
     """
 
-    def __init__(self, folder: Path, learner: Any) -> None:
+    def __init__(self, folder: Path, learner: object) -> None:
         if not any(snapshots_in(folder)):
             folder = folder / DEFAULT
         known = last_of(snapshots_in(folder))

@@ -58,7 +58,7 @@ class Beginning(NamedTuple):
     classes: np.ndarray
 
     @classmethod
-    def of(cls, learner: Any, classes: Any = None) -> Beginning:
+    def of(cls, learner: object, classes: Any = None) -> Beginning:
         """With a learner that may know something already; a ValueError says what is wrong."""
         learner = checked_learner(learner)
         if learner.__sklearn_is_fitted__():

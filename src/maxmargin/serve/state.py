@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.learners import shown
 from maxmargin.serve.pupil import Pupil, recipe_of
 from maxmargin.serve.service import Service
@@ -167,14 +168,14 @@ def look(live: Pupil, labels: list[Any]) -> dict[str, Any]:
     }
 
 
-def names_of(learner: Any) -> list[Any]:
+def names_of(learner: OnlineClassifier) -> list[Any]:
     names = getattr(learner, "feature_names_in_", None)
     if names is not None:
         return list(names)
     return list(getattr(learner, "columns_", ()))
 
 
-def certificate_of(learner: Any) -> dict[str, Any] | None:
+def certificate_of(learner: OnlineClassifier) -> dict[str, Any] | None:
     try:
         found = learner.certificate_
     except (AttributeError, ValueError):
@@ -182,7 +183,9 @@ def certificate_of(learner: Any) -> dict[str, Any] | None:
     return {name: known(float(getattr(found, name))) for name in ("margin", "bound", "ratio")}
 
 
-def largest_weights(learner: Any, names: list[Any], labels: list[Any]) -> list[dict[str, Any]]:
+def largest_weights(
+    learner: OnlineClassifier, names: list[Any], labels: list[Any]
+) -> list[dict[str, Any]]:
     """Those of a linear model, by their size."""
     try:
         weights = np.atleast_2d(learner.coef_)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ class Outcome(NamedTuple):
     refusal: Refusal | None
 
 
-class Task:
+class Task(ABC):
     """One request. ``bytes`` is what it takes in memory while it waits, about."""
 
     bytes: int = 0
@@ -37,12 +38,13 @@ class Task:
         """The ids that it depends on: tasks with the same are never written together."""
         return ()
 
+    @abstractmethod
     def prepare(self, service: Service) -> Sequence[Event]:
         """The events to write; none if there is nothing to do any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
-        raise NotImplementedError
+        """What the request is told, given what became of its events."""
 
 
 class Learn(Task):
