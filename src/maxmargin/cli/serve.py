@@ -67,7 +67,7 @@ def serve(
 ) -> None:
     """Serve models that learn: over HTTP, and every event is kept."""
     with one_line_errors():
-        require("starlette", "uvicorn", "orjson", extra="serve")
+        require("starlette", "uvicorn", "httptools", "orjson", extra="serve")
         if algorithm is None and settings:
             misuse("--set is for a learner that begins with nothing, by --algorithm.")
         if models and algorithm is not None:
@@ -175,6 +175,8 @@ def run(app: Any, host: str, port: int) -> None:
 
     import uvicorn
 
+    from maxmargin.serve.connections import limited_connections
+
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: Any) -> None:
             app.stop()
@@ -191,7 +193,12 @@ def run(app: Any, host: str, port: int) -> None:
         app.close()
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     config = uvicorn.Config(
-        app, access_log=False, log_level="warning", timeout_graceful_shutdown=10, ws="none"
+        app,
+        http=limited_connections(app.limits),
+        ws="none",
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=10,
     )
     server = Server(config)
     app.on_failure(lambda: setattr(server, "should_exit", True))

@@ -11,7 +11,8 @@ class Limits:
 
     Attributes
     ----------
-    body_bytes, body_seconds : of a request
+    connections : at a time; more than the system lets a process open would keep its files shut
+    header_seconds, body_bytes, body_seconds : of a request
     rows : in a request
     columns : of a model that gets them by names, or by its first row
     classes : of a model
@@ -27,6 +28,8 @@ class Limits:
     segment_bytes : of a file of the log
     """
 
+    connections: int = 500
+    header_seconds: float = 30.0
     body_bytes: int = 2**25
     body_seconds: float = 30.0
     rows: int = 100_000
