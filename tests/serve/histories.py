@@ -30,6 +30,9 @@ class Event:
     sequence: int | None = None  # as it was acknowledged
     acknowledged: bool = False
 
+    def all_weights(self) -> list[float]:
+        return self.weights or [1.0] * len(self.rows)
+
     def single(self) -> dict[str, Any]:
         told = {"row": self.rows[0], "label": self.labels[0]}
         return told if self.weights is None else told | {"weight": self.weights[0]}
@@ -134,9 +137,7 @@ class Client:
             told
         )
         for event in deed.events:
-            event.acknowledged = True
-        if len(deed.events) == 1:
-            deed.events[0].sequence = told["sequence"]
+            event.acknowledged, event.sequence = True, told["sequence"]
         self.done.append(deed)
 
     def repeat(self, deed: Deed) -> None:

@@ -4,7 +4,8 @@ Clients with ids send single events, lines, batches and labels of predictions; w
 acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. Some kills
 leave half a record behind, some are power cuts (`powercuts`). In the end each event that was
 acknowledged is in the log, none is there twice, and the server's model is, to the bit, that of a
-learner that was fed the log in its order and never stopped.
+learner that was fed the log in its order and never stopped. With ``--no-keep-log`` most of the log
+is gone by then; the numbers that came with the acknowledgements say what stood in it.
 """
 
 import argparse
@@ -58,11 +59,12 @@ class Run:
     environment: dict[str, str] = field(default_factory=dict)
     disk: Path | None = None  # for the data, if not that of the folder
     process: type[Server] = Server
+    keep_log: bool = True
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.data = (self.disk or self.folder) / "data"
-        options = (*self.kind.options(self.folder), *SMALL, "--keep-log")
+        options = (*self.kind.options(self.folder), *SMALL, *["--keep-log"] * self.keep_log)
         self.server = self.process(self.data, *options, environment=self.environment)
         self.clients = [
             Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
@@ -103,6 +105,8 @@ class Run:
         if code := self.server.stop():
             self.outcome.troubles.append(f"SIGTERM: ended with {code}")
         recorded = list(logs.learnt(self.data / "default"))
+        if not self.keep_log:
+            recorded = self.with_what_is_gone(recorded)
         self.compare_events(recorded)
         self.compare_models(recorded, told, file)
         self.server.start()
@@ -114,6 +118,19 @@ class Run:
             self.compare_shadow(recorded)
         self.server.stop()
         return self.outcome
+
+    def with_what_is_gone(self, recorded: list[logs.Learnt]) -> list[logs.Learnt]:
+        """The log with what was dropped from it, in the order of the acknowledgements."""
+        first = min((each.sequence for each in recorded), default=sys.maxsize)
+        gone = [
+            logs.Learnt(event.sequence, event.id, event.rows, event.labels, event.all_weights())
+            for client in self.clients
+            for deed in client.deeds
+            for event in deed.events
+            if event.acknowledged and event.sequence < first
+        ]
+        self.outcome.counts["dropped events"] += len(gone)
+        return sorted(gone, key=lambda each: each.sequence) + recorded
 
     def compare_events(self, recorded: list[logs.Learnt]) -> None:
         """Those in the log with those that were sent."""
@@ -209,6 +226,7 @@ def kill_servers(
     kinds: tuple[str, ...] = tuple(KINDS),
     power_cuts: bool = True,
     process: type[Server] = Server,
+    keep_log: bool = True,
 ) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
     whole = Outcome()
@@ -221,7 +239,7 @@ def kill_servers(
         environment = powercuts.environment(made, journal) if made else {}
         if process is ForkedServer:
             prepare(environment)
-        run = Run(KINDS[name], place, seed + number, environment, process=process)
+        run = Run(KINDS[name], place, seed + number, environment, None, process, keep_log)
         outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
         whole.add(outcome, name, place)
     return whole
@@ -234,12 +252,13 @@ def main() -> int:
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--without-power-cuts", action="store_true")
     parser.add_argument("--forked", action="store_true", help="start by a fork, which is quicker")
+    parser.add_argument("--keep-log", action=argparse.BooleanOptionalAction, default=True)
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
     kinds = tuple(given.kind or KINDS)
     process = ForkedServer if given.forked else Server
     cuts = not given.without_power_cuts
-    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, process)
+    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, process, given.keep_log)
     print(dict(whole.counts))
     if whole.troubles:
         print(f"{len(whole.troubles)} troubles; see {folder}")

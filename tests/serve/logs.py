@@ -32,8 +32,8 @@ class Learnt(NamedTuple):
         rows = self.rows
         if isinstance(rows[0], dict) and not isinstance(event.rows[0], dict):
             rows = [list(row.values()) for row in rows]
-        weights = event.weights or [1.0] * len(event.rows)
-        return (rows, self.labels, self.weights) == (event.rows, event.labels, weights)
+        sent = event.rows, event.labels, event.all_weights()
+        return (rows, self.labels, self.weights) == sent
 
 
 def segments(folder: Path) -> list[Path]:

@@ -9,18 +9,18 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("pyarrow")
 
 from serve.flat_memory import growth, taught
+from serve.forked import ForkedServer
 from serve.full_disks import fill_disks
 from serve.fuzzed_requests import fuzz
 from serve.kills import kill_servers
 
-pytestmark = [
-    pytest.mark.serial,
-    pytest.mark.skipif(sys.platform != "linux", reason="limits, signals and memory as Linux has"),
-]
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="limits, signals and memory as Linux has"
+)
 
 
 def test_nothing_is_lost_by_kills(tmp_path):
-    outcome = kill_servers(3, 0, tmp_path, kinds=("columns",))
+    outcome = kill_servers(3, 0, tmp_path, ("columns",), process=ForkedServer, keep_log=False)
     assert not outcome.troubles
     assert outcome.counts["kills"] == 3
     assert outcome.counts["identical"] == 1

@@ -14,10 +14,7 @@ from serve.mock import PREFIX, Models, a_state, nothing_yet, prepare
 
 from maxmargin.serve import openapi
 
-pytestmark = [
-    pytest.mark.serial,
-    pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium"),
-]
+pytestmark = pytest.mark.skipif(browser.CHROMIUM is None, reason="needs Chromium")
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>\u202e'
 
 

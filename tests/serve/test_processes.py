@@ -19,7 +19,6 @@ from maxmargin import AMIRA, load, save
 from maxmargin.serve.events import decoded
 from maxmargin.serve.log import read_log
 
-pytestmark = pytest.mark.serial
 BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
 
 
@@ -90,7 +89,7 @@ def test_killed_servers_have_learnt_what_they_acknowledged_once_and_nothing_else
     folder, random = tmp_path / "data", np.random.default_rng(0)
     limits = ("--limit", "snapshot_events=40", "--limit", "segment_bytes=20000", "--keep-log")
     acknowledged = set()
-    for life in range(4):
+    for life in range(2):
         server = Server(folder, *(BEGIN if life == 0 else ()), *limits).ready()
         lock = threading.Lock()
 

@@ -25,7 +25,6 @@ from maxmargin.client import Client, Refused
 from maxmargin.serve import create_app
 from maxmargin.serve.openapi import document
 
-pytestmark = pytest.mark.serial
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 PREFIX = "/below"
 
