@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -157,6 +157,27 @@ def test_small_steps_after_large_ones_with_a_soft_margin(labels):
     clf.set_params(rate=1e-9).partial_fit(rows[1:], labels[1:])
     # Rows with coordinates of their own are at right angles but for 1e-6.
     assert clf.certificate_.bound >= 0.577
+
+
+three = st.lists(small, min_size=3, max_size=3)
+
+
+@settings(max_examples=150)
+@example(first=[-1, 0, 3], then=[3, -2, 1], later=[-2, 1], sides=[1, 1])
+@given(
+    first=three, then=three, later=st.lists(small, max_size=6), sides=st.lists(st.integers(0, 1))
+)
+def test_coordinates_of_rows_with_other_labels_before(first, then, later, sides):
+    """In a fit, rows have the coordinates that rows of the other class had in the one before."""
+    clf = PUMMA(soft_margin=1.0, warm_start=True, shuffle=False, max_iter=2)
+    clf.fit(np.reshape(first, (3, 1)), [0, 1, 0]).fit(np.reshape(then, (3, 1)), [1, 0, 1])
+    X, y = then.copy(), [1, 0, 1]
+    for x, side in zip(later, sides, strict=False):
+        clf.learn_one([x], side)
+        X, y = [*X, x], [*y, side]
+        rows = np.column_stack([X, np.eye(len(X))])
+        best = reference.max_margin(rows, 2 * np.array(y) - 1, intercept=True)[0]
+        assert clf.certificate_.bound >= best * (1.0 - 1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e8])

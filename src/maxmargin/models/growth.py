@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.models.base import aligned_zeros
 from maxmargin.spaces.joint import JointWitness
 from maxmargin.spaces.linear import LinearSpace
-from maxmargin.spaces.pair import PairSpace
+from maxmargin.spaces.pair import FOREIGN, POSITIVE, PairSpace
 from maxmargin.spaces.pnorm import PNorm, new_pnorm
 from maxmargin.spaces.scalars import Scalars
 from maxmargin.spaces.witness import Witness
@@ -105,16 +105,24 @@ def without_private_coordinates(space: LinearSpace) -> LinearSpace:
 
 
 def without_private_members(space: PairSpace, linear: LinearSpace) -> PairSpace:
-    """The same pairs over ``linear``, from which the private coordinates have been removed."""
-    private = space.private.copy()
+    """The same pairs over ``linear``, from which the private coordinates have been removed.
+
+    After a warm start a row may find in its coordinate what a row of the other class has left
+    there. Steps along it lessen that, and so the sum of all squares, which then says nothing about
+    the steps.
+    """
+    private, numbers = space.private.copy(), space.numbers.copy()
     for c, side in np.argwhere(space.numbers >= 0):
-        private[c, side] = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
+        left = space.linear.weights[c, space.linear.width + 1 + space.numbers[c, side]]
+        private[c, side] = left
+        if left < 0.0 if side == POSITIVE else left > 0.0:
+            numbers[c, side] = FOREIGN
     members = space.members[:, : linear.width + 1].copy()
     return PairSpace(
         linear=linear,
         bias=space.bias.copy(),
         members=members,
-        numbers=space.numbers.copy(),
+        numbers=numbers,
         squares=space.squares.copy(),
         private=private,
         room=members[-1:],

@@ -314,10 +314,15 @@ class PairModel(LinearModel):
 
     def continued(self) -> LinearModel:
         model: Any = super().continued()
-        numbers, known = model.pair.numbers, model.linear.scalars.table.certifiable
+        numbers = model.pair.numbers
         numbers[numbers != NOBODY] = FOREIGN
-        np.minimum(known, AWAITING, out=known, where=(numbers == FOREIGN).any(axis=1))
+        model.await_own_members()
         return model
+
+    def await_own_members(self) -> None:
+        """Count only coefficients behind the last step along a member that is foreign."""
+        known = self.linear.scalars.table.certifiable
+        np.minimum(known, AWAITING, out=known, where=(self.pair.numbers == FOREIGN).any(axis=1))
 
     def maintain(self, space: Any) -> None:
         super().maintain(space)
@@ -329,6 +334,7 @@ class PairModel(LinearModel):
     def _without_private_coordinates(self) -> PairModel:
         model: Any = super()._without_private_coordinates()
         model.pair = growth.without_private_members(self.pair, model.linear)
+        model.await_own_members()
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:
