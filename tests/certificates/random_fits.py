@@ -50,18 +50,21 @@ REFUSALS = re.compile(
     r"|warm_start with a kernel needs the (rows|labels) of the last fit"
     r"|The '(p|average|intercept)' parameter"
     r"|too (small|large) to compute with"
+    r"|Weights act by the soft margin where there is one"
+    r"|cannot go on with weights of rows"
     r"|diverged: its weights are not finite any more"
     r"|The kernel of row \d+ with itself is (not finite|.* too large for float32)"
 )
 
 
 class Step(NamedTuple):
-    """A call that learns from rows; labels are 0, 1, ..."""
+    """A call that learns from rows; labels are 0, 1, ... There may be no weights."""
 
     method: str
     X: Any
     y: np.ndarray
     options: dict[str, Any]
+    weights: np.ndarray | None = None
 
 
 class Case(NamedTuple):
@@ -232,23 +235,41 @@ def draw_case(random, few=()):
             some = slice(int(random.integers(1, count + 1)))
         narrow = grow and not steps and features > 1  # another column comes later
         steps.append(Step(method, X[some, : features - narrow], y[some], options))
+    if not few and random.random() < 0.2:
+        steps = weighted(random, learner, steps, classes)
     return Case(learner, steps, planted)
+
+
+def weighted(random, learner, steps, classes):
+    """The same with weights of rows, of which some may be 0, or of classes, or both."""
+    of_rows, of_classes = pick(random, (True, False), (True, False), (False, True), (True, True))
+    if of_classes:
+        learner.class_weight = dict(enumerate(10.0 ** random.uniform(-1, 1, classes)))
+    if of_rows:
+        for n, step in enumerate(steps):
+            weights = 10.0 ** random.uniform(-2, 2, step.y.size)
+            some = random.integers(step.y.size)
+            if random.random() < 0.3 and np.count_nonzero(step.y == step.y[some]) > 1:
+                weights[some] = 0.0  # of its class there are others
+            steps[n] = step._replace(weights=weights)
+    return steps
 
 
 def learn(case):
     """Make all calls."""
     clf, known = case.learner, {"classes": np.arange(len(case.planted))}
-    for method, X, y, options in case.steps:
+    for method, X, y, options, weights in case.steps:
         if method == "fit":
-            clf.fit(X, y)
+            clf.fit(X, y, sample_weight=weights)
         elif method == "fit_stream":
-            source = streams.open(X, y, block_size=options["block_size"])
+            source = streams.open(X, y, weight=weights, block_size=options["block_size"])
             clf.fit_stream(source, passes=options["passes"])
         elif method == "partial_fit":
-            clf.partial_fit(X, y, **(options or known))
+            clf.partial_fit(X, y, sample_weight=weights, **(options or known))
         else:
-            for row, label in zip(dense(X), y, strict=True):
-                clf.learn_one(row, label, **known)
+            each = np.ones(y.size) if weights is None else weights
+            for row, label, w in zip(dense(X), y, each, strict=True):
+                clf.learn_one(row, label, w=w, **known)
                 known = {}
         known = {}
     return clf
@@ -392,27 +413,38 @@ class Question:
         fits = [n for n, step in enumerate(case.steps) if step.method.startswith("fit")]
         steps, width = case.steps[max(fits, default=0) :], case.steps[-1].X.shape[1]
         rows = [np.pad(dense(each.X), ((0, 0), (0, width - each.X.shape[1]))) for each in steps]
-        self.X = np.concatenate(rows).astype(LONG)
-        self.y = np.searchsorted(self.clf.classes_, np.concatenate([each.y for each in steps]))
+        worth = np.concatenate([self.worth(each) for each in steps])
+        self.X = np.concatenate(rows).astype(LONG)[worth > 0]
+        labels = np.concatenate([each.y for each in steps])[worth > 0]
+        self.y, worth = np.searchsorted(self.clf.classes_, labels), worth[worth > 0]
         self.soft, self.free = LONG(self.clf.soft_margin), self.clf.fit_intercept
-        # The weights of private coordinates are known after a fit that began anew.
+        self.private = np.sqrt(self.soft / worth)
+        # The weights of private coordinates are known after a fit that began anew, but those of
+        # coordinates of several lengths only with a kernel.
         self.whole = steps[-1].method == "fit" and not (self.clf.warm_start and len(case.steps) > 1)
-        private = np.eye(len(self.X), dtype=LONG)
+        self.whole &= self.clf.kernel != "linear" or bool((worth == 1.0).all())
+        private = np.diag(self.private)
         if self.clf.kernel == "linear":
-            F = np.hstack([self.X, np.sqrt(self.soft) * private]) if self.soft > 0 else self.X
+            F = np.hstack([self.X, private]) if self.soft > 0 else self.X
             self.space: Any = Vectors(F, self.clf._state.model.p)
             self.radius = np.sqrt((self.X**2).sum(axis=1).max())
         else:
-            self.space = self.kernel_space(self.X, private)
+            self.space = self.kernel_space(self.X, private**2)
             self.radius = np.sqrt(np.diagonal(self.space.K).max())
 
+    def worth(self, step):
+        """The weights of its rows."""
+        worth = np.ones(step.y.size) if step.weights is None else step.weights
+        of_classes = self.clf.class_weight or {}
+        return worth * np.array([of_classes.get(int(label), 1.0) for label in step.y])
+
     def kernel_space(self, X, private):
-        """Of these rows, which may share private coordinates."""
+        """Of these rows, with what they have in common in private coordinates."""
         kernel = self.clf._state.model.kernel
         K = (LONG(kernel.gamma) * (X @ X.T) + LONG(kernel.coef0)) ** int(kernel.degree)
         if kernel.name == "rbf":
             K = np.exp(-LONG(kernel.gamma) * ((X[:, None] - X) ** 2).sum(axis=2))
-        return Gram(K + self.soft * private)
+        return Gram(K + private)
 
     def own(self):
         """A space, and the learner's weights in it, as far as they are known."""
@@ -431,7 +463,8 @@ class Question:
         numbers = np.arange(size + len(supports))
         numbers[size:] = self.clf.support_ if self.whole else numbers[size:]
         everyone = np.concatenate([self.X, supports])
-        space = self.kernel_space(everyone, (numbers[:, None] == numbers).astype(LONG))
+        squares = np.concatenate([self.private**2, np.full(len(supports), self.soft)])[numbers]
+        space = self.kernel_space(everyone, (numbers[:, None] == numbers) * squares)
         return space, np.pad(coefs, ((0, 0), (size, 0)))
 
     def findings(self, certificate):
@@ -509,9 +542,10 @@ def description(number, seed):
     """The case, to the bit."""
     case = draw_case(np.random.default_rng([seed, number]))
     lines = [f"1 --seed {seed} --first {number}: {' '.join(repr(case.learner).split())}"]
-    for method, X, y, options in case.steps:
+    for method, X, y, options, weights in case.steps:
         kind = f"{type(X).__name__} {X.dtype}"
         lines += [f"  {method} {options}: {kind} {dense(X).tolist()}, {y.tolist()}"]
+        lines += [] if weights is None else [f"    weights {weights.tolist()}"]
     return "\n".join(lines)
 
 

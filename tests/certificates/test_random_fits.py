@@ -41,6 +41,7 @@ ROWS = {"line": np.array([[1.0, 0.0], [-1.0, 0.0]]), "corners": np.eye(3)}
         (PUMMA(p=4.0), "line"),
         (PUMMA(p=4.0, fit_intercept=False), "line"),
         (PUMMA(soft_margin=1.0), "line"),
+        (PUMMA(soft_margin=1.0, class_weight={0: 4.0, 1: 0.5}), "line"),
         (ROMMA(fit_intercept=False), "line"),
         (AMIRA(kernel="rbf", gamma=1.0), "line"),
         (AMIRA(epsilon=0.0, fit_intercept=False), "corners"),
