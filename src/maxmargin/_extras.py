@@ -27,10 +27,6 @@ def plotting(module: str) -> Any:
         raise ImportError("pictures need matplotlib: pip install 'maxmargin[plots]'") from None
 
 
-# What arrays of CuPy have, and others that CuPy takes without copying them.
-DEVICE_ARRAY = "__cuda_array_interface__"
-
-
 def is_on_device(array: Any) -> bool:
     """Is it an array of CuPy, or one that CuPy takes without copying it?"""
-    return hasattr(array, DEVICE_ARRAY)
+    return hasattr(array, "__cuda_array_interface__")

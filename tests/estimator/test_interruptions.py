@@ -226,3 +226,44 @@ def test_a_recipe_learns_with_its_learner_or_not_at_all(call, error):
         if seen[-1] == before:
             assert known(run(clf)) == after, point
     assert before in seen
+
+
+# Rows one by one, for which a fast path is made ready.
+WAYS = {
+    "partial_fit": (streamed, lambda clf, k: clf.partial_fit(X[k : k + 1], y[k : k + 1])),
+    "learn_one, dense": (streamed, lambda clf, k: clf.learn_one(X[k], y[k])),
+    "learn_one": (met, lambda clf, k: clf.learn_one(NAMED[k], y[k])),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("Estimator", [Perceptron, PUMMA])
+def test_a_row_by_the_fast_path_is_learnt_or_not(Estimator, way, error):
+    make, learn = WAYS[way]
+
+    def ready():
+        clf = make(Estimator)
+        for k in range(15, 18):
+            learn(clf, k)
+        return clf
+
+    start, control = ready(), ready()
+    before, after = knowledge(start), knowledge(learn(control, 18))
+    again = knowledge(learn(control, 19))
+    clf = ready()
+    with Tracer() as dry:
+        learn(clf, 18)
+    assert dry.lines < 60
+    seen = []
+    for point in range(1, dry.lines + 1):
+        clf = ready()
+        with pytest.raises(error), Tracer(point, error("stopped")):
+            learn(clf, 18)
+        seen.append(knowledge(copy.deepcopy(clf)))
+        assert seen[-1] in (before, after), point
+        if seen[-1] == before:
+            learn(clf, 18)
+        assert knowledge(learn(clf, 19)) == again, point
+    assert before in seen
+    assert after in seen

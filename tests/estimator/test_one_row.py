@@ -125,6 +125,46 @@ def test_ways_to_learn_may_alternate(learner, form):
     assert_same(clf, expected, 1e-12)
 
 
+@pytest.mark.parametrize("learner", [mm.Perceptron(), mm.PUMMA(), mm.AMIRA()], ids=label)
+def test_partial_fit_of_arrays_of_one_row_takes_the_fast_way(learner, monkeypatch):
+    X, y = stream()
+    expected, slowly = clone(learner).partial_fit(X, y, classes=[0, 1, 2]), []
+    learn_rows = type(learner)._learn_rows
+    monkeypatch.setattr(
+        type(learner), "_learn_rows", lambda *args: slowly.append(args) or learn_rows(*args)
+    )
+    clf = clone(learner).partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+    for k in range(1, ROWS):
+        clf.partial_fit(X[k : k + 1], y[k : k + 1])
+    assert_same(clf, expected)
+    assert len(slowly) <= 3
+    # What the fast way refuses is refused as ever; what it does not know goes the slow one.
+    before, row = state(clf), X[:1].copy()
+    row[0, 2] = np.nan
+    for rows, labels, why in (
+        (row, y[:1], "column 2"),
+        (np.full((1, WIDTH), 1e200), y[:1], "row 0"),
+        (X[:1], np.array([7]), "7 .row 0."),
+        (X[:1, 1:], y[:1], "expecting 6 features"),
+        (X[:1], y[:2], "inconsistent"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            clf.partial_fit(rows, labels)
+        assert state(clf) == before
+    for rows, labels in (
+        (X[:1].astype(np.float32), y[:1]),
+        (sparse.csr_matrix(X[:1]), y[:1]),
+        (X[:1], y[:1].tolist()),
+        (X[:1], y[:1].astype(float)),
+    ):
+        clf.partial_fit(rows, labels)
+        expected.partial_fit(X[:1] if rows.dtype == np.float64 else rows, y[:1])
+    assert_same(clf, expected)
+    clf.set_params(max_iter=0)
+    with pytest.raises(ValueError, match="max_iter"):
+        clf.partial_fit(X[:1], y[:1])
+
+
 @pytest.mark.parametrize("other", [np.asfortranarray, lambda X: X[:, ::-1].copy()[:, ::-1]])
 def test_memory_layout_does_not_matter(other):
     X, y = stream()

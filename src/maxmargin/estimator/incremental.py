@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,10 @@ class Incremental:
     _known: Any
     _rule: Any
     _spec: Any
+    _learn_plain_row: Any
+    _prepare_for_rows: Any
     check_parameters: Any
 
-    @writing
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, *, grow: bool = False
     ) -> Self:
@@ -76,10 +78,19 @@ class Incremental:
         -------
         self
         """
-        state, X = learnt_along(self._known(), X, sample_weight)
+        is_usual = classes is None and sample_weight is None and not grow
+        if not (is_usual and self._learn_plain_row(X, y)):
+            self._learn_rows(X, y, classes, sample_weight, grow)
+        return self
+
+    @writing
+    def _learn_rows(self, X: Any, y: Any, classes: Any, sample_weight: Any, grow: bool) -> None:
+        before = self._known()
+        state, X = learnt_along(before, X, sample_weight)
         self._state, _ = self._learnt(state, X, y, classes, grow=grow, sample_weight=sample_weight)
         self._known()
-        return self
+        if self._state is before and np.shape(X)[0] == 1:
+            self._prepare_for_rows()  # they come one by one
 
     @writing
     def foretell(
@@ -169,7 +180,8 @@ class Incremental:
             margins, several = np.full(model.verdicts(), np.nan), y.ndim == 2
             state = State(model, known, features, margins, spare=grow, multilabel=several)
         else:
-            state = grown(state, X.shape[1], known)._replace(features=features)
+            state = grown(state, X.shape[1], known)
+            state = state if features is state.features else state._replace(features=features)
         how_often = None if worth is None or self.calibration is None else worth.copy()
         totals = state.totals
         if worth is not None and self.class_weight is not None:
@@ -184,8 +196,9 @@ class Incremental:
         by_steps = worth if model.spec.soft_margin == 0.0 else None
         rows = model.rows(X, worth)
         targets = inputs.as_targets(codes, known.size, state.spare, by_steps)
-        history = np.empty((order.size, model.problems() + 1)) if foretell else NO_TRACE.history
-        trace = NO_TRACE._replace(history=history)
+        trace = NO_TRACE
+        if foretell:
+            trace = trace._replace(history=np.empty((order.size, model.problems() + 1)))
         maps = None
         if self.calibration is not None:
             learner = calibrating(model, state.calibration, how_often)
@@ -194,12 +207,12 @@ class Incremental:
         elif model is state.model:
             with access_to(self).changing:
                 present_all(model, rows, targets, order, rule, trace)
-            return (state._replace(totals=totals) if is_counted else state), history
+            return (state._replace(totals=totals) if is_counted else state), trace.history
         else:
             model.present(rows, targets, order, rule, trace)
         if not model.is_finite():
             raise ValueError(diverged(type(self).__name__))
-        return state._replace(model=model, totals=totals, calibration=maps), history
+        return state._replace(model=model, totals=totals, calibration=maps), trace.history
 
     def _continued(
         self, before: State, classes: np.ndarray, X: Any, worth: np.ndarray | None
@@ -306,12 +319,16 @@ def may_overflow(model: Any, rule: Any) -> bool:
     Not while weights and the numbers of the rule are as far from that as rows are, see
     `core.loop.LARGEST_XX`: no step is longer than their product.
     """
-    norms = model.linear.scalars.table["norm2"]
+    norms = np.asarray(model.linear.scalars.table)["norm2"]
     largest = norms[0] if norms.size == 1 else norms.max()
-    if not largest <= LARGEST_XX:
-        return True
-    sizes = [abs(number) for number in rule if number != 0.0 and number != np.inf]
-    return bool(sizes) and not (
+    return not largest <= LARGEST_XX or not is_moderate(tuple(rule))
+
+
+@lru_cache
+def is_moderate(numbers: tuple[float, ...]) -> bool:
+    """Are all numbers of a rule so far from the largest and the smallest as rows are?"""
+    sizes = [abs(number) for number in numbers if number != 0.0 and number != np.inf]
+    return not sizes or bool(
         math.sqrt(SMALLEST_XX) <= min(sizes) <= max(sizes) <= math.sqrt(LARGEST_XX)
     )
 

@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from maxmargin._extras import DEVICE_ARRAY
+from maxmargin._extras import is_on_device
 from maxmargin.core.looks import first_unusable
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
@@ -51,7 +51,7 @@ def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tup
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
     """
-    if hasattr(X, DEVICE_ARRAY):
+    if type(X) is not np.ndarray and is_on_device(X):
         return device_inputs.checked(clf, X, features)
     X, canonical = sound(X) if sparse.issparse(X) else (X, True)
     if features is not None:
@@ -83,7 +83,7 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
 # ------------------------------------------------------------------------------------------- values
 def check_values(X: Any, features: Features | None = None) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
-    if hasattr(X, DEVICE_ARRAY):
+    if type(X) is not np.ndarray and is_on_device(X):
         return device_inputs.check_values(X)
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
@@ -106,7 +106,7 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    if hasattr(y, DEVICE_ARRAY):
+    if type(y) is not np.ndarray and is_on_device(y):
         y = device_inputs.on_host(y)
     is_plain_array = type(y) is np.ndarray and y.ndim == 1
     if several and not is_plain_array and multilabel.is_indicator(y):
@@ -155,7 +155,7 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         return multilabel.with_as_many_labels(y, classes.size)
     if classes.size == 2 and y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
         is_second = y == classes[1]
-        if np.all(is_second | (y == classes[0])):
+        if (is_second | (y == classes[0])).all():
             return is_second.astype(np.int32)
     try:
         codes = np.searchsorted(classes, y)

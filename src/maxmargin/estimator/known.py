@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,7 +54,8 @@ class Stateful:
 
     def check_parameters(self) -> None:
         """Raise if a hyper-parameter has a value that it cannot have."""
-        values = [getattr(self, name) for name in self._parameter_constraints]
+        kind: Any = type(self)
+        values = _reader(kind)(self)
         before = self.__dict__.get("_checked_parameters", ())
         if not before or any(map(operator.is_not, values, before)):  # else those of last time
             self._validate_params()
@@ -141,6 +143,12 @@ class Stateful:
 
     def _parameters(self) -> dict[str, Any]:
         return self.get_params(deep=False)
+
+
+@lru_cache
+def _reader(kind: Any) -> Any:
+    """Gives the hyper-parameters of such a learner, as a tuple."""
+    return operator.attrgetter(*kind._parameter_constraints)
 
 
 def _there(value: Any, otherwise: str) -> Any:

@@ -7,7 +7,8 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 from __future__ import annotations
 
 import struct
-from functools import partial
+from bisect import bisect_left
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -124,17 +125,32 @@ def new_layout(
     names: tuple[Any, ...], columns: dict[Any, int], count: int, width: int, tail: Any
 ) -> Layout:
     """How to read such a dict, given columns of names, of which the first ``count`` are there."""
-    places = [(columns.get(name, count), place) for place, name in enumerate(names)]
-    known = sorted((column, place) for column, place in places if column < count)
-    which = [names[place] for _, place in known]
-    values, starts = np.empty(len(known)), np.array([0, len(known)], dtype=np.int32)
-    numbers = np.array([column for column, _ in known], dtype=np.int32)
-    return Layout(
-        SparseRows(read_only(values), read_only(numbers), read_only(starts), width, tail),
-        partial(struct.Struct(f"{len(known)}d").pack_into, values.data, 0),
-        None if tuple(which) == names else which,
-        len(known) == len(names),
+    found = [columns.get(name, count) for name in names]
+    numbers = sorted(found)
+    known = bisect_left(numbers, count)
+    complete, which = known == len(names), None
+    if not complete or numbers != found:
+        name_of = dict(zip(found, names, strict=True))
+        which = [name_of[number] for number in numbers[:known]]
+    values, in_order = np.empty(known), np.array(numbers[:known], dtype=np.int32)
+    # Constructors of named tuples take twice as long.
+    row = tuple.__new__(
+        SparseRows, (read_only(values), read_only(in_order), starts_of(known), width, tail)
     )
+    fill = partial(packing(known), values.data, 0)
+    return tuple.__new__(Layout, (row, fill, which, complete))
+
+
+@lru_cache(MOST_LAYOUTS)
+def packing(count: int) -> Any:
+    """Writes so many numbers into a buffer."""
+    return struct.Struct(f"{count}d").pack_into
+
+
+@lru_cache(MOST_LAYOUTS)
+def starts_of(count: int) -> np.ndarray:
+    """Where a single sparse row with so many entries begins and ends."""
+    return read_only(np.array([0, count], dtype=np.int32))
 
 
 def numbers_of(x: Any) -> np.ndarray:
@@ -232,10 +248,14 @@ class OneRow:
             self.trace = traced(self.model, NO_TRACE, 1)
         features = named_features(state)
         self.features, self.columns = features.count, features.columns
+        self.shape = (self.features,)
         if self.columns is None:
             self.columns = features.named_columns()
+        is_plain = features.names is None and features.count == self.width
+        self.plain_shape = (1, self.width) if is_plain else None
         self.incomplete.clear()
         self.names: tuple[Any, ...] | None = None
+        self.latest: Any = None  # the layout of these names
         self.quick_learning, self.quick_look = NO_QUICK_LEARNING, NO_QUICK_LOOK
         return self
 
@@ -245,8 +265,10 @@ class OneRow:
         Dicts with the same names again and again are the usual case, in which each call of a
         function would take a tenth of the time. Whatever is unusual goes the long way.
         """
+        if type(x) is not dict:
+            return self._learn_any(x, y, w)
         names, learn, is_usable, fill, row, values, rule, space, tally = self.quick_learning
-        if type(x) is not dict or [*x] != names or w != 1.0:
+        if [*x] != names or w != 1.0:
             return self._learn_any(x, y, w)
         try:
             targets = self.targets[y]
@@ -259,6 +281,8 @@ class OneRow:
             _, due = learn(row, targets, THE_ROW, 0, rule, space, tally, NO_TRACE)
             if due:
                 self._maintain()
+            if self.is_paired:
+                self.model.begin_rows()
         except BaseException:
             self._stop()
             raise
@@ -269,9 +293,9 @@ class OneRow:
             return False
         layout = None
         if isinstance(x, dict):
-            layout = self.latest if tuple(x) == self.names else self.layout(x)
+            layout = self.layout(tuple(x))
             if not layout.complete and (row := in_numbers(x)) is not x:
-                x, layout = row, self.layout(row)
+                x, layout = row, self.layout(tuple(row))
             if not layout.complete:
                 return False
         try:
@@ -283,12 +307,13 @@ class OneRow:
             rows = self._row(x) if layout is None else layout.read(x)
         except (struct.error, OverflowError):
             return False  # text in the place of a number, or an error to come
-        if not self._usable(rows.values):
+        values = rows.values
+        if not (self.checks.get(values.ndim) or self._check_of(values))(values):
             raise ValueError(_what_is_wrong(rows, x))
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         learnt = self._learn(rows, targets, type(rows))
-        if layout is not None and layout.is_whole() and not (self.is_paired or self.maps):
+        if layout is not None and layout.is_whole() and not self.maps:
             code = list(x), self.learners[SparseRows], self.checks[1], layout.fill
             parts = rows, rows.values, self.rule, self.space, self.tally
             self.quick_learning = code + parts
@@ -402,35 +427,36 @@ class OneRow:
         """A single row to look at, of the names that have columns."""
         layout = None
         if isinstance(x, dict):
-            layout = self.latest if tuple(x) == self.names else self.layout(x)
+            layout = self.layout(tuple(x))
             if not layout.complete:
                 x = in_numbers(x)
-                layout = self.layout(x)
+                layout = self.layout(tuple(x))
         try:
             return self._row(x) if layout is None else layout.read(x)
         except (struct.error, OverflowError):
             x = dict(entries(x, "x"))
-            return self.layout(x).read(x)
+            return self.layout(tuple(x)).read(x)
 
     def _row(self, x: Any) -> Any:
         """A single row that is not a dict."""
         if isinstance(x, tuple):
             return SparseRows(*self._from_pair(x), self.width, self.tail)
-        values = dense_row(x, self.features)
+        values = numbers_of(x)
+        values = values[None] if values.shape == self.shape else dense_row(values, self.features)
         if self.width > self.features:
             values = np.pad(values, ((0, 0), (0, self.width - self.features)))
-        values.flags.writeable = False  # it is a view, or our own
+        values.setflags(write=False)  # it is a view, or our own
         return tuple.__new__(DenseRows, (values, self.tail))
 
-    def _usable(self, values: np.ndarray) -> bool:
-        try:
-            return self.checks[values.ndim](values)
-        except KeyError:
-            self.checks[values.ndim] = are_usable.entry(values)
-            return self.checks[values.ndim](values)
+    def _check_of(self, values: np.ndarray) -> Any:
+        """Machine code that says whether such a row can be learnt from."""
+        self.checks[values.ndim] = are_usable.entry(values)
+        return self.checks[values.ndim]
 
-    def layout(self, x: dict[Any, Any]) -> Layout:
-        names = tuple(x)
+    def layout(self, names: tuple[Any, ...]) -> Layout:
+        """How to read dicts with these names."""
+        if names == self.names:
+            return self.latest
         layout = self.layouts.get(names) or self.incomplete.get(names)
         if layout is None:
             if self.columns is None:
@@ -446,9 +472,7 @@ class OneRow:
 
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
         columns, numbers = checked_pair(x, self.features)
-        starts = np.array([0, columns.size], dtype=np.int32)
-        numbers = read_only(numbers)
-        return numbers, read_only(columns), read_only(starts)
+        return read_only(numbers), read_only(columns), starts_of(columns.size)
 
 
 def in_numbers(x: dict[Any, Any]) -> dict[Any, Any]:
@@ -545,6 +569,34 @@ class RowByRow:
                     return self
         self._learn_one_slowly(x, y, w, classes, grow)
         return self
+
+    def _learn_plain_row(self, X: Any, y: Any) -> bool:
+        """Learn from a matrix of one row, if it is an array like the ones before it; has it been?
+
+        What is refused goes the slow path, which says why.
+        """
+        one = self._one_row
+        if one is None or type(X) is not np.ndarray or type(y) is not np.ndarray:
+            return False
+        if X.shape != one.plain_shape or X.dtype != np.float64 or y.shape != (1,):
+            return False
+        with one.lock:
+            try:
+                usable = one.state is self._state and not one.access.busy
+                return usable and one.learn(X, y.item(), 1.0)
+            except ValueError:
+                if one.state is None:  # it had been learnt
+                    raise
+                return False
+
+    def _prepare_for_rows(self) -> None:
+        """Make the fast path for rows that come one by one, unless it is there."""
+        one, state = self._one_row, self._known()
+        if one is None or one.state is not state:
+            one = self._one_row_for(state, one)
+            if one is not None:
+                one.rule = self._rule(state.model.p)
+                self._one_row = one
 
     @writing
     def _learn_one_slowly(self, x: Any, y: Any, w: Any, classes: Any, grow: bool) -> None:

@@ -159,10 +159,10 @@ class Model(ABC):
         return []
 
     def mistakes(self) -> int:
-        return int(self.tally.mistakes[0])
+        return int(np.asarray(self.tally)["mistakes"][0])
 
     def trials(self) -> int:
-        return int(self.tally.trials[0])
+        return int(np.asarray(self.tally)["trials"][0])
 
     def is_full(self) -> bool:
         """Does it forget rows to take others?"""

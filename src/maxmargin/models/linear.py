@@ -46,7 +46,7 @@ def as_rows(X: Any, tail: Any) -> Rows:
 
 def read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 
