@@ -4,13 +4,14 @@ What is started is what ``python`` would run, ``-m module`` or ``-c text``, and 
 process is what `subprocess.Popen` has. Each `Zygote` has an environment of its own.
 """
 
+import atexit
 import contextlib
 import functools
 import gc
-import importlib
 import io
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -22,14 +23,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
-from maxmargin.cli.start import import_scikit_learn
-
-# What commands come to need, where it is there.
-PRELOADED = ("maxmargin.algorithms.amira", "maxmargin.algorithms.randombudgetperceptron", "uvicorn")
+# What commands come to need, where it is there. A function is called, as they do first.
+PRELOADED = ("maxmargin.cli.start:import_scikit_learn", "maxmargin.algorithms.amira", "uvicorn")
+PRELOADED += ("maxmargin.algorithms.randombudgetperceptron", "pyarrow.csv", "orjson", "httptools")
 PRELOADED += ("maxmargin.cli", "maxmargin.cli.counted", "maxmargin.models.vote", "maxmargin.serve")
 PRELOADED += ("maxmargin.streams.svmlight", "maxmargin.streams.tables", "maxmargin.streams.recipe")
 PRELOADED += ("typer._adapters", "pydantic.main", "pydantic.plugin._loader", "rich.progress")
-PRELOADED += ("pyarrow.csv", "orjson", "httptools", "uvloop", "uvicorn.protocols.http.auto")
+PRELOADED += ("uvloop", "uvicorn.protocols.http.auto")
 
 
 class Zygote:
@@ -46,6 +46,7 @@ class Zygote:
                 pass_fds=[number],
                 stdin=subprocess.DEVNULL,
             )
+        atexit.register(self.close)
 
     def start(
         self,
@@ -70,6 +71,7 @@ class Zygote:
 
     def close(self) -> None:
         """Whatever is still running is killed."""
+        atexit.unregister(self.close)
         self.ours.close()
         self.process.wait()
 
@@ -224,9 +226,9 @@ def become(task: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    import_scikit_learn()
-    for module in sys.argv[2:]:
+    for name in sys.argv[2:]:
         with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module(module)
+            if callable(found := pkgutil.resolve_name(name)):
+                found()
     gc.freeze()
     become(wait_for_tasks(socket.socket(fileno=int(sys.argv[1]))))
