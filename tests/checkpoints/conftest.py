@@ -1,6 +1,4 @@
-"""A file to learn from, and a disk that is quick."""
-
-import os
+"""A file to learn from."""
 
 import pytest
 from streamed import noisy, svmlight_text
@@ -9,12 +7,6 @@ from streamed import noisy, svmlight_text
 @pytest.fixture(scope="module")
 def text():
     return svmlight_text(*noisy()).encode()
-
-
-@pytest.fixture(autouse=True)
-def _quick_disk(monkeypatch):
-    """Nobody cuts the power during these tests."""
-    monkeypatch.setattr(os, "fsync", lambda number: None)
 
 
 @pytest.fixture

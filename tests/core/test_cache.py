@@ -1,6 +1,7 @@
 """The cache: the next process compiles nothing, and runs no code that was edited or is not ours."""
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import zygote
 from extent import EVERYTHING, everything_or
 
 import maxmargin
@@ -60,14 +62,20 @@ BOTH = LOOK + SINGLE
 on_posix = pytest.mark.skipif(sys.platform == "win32", reason="other rights than on POSIX")
 
 
-def start(script, cache_folder, package=None, options=()):
-    env = os.environ | {"MAXMARGIN_CACHE_DIR": str(cache_folder)}
-    if package is not None:
-        env["PYTHONPATH"] = str(package)
-    command = [sys.executable, *options, "-c", script]
-    return subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+# What is imported already where processes start by a fork: nothing of ours.
+OTHERS = ("numba", "sklearn", "sklearn.utils.multiclass", "sklearn.utils.metaestimators", "yaml")
+HERE = Path(maxmargin.__file__).parents[1]
+
+
+@functools.cache
+def forking():
+    return zygote.Zygote(OTHERS)
+
+
+def start(script, cache_folder, package=HERE):
+    script = f"import sys; sys.path.insert(0, {str(package)!r})\n{script}"
+    environment = {"MAXMARGIN_CACHE_DIR": str(cache_folder)}
+    return forking().start(["-c", script], subprocess.PIPE, subprocess.PIPE, environment)
 
 
 def end(process):
@@ -77,9 +85,18 @@ def end(process):
     return json.loads(printed.splitlines()[-1]), complaints
 
 
-def run(script, cache_folder, package=None):
+def anew(script, cache_folder, package):
+    """The same in a process that nobody has prepared."""
+    env = os.environ | {"MAXMARGIN_CACHE_DIR": str(cache_folder), "PYTHONPATH": str(package)}
+    command = [sys.executable, "-c", script]
+    return subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def run(script, cache_folder, package=HERE, begin=start):
     """What ``script`` prints last, in a process of its own; it must not print any warning."""
-    printed, complaints = end(start(script, cache_folder, package))
+    printed, complaints = end(begin(script, cache_folder, package))
     assert complaints == ""
     return printed
 
@@ -97,7 +114,7 @@ def filled(tmp_path_factory):
 
 def test_a_second_process_compiles_nothing(filled):
     copy, folder, first = filled
-    second = run(FIT, folder, copy.parent)
+    second = run(FIT, folder, copy.parent, anew)
     assert first["used"] == first["misses"] == [1] * 3
     assert second["hits"] == [1] * 3
     assert second["misses"] == [0] * 3
@@ -301,7 +318,8 @@ def test_a_link_in_place_of_the_folder_is_not_used(nested, folder, tmp_path):
 @on_posix
 def test_a_process_says_once_that_nothing_is_kept(tmp_path):
     tmp_path.chmod(0o777)
-    seen, complaints = end(start(BOTH, tmp_path, options=["-W", "always"]))
+    always = "import warnings; warnings.simplefilter('always')"
+    seen, complaints = end(start(f"{always}\n{BOTH}", tmp_path))
     assert seen == SEEN | {"hits": 0, "misses": 2}
     assert complaints.count("RuntimeWarning") == 1
     assert str(tmp_path) in complaints

@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from serve.histories import ARROW, Event, as_arrow
 from serve.learners import KINDS, numbers
 from serve.processes import SLOWEST, Server, exchange
+from zygote import Zygote
 
 LINES = 1000
 BATCH = 100
@@ -77,10 +78,10 @@ class Teacher(threading.Thread):
         return "/learn", as_arrow(Event(name, rows, labels)), headers, BATCH
 
 
-def taught(events: int, folder: Path) -> list[tuple[int, int]]:
+def taught(events: int, folder: Path, zygote: Zygote | None = None) -> list[tuple[int, int]]:
     """Rows so far and bytes of memory, at moments from the first to the last event."""
     limits = ("--limit", "waiting=5000", "--limit", "known_ids=20000")
-    server = Server(folder / "data", *KINDS["numbers"].options(folder), *limits)
+    server = Server(folder / "data", *KINDS["numbers"].options(folder), *limits, zygote=zygote)
     server.start()
     shares = {"single": 0.02, "asked": 0.01, "lines": 0.57, "batch": 0.2, "arrow": 0.2}
     found: list[tuple[int, int]] = []

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from serve.kills import Outcome, Run
 from serve.learners import KINDS
+from zygote import Zygote
 
 SIZE = 8 << 20
 TIMES_FULL = 2  # in each run
@@ -126,14 +127,16 @@ def stuck(run: Run) -> bool:
     return False
 
 
-def fill_disks(runs: int, seed: int, folder: Path, ways: tuple[str, ...]) -> Outcome:
+def fill_disks(
+    runs: int, seed: int, folder: Path, ways: tuple[str, ...], zygote: Zygote | None = None
+) -> Outcome:
     whole, kinds = Outcome(), list(KINDS)
     for number in range(runs):
         way, name = ways[number % len(ways)], kinds[number // len(ways) % len(kinds)]
         place = folder / f"run {number}"
         place.mkdir()
         with small_disk(way, place) as disk:
-            run = Run(KINDS[name], place, seed + number, disk=disk)
+            run = Run(KINDS[name], place, seed + number, disk=disk, zygote=zygote)
             outcome = filled(run, Disk(way, disk, run))
         whole.add(outcome, f"{way}, {name}", place)
     return whole

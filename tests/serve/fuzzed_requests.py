@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from serve.learners import KINDS, columns, numbers, of_columns
 from serve.processes import Server
+from zygote import Zygote
 
 import maxmargin
 
@@ -405,7 +406,13 @@ class Found:
         print(self.troubles[-1], flush=True)
 
 
-def fuzz(count: int, seed: int, folder: Path, options: tuple[str, ...] = ()) -> Found:
+def fuzz(
+    count: int,
+    seed: int,
+    folder: Path,
+    options: tuple[str, ...] = (),
+    zygote: Zygote | None = None,
+) -> Found:
     """Send so many requests; what is wrong is in `Found.troubles`."""
     model = folder / "numbers.mm"
     kind = KINDS["numbers"]
@@ -414,8 +421,9 @@ def fuzz(count: int, seed: int, folder: Path, options: tuple[str, ...] = ()) -> 
     clf.partial_fit(rows, labels, classes=list(kind.classes))
     maxmargin.save(clf, model)
     models = (f"columns={of_columns(folder)}", f"numbers={model}")
-    server = Server(folder / "data", *models, *options)
-    guarded = Server(folder / "guarded", *models, environment={"MAXMARGIN_TOKEN": TOKEN})
+    server = Server(folder / "data", *models, *options, zygote=zygote)
+    secret = {"MAXMARGIN_TOKEN": TOKEN}
+    guarded = Server(folder / "guarded", *models, environment=secret, zygote=zygote)
     found = Found()
     try:
         server.start()

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from serve import logs, powercuts
-from serve.forked import ForkedServer, prepare
 from serve.histories import Client
 from serve.learners import KINDS, Kind, fed, mistakes_of
 from serve.processes import Server
+from zygote import PRELOADED, Zygote
 
 CLIENTS = 4
 KILLS_OF_A_RUN = 20
@@ -58,14 +59,14 @@ class Run:
     seed: int
     environment: dict[str, str] = field(default_factory=dict)
     disk: Path | None = None  # for the data, if not that of the folder
-    process: type[Server] = Server
+    zygote: Zygote | None = None
     keep_log: bool = True
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.data = (self.disk or self.folder) / "data"
         options = (*self.kind.options(self.folder), *SMALL, *["--keep-log"] * self.keep_log)
-        self.server = self.process(self.data, *options, environment=self.environment)
+        self.server = Server(self.data, *options, environment=self.environment, zygote=self.zygote)
         self.clients = [
             Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
             for k in range(CLIENTS)
@@ -225,24 +226,32 @@ def kill_servers(
     folder: Path,
     kinds: tuple[str, ...] = tuple(KINDS),
     power_cuts: bool = True,
-    process: type[Server] = Server,
+    forked: bool = False,
     keep_log: bool = True,
 ) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
     whole = Outcome()
     made = powercuts.library(folder) if power_cuts and shutil.which("cc") else None
-    for number in range(0, kills, KILLS_OF_A_RUN):
-        name = kinds[number // KILLS_OF_A_RUN % len(kinds)]
-        place = folder / f"run {number}"
-        place.mkdir()
-        journal = place / "journal" if made else None
-        environment = powercuts.environment(made, journal) if made else {}
-        if process is ForkedServer:
-            prepare(environment)
-        run = Run(KINDS[name], place, seed + number, environment, None, process, keep_log)
-        outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
-        whole.add(outcome, name, place)
+    with zygote_of(kills, made) if forked else nullcontext() as zygote:
+        for number in range(0, kills, KILLS_OF_A_RUN):
+            name = kinds[number // KILLS_OF_A_RUN % len(kinds)]
+            place = folder / f"run {number}"
+            place.mkdir()
+            journal = place / "journal" if made else None
+            environment = powercuts.environment(made, journal) if made else {}
+            run = Run(KINDS[name], place, seed + number, environment, None, zygote, keep_log)
+            outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
+            whole.add(outcome, name, place)
     return whole
+
+
+def zygote_of(kills: int, library: Path | None) -> Zygote:
+    """What is loaded before all others is loaded with the process that is forked.
+
+    For many kills, so is compiled code.
+    """
+    modules = PRELOADED if kills < KILLS_OF_A_RUN else (*PRELOADED, "serve.warm")
+    return Zygote(modules, {"LD_PRELOAD": str(library)} if library else None)
 
 
 def main() -> int:
@@ -256,9 +265,8 @@ def main() -> int:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
     kinds = tuple(given.kind or KINDS)
-    process = ForkedServer if given.forked else Server
     cuts = not given.without_power_cuts
-    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, process, given.keep_log)
+    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, given.forked, given.keep_log)
     print(dict(whole.counts))
     if whole.troubles:
         print(f"{len(whole.troubles)} troubles; see {folder}")

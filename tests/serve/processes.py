@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from zygote import Forked, Zygote
 
 SLOWEST = 120.0  # seconds, on a machine that is busy with other things
 
@@ -24,21 +27,34 @@ class Answer(NamedTuple):
 
 
 class Server:
-    """Serves a folder; can be killed and started again."""
+    """Serves a folder; can be killed and started again. With a zygote it starts by a fork."""
 
-    def __init__(self, folder: Path, *options: str, environment: dict[str, str] | None = None):
-        self.folder = folder
-        self.command = [sys.executable, "-m", "maxmargin", "serve", *options]
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        environment: dict[str, str] | None = None,
+        zygote: Zygote | None = None,
+    ):
+        self.folder, self.options = folder, options
         self.own_environment = environment or {}
+        self.zygote = zygote
         self.log = folder.with_name(folder.name + ".log")
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.port = 0
 
     def spawn(self) -> None:
         """Begin to start."""
+        command = ["-m", "maxmargin", "serve", *self.options]
+        command += ["--data", str(self.folder), "--port", "0"]
         with self.log.open("ab") as errors:
+            if self.zygote is not None:
+                self.process = self.zygote.start(
+                    command, subprocess.PIPE, errors, self.own_environment
+                )
+                return
             self.process = subprocess.Popen(
-                [*self.command, "--data", str(self.folder), "--port", "0"],
+                [sys.executable, *command],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env={**os.environ, **self.own_environment},
@@ -48,7 +64,7 @@ class Server:
         """Start, and wait until it says where."""
         self.spawn()
         line = self.first_line()
-        found = re.fullmatch(r"Serving on http://127\.0\.0\.1:(\d+)/?", line)
+        found = re.fullmatch(r"Serving on http://[\d.]+:(\d+)/?", line)
         assert found, f"did not start: {line!r}, {self.log.read_text()[-2000:]}"
         self.port = int(found[1])
 
@@ -74,8 +90,8 @@ class Server:
         self.process.stdout.close()
         assert ended is None, f"ended with {ended}: {self.log.read_text()[-2000:]}"
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
         code = self.process.wait(SLOWEST)
         self.process.stdout.close()
         return code
@@ -92,12 +108,12 @@ class Server:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return 1024 * int(re.search(r"VmRSS:\s+(\d+)", status)[1])
 
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SLOWEST)
+
     def asks(self, method: str, path: str, content: Any = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SLOWEST)
-        try:
+        with closing(self.connect()) as connection:
             return exchange(connection, method, path, content, headers)
-        finally:
-            connection.close()
 
 
 def exchange(

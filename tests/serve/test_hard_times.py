@@ -9,10 +9,10 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("pyarrow")
 
 from serve.flat_memory import growth, taught
-from serve.forked import ForkedServer
 from serve.full_disks import fill_disks
 from serve.fuzzed_requests import fuzz
 from serve.kills import kill_servers
+from zygote import shared
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="limits, signals and memory as Linux has"
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_nothing_is_lost_by_kills(tmp_path):
-    outcome = kill_servers(3, 0, tmp_path, ("columns",), process=ForkedServer, keep_log=False)
+    outcome = kill_servers(3, 0, tmp_path, ("columns",), forked=True, keep_log=False)
     assert not outcome.troubles
     assert outcome.counts["kills"] == 3
     assert outcome.counts["identical"] == 1
@@ -28,13 +28,13 @@ def test_nothing_is_lost_by_kills(tmp_path):
 
 
 def test_nothing_is_lost_on_a_disk_that_fills_up(tmp_path):
-    outcome = fill_disks(1, 0, tmp_path, ("limit",))
+    outcome = fill_disks(1, 0, tmp_path, ("limit",), shared())
     assert not outcome.troubles
     assert outcome.counts["times nothing more was taken"] == outcome.counts["times full"] == 2
 
 
 def test_odd_requests(tmp_path):
-    found = fuzz(600, 0, tmp_path)
+    found = fuzz(600, 0, tmp_path, zygote=shared())
     assert not found.troubles
     assert found.answers[200] > 50
     assert found.answers[400] > 50
@@ -42,4 +42,4 @@ def test_odd_requests(tmp_path):
 
 
 def test_memory_is_flat(tmp_path):
-    assert growth(taught(20_000, tmp_path)) < 1000.0
+    assert growth(taught(20_000, tmp_path, shared())) < 1000.0

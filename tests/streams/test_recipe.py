@@ -381,7 +381,8 @@ def test_a_checkpoint_anywhere_ends_with_the_same_learner(tmp_path):
     (tmp_path / "t.csv").write_bytes(csv_of(raw_table(400)))
 
     def source():
-        return streams.open(tmp_path / "t.csv", label="y", recipe=Recipe(), block_size=2500)
+        recipe = Recipe(hash_bits=8)  # checkpoints are small
+        return streams.open(tmp_path / "t.csv", label="y", recipe=recipe, block_size=2500)
 
     whole = Perceptron().fit_stream(source(), passes=2)
 

@@ -44,6 +44,7 @@ def tag(content):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and content come without a pause between them
 
     def log_message(self, *_):
         pass
