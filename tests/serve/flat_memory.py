@@ -80,7 +80,7 @@ class Teacher(threading.Thread):
 
 def taught(events: int, folder: Path, zygote: Zygote | None = None) -> list[tuple[int, int]]:
     """Rows so far and bytes of memory, at moments from the first to the last event."""
-    limits = ("--limit", "waiting=5000", "--limit", "known_ids=20000")
+    limits = ("--limit", "waiting=500", "--limit", "known_ids=20000")
     server = Server(folder / "data", *KINDS["numbers"].options(folder), *limits, zygote=zygote)
     server.start()
     shares = {"single": 0.02, "asked": 0.01, "lines": 0.57, "batch": 0.2, "arrow": 0.2}
