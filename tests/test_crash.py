@@ -147,7 +147,9 @@ def killed_and_restarted(run, data, folder, seconds):
         start = started if is_early or killed == 0 else forked
         process = start(arguments_of(run, data, folder))
         if not is_early:
-            wait_until_it_learns(folder / "checkpoint", before, process)
+            for _ in range(chance.randint(1, 2)):  # or nothing would go on from within a pass
+                wait_until_it_learns(folder / "checkpoint", before, process)
+                before = look_at(folder / "checkpoint")
             time.sleep(chance.uniform(0.0, seconds / KILLS))
         else:
             time.sleep(chance.uniform(0.0, 0.5))
