@@ -39,8 +39,9 @@ LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
 MOST_COLUMNS = 100_000
 # A column is one of numbers if so many of its values are: the others are mistakes.
 ENOUGH_NUMBERS = 0.9
-# So many are looked at one by one if there is one among them that cannot be read.
-FEW_ROWS = 16
+# So many are looked at one by one if there is one among them that cannot be read: a failure of
+# pyarrow takes as long, for it looks at all objects of the process.
+FEW_ROWS = 512
 DELIMITERS = ",\t;|"
 QUOTED = re.compile(rb'"[^"]*"')
 BLANKS = " \t"
@@ -390,8 +391,9 @@ class CsvReader:
         for name, kind in kinds.items():
             if kind != "text":
                 fields[self._places[name]] = fields[self._places[name]].strip(BLANKS)
-        bare = self._delimiter.join(_quoted(field, self._delimiter) for field in fields)
-        return bare.encode() or b'""'  # nothing at all would be no row
+        if QUOTE in row:
+            fields = [_quoted(field, self._delimiter) for field in fields]
+        return self._delimiter.join(fields).encode() or b'""'  # nothing at all would be no row
 
     def _trouble(self, row: bytes, kinds: Mapping[str, str], before: int) -> Parts | None:
         """What is wrong with the row behind so many lines, and where."""
@@ -420,16 +422,13 @@ class CsvReader:
             row.decode()
         except UnicodeDecodeError:
             return (f"{where}: ", *self._letters.trouble())
-        opened = walk(row, self._delimiter).opened if QUOTE in row else -1
-        if opened >= 0:
+        if QUOTE in row and (opened := walk(row, self._delimiter).opened) >= 0:
             line = before + 1 + row.count(NEWLINE, 0, opened)
             return (f"line {line}: a quote is opened here, and never closed",)
-        letters = np.frombuffer(row, np.uint8)
-        quotes = np.flatnonzero(letters == ord(QUOTE))
-        if quotes.size % 2 or not quotes_are_sound(letters, quotes, self._delimiter):
+        if QUOTE in row and not has_sound_quotes(row, self._delimiter):
             misplaced = "there is a quote that is not around a value"
             return (f"{where}: {misplaced}{_extent(row, before)}",)
-        if outside_of_quotes(row, RETURN).size:
+        if RETURN in row and outside_of_quotes(row, RETURN).size:
             return (f"{where}: there is a carriage return in the line",)
         return None
 
@@ -454,6 +453,13 @@ class CsvReader:
             return self._file.identity()
         first = self._begun[0].text if self._begun else b""
         return identity_of_file(io.BytesIO(first), len(first))
+
+
+def has_sound_quotes(row: bytes, delimiter: str) -> bool:
+    """Are they around values, and doubled within?"""
+    letters = np.frombuffer(row, np.uint8)
+    quotes = np.flatnonzero(letters == ord(QUOTE))
+    return quotes.size % 2 == 0 and quotes_are_sound(letters, quotes, delimiter)
 
 
 def _extent(row: bytes, before: int) -> str:
