@@ -44,6 +44,13 @@ def _quick_disk():
         yield
 
 
+@pytest.fixture(scope="module")
+def few_objects():
+    """For what fails often in pyarrow, which then looks at all that the garbage collector knows."""
+    gc.collect()
+    gc.freeze()
+
+
 def refuse_to_run(loop, *args):
     raise RuntimeError("A test module learns when it is imported: do it in a test or a fixture.")
 

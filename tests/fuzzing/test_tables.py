@@ -8,6 +8,8 @@ pytest.importorskip("pandas")
 from fuzzing.tables import fuzz_tables, murmur
 from sklearn.feature_extraction import FeatureHasher
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 
 def test_tables(tmp_path):
     done = fuzz_tables(150, 0, tmp_path)

@@ -11,6 +11,7 @@ from maxmargin.streams.csvrows import ends_of_rows, tidy, walk
 
 pytest.importorskip("pyarrow")
 
+pytestmark = pytest.mark.usefixtures("few_objects")
 SIZES = [1, 7, 30, 10**6]
 
 

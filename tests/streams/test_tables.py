@@ -22,6 +22,7 @@ pa = pytest.importorskip("pyarrow")
 feather = importlib.import_module("pyarrow.feather")
 parquet = importlib.import_module("pyarrow.parquet")
 
+pytestmark = pytest.mark.usefixtures("few_objects")
 CITIES = ["Rom", "Sankt Gallen, CH", "Ulm", 'the "Hub"']
 
 
