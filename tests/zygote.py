@@ -227,7 +227,7 @@ def become(task: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     for name in sys.argv[2:]:
-        with contextlib.suppress(ModuleNotFoundError):
+        with contextlib.suppress(ModuleNotFoundError, AttributeError):
             if callable(found := pkgutil.resolve_name(name)):
                 found()
     gc.freeze()

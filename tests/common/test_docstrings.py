@@ -50,6 +50,7 @@ def test_every_fitted_attribute_is_described(Estimator):
     learner = Estimator(max_iter=1, random_state=0).fit([[0.0], [1.0]], [0, 1])
     described = sections(Estimator)["Attributes"]
     fitted = [name for name in dir(learner) if re.fullmatch(r"[a-z]\w*[a-z]_", name)]
+    fitted = [name for name in fitted if hasattr(learner, name)]
     usual = {"intercept_", "certificate_"} if Estimator.facts.certificate else set()
     assert usual | {"n_iter_"} <= set(fitted)
     hyper_parameters = learner.get_params()

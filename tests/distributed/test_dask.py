@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,9 @@ def test_it_is_the_plain_executor(client, data, clf):
 
 
 def test_kinds_of_collections(client, data):
-    import dask.dataframe as dd
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of versions that will plan queries
+        import dask.dataframe as dd
 
     X, y = data
     weights = np.random.default_rng(0).integers(1, 3, size=2000).astype(float)

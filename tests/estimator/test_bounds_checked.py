@@ -34,10 +34,10 @@ sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
-def test_faults_with_indices_checked():
+def test_faults_with_indices_checked(tmp_path):
     files = [str((HERE / name).resolve()) for name in FILES]
     done = subprocess.run(
-        [sys.executable, "-c", CHECKED, "-p", "no:cacheprovider", "-n0", "-k", KINDS, *files],
+        [sys.executable, "-c", CHECKED, "-o", f"cache_dir={tmp_path}", "-n0", "-k", KINDS, *files],
         env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTEST_ADDOPTS": ""},
         cwd=HERE.parents[1],
         text=True,

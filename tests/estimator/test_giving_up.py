@@ -51,7 +51,7 @@ def test_noisy_rows_end_the_fit(monkeypatch, Learner):
 @pytest.mark.parametrize("Learner", LEARNERS)
 def test_rows_that_can_be_separated_are(monkeypatch, Learner):
     X, y = noisy(0.0, d=3)
-    apart = np.abs(X @ np.linalg.lstsq(X, 2.0 * y - 1.0)[0]) > 0.05
+    apart = np.abs(X @ np.linalg.lstsq(X, 2.0 * y - 1.0, rcond=None)[0]) > 0.05
     X, y = X[apart], y[apart]
     clf = Learner(random_state=0).fit(X, y)
     monkeypatch.setattr(giving_up, "PATIENCE", np.inf)

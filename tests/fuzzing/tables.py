@@ -374,6 +374,14 @@ def murmur(data: bytes, seed: int) -> int:
 
 
 # ----------------------------------------------------------------------------------------- formats
+def in_polars(column: Any) -> Any:
+    """Of dictionaries, polars knew those of words first."""
+    try:
+        return pl.from_arrow(column)
+    except pl.exceptions.ComputeError:
+        return pl.from_arrow(column.cast(column.type.value_type))
+
+
 def written(chance: Chance, table: Table, format: str, folder: Path) -> tuple[Any, dict[str, Any]]:
     """What `streams.open` takes, and its options."""
     options: dict[str, Any] = {"label": "label", "block_size": chance.choice((1, 300, 2000, 2**22))}
@@ -402,7 +410,7 @@ def written(chance: Chance, table: Table, format: str, folder: Path) -> tuple[An
         return dicts(chance, table), {}
     if format == "polars" and pl is not None:
         # A table at once would get other names for columns without one.
-        return pl.DataFrame({n: pl.from_arrow(typed[n]) for n in typed.column_names}), options
+        return pl.DataFrame({n: in_polars(typed[n]) for n in typed.column_names}), options
     return typed if format == "table" else typed.to_pandas(types_mapper=pd.ArrowDtype), options
 
 

@@ -89,8 +89,8 @@ class FixedShare(OnlineClassifier):
     >>> grid = [NORMA(decay=decay) for decay in (0.0, 0.01, 0.1)]
     >>> clf = FixedShare(learners=grid)
     >>> clf = clf.partial_fit([[0.0, 1.0], [2.0, 1.0]] * 9, [0, 1] * 9, classes=[0, 1])
-    >>> clf.predict([[5.0, 0.0]]).tolist(), clf.weights_.sum().round(6)
-    ([1], np.float64(1.0))
+    >>> clf.predict([[5.0, 0.0]]).tolist(), float(clf.weights_.sum().round(6))
+    ([1], 1.0)
     """
 
     learners: Any = None

@@ -32,14 +32,13 @@ class FrameReader:
             raise StreamError("frames need narwhals: pip install 'maxmargin[streams]'") from None
         self._block_size = block_size
         self.name = f"<{type(frame).__module__.split('.')[0]} frame>"
-        try:
-            self._frame = narwhals.from_native(frame, eager_only=True)
-            if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
-                self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})
-        except narwhals.exceptions.DuplicateError:
-            names = getattr(frame, "column_names", None) or frame.columns
-            name, times = Counter(map(str, names)).most_common(1)[0]
-            raise StreamError(f"{self.name}: there are {times} columns {name!r}.") from None
+        names = frame.column_names if hasattr(frame, "column_names") else frame.columns
+        for name, times in Counter(map(str, names)).most_common(1):
+            if times > 1:
+                raise StreamError(f"{self.name}: there are {times} columns {name!r}.")
+        self._frame = narwhals.from_native(frame, eager_only=True)
+        if any(not isinstance(name, str) for name in self._frame.columns):  # pandas
+            self._frame = self._frame.rename({name: str(name) for name in self._frame.columns})
         self.rows: int | None = len(self._frame)
         self.total: int | None = int(self._frame.estimated_size())
 
@@ -97,6 +96,6 @@ def is_frame(source: Any) -> bool:
         frame = narwhals.from_native(source, eager_only=True, pass_through=True)
     except ModuleNotFoundError:
         return True  # whose reader knows what to say
-    except narwhals.exceptions.DuplicateError:
+    except ValueError:  # two columns have one name, which its reader says too
         return True
     return isinstance(frame, narwhals.DataFrame)
