@@ -110,7 +110,8 @@ def assert_same(clf, expected, tolerance=0.0):
     X = stream(seed=1)[0][:, : clf.n_features_in_]
     check(clf.decision_function(X), expected.decision_function(X))
     assert clf.predict(X).tolist() == expected.predict(X).tolist()
-    check(bounds(clf), bounds(expected))
+    if clf.kernel == "linear":  # with kernels they rest on snapshots at the ends of calls
+        check(bounds(clf), bounds(expected))
     assert clf.n_updates_ == expected.n_updates_ > 0
 
 
