@@ -9,7 +9,6 @@ Nothing that was acknowledged is lost, and the model is that of the log, to the 
 import argparse
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -151,12 +150,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="disks"))
     usual = ("ext4", "tmpfs") if os.geteuid() == 0 else ("limit",)
     whole = fill_disks(given.runs, given.seed, folder, tuple(given.way or usual))
-    print(dict(whole.counts))
-    if whole.troubles:
-        print(f"{len(whole.troubles)} troubles; see {folder}")
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return whole.report(folder)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,15 @@ class Outcome:
         self.troubles += [f"{title}, {place}: {text}" for text in run.troubles]
         print(f"{title}: {dict(run.counts)}", *run.troubles, sep="\n  ", flush=True)
 
+    def report(self, folder: Path) -> int:
+        """Show all, and give the exit code; a folder with troubles in it is kept."""
+        print(dict(self.counts))
+        if self.troubles:
+            print(f"{len(self.troubles)} troubles; see {folder}")
+            return 1
+        shutil.rmtree(folder)
+        return 0
+
 
 @dataclass
 class Run:
@@ -267,12 +276,7 @@ def main() -> int:
     kinds = tuple(given.kind or KINDS)
     cuts = not given.without_power_cuts
     whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, given.forked, given.keep_log)
-    print(dict(whole.counts))
-    if whole.troubles:
-        print(f"{len(whole.troubles)} troubles; see {folder}")
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return whole.report(folder)
 
 
 if __name__ == "__main__":
