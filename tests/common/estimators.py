@@ -33,6 +33,10 @@ SHELLS = _of_each_kind(ESTIMATORS)
 
 # What the shell does is tried on one learner of each kind; what each says of itself, on all.
 every_estimator = over(SHELLS)
+# A vote has no weights of features.
+HYPERPLANES = [each for each in SHELLS if each.facts.certificate]
+every_hyperplane = over(HYPERPLANES)
+every_linear_hyperplane = over([each for each in HYPERPLANES if each.kernel == "linear"])
 every_linear_estimator = over([each for each in SHELLS if each.kernel == "linear"])
 # Others keep each row that a stream brings, also if it was there before.
 KEEPING_ALL = [KINDS[name] for name in ("kernel", "kernel in pairs", "kernel joint")]
@@ -54,17 +58,17 @@ def weights_of(learner) -> np.ndarray:
 
 
 def memory(learner) -> dict:
-    """All that can be seen of what a learner knows."""
+    """All that can be seen of what a learner knows; a vote has no intercept and no certificate."""
     return {
         "weights": weights_of(learner).tolist(),
-        "intercept": learner.intercept_.tolist(),
+        "intercept": getattr(learner, "intercept_", np.zeros(0)).tolist(),
         "classes": learner.classes_.tolist(),
         "features": learner.n_features_in_,
         "passes": learner.n_iter_,
         "converged": learner.converged_,
         "updates": learner.n_updates_,
         "mistakes": learner.n_mistakes_,
-        "certificate": str(learner.certificate_),
+        "certificate": str(getattr(learner, "certificate_", None)),
     }
 
 

@@ -7,11 +7,14 @@ from maxmargin import (
     ALMA,
     AMIRA,
     NOCA,
+    NORMA,
     PUMMA,
     ROMMA,
     BisectionPerceptron,
+    FixedShare,
     Forgetron,
     PassiveAggressive,
+    Perceptron,
     Projectron,
     RandomBudgetPerceptron,
 )
@@ -52,6 +55,13 @@ class QuickBisection(BisectionPerceptron):
     max_checks: Any = 2000
 
 
+@kind
+class Vote(FixedShare):
+    """A group of experts, and one that is alone."""
+
+    learners: Any = (NORMA(decay=0.0), NORMA(decay=0.1), Perceptron())
+
+
 KINDS = {
     "linear": ROMMA,
     "linear p-norm": PNormALMA,
@@ -65,4 +75,5 @@ KINDS = {
     "budget, projecting": Projectron,
     "clusters": NOCA,
     "bisection": QuickBisection,
+    "vote": Vote,
 }

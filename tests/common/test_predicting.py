@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from common.estimators import every_estimator, every_linear_estimator
+from common.estimators import every_estimator, every_hyperplane, every_linear_hyperplane
 from problems import overlapping, three_classes
 from scipy import sparse
 
@@ -11,7 +11,7 @@ def blank(Estimator, classes):
     return learner.partial_fit(np.zeros((1, 2)), classes[:1], classes=classes)
 
 
-@every_linear_estimator
+@every_linear_hyperplane
 @pytest.mark.parametrize(
     ("classes", "winner"), [(["left", "right"], "right"), (["a", "b", "c"], "a")]
 )
@@ -22,14 +22,14 @@ def test_ties(Estimator, classes, winner):
     assert learner.predict([[1.0, 2.0], [-3.0, 0.0]]).tolist() == [winner] * 2
 
 
-@every_linear_estimator
+@every_linear_hyperplane
 def test_zero_row_is_a_mistake_and_no_update(Estimator):
     learner = blank(Estimator, [0, 1])
     assert learner.n_mistakes_ == 1
     assert learner.n_updates_ == 0
 
 
-@every_linear_estimator
+@every_linear_hyperplane
 @pytest.mark.parametrize("labels", [[5, 9], ["no", "yes"], [False, True]])
 def test_two_classes(Estimator, labels):
     X, y = overlapping(n=30)
@@ -44,7 +44,7 @@ def test_two_classes(Estimator, labels):
     assert learner.predict(X).tolist() == np.where(scores >= 0, labels[1], labels[0]).tolist()
 
 
-@every_linear_estimator
+@every_linear_hyperplane
 def test_three_classes(Estimator):
     X, y = three_classes(n=30)
     names = np.array(["red", "green", "blue"])
@@ -58,7 +58,7 @@ def test_three_classes(Estimator):
     assert learner.predict(X).tolist() == learner.classes_[scores.argmax(axis=1)].tolist()
 
 
-@every_estimator
+@every_hyperplane
 def test_no_intercept(Estimator):
     X, y = overlapping(n=30)
     learner = Estimator(max_iter=2, random_state=0, fit_intercept=False).fit(X, y)
