@@ -199,8 +199,11 @@ def test_what_cannot_be_separated_by_the_bisections_of_the_paper(two_stage):
     assert clf.rounds_ == []
 
 
-def test_no_partial_fit():
-    assert not hasattr(BisectionPerceptron(), "partial_fit")
+@pytest.mark.parametrize("method", ["partial_fit", "learn_one", "fit_stream"])
+def test_rows_that_come_later_are_refused(method):
+    assert not hasattr(BisectionPerceptron(), method)
+    with pytest.raises(AttributeError, match=f"all rows at once: it has no {method}"):
+        getattr(BisectionPerceptron(), method)
 
 
 # ------------------------------------------------------------------------------------- the bounds

@@ -6,7 +6,16 @@ from common.kinds import KINDS
 from extent import everything_or
 
 import maxmargin
-from maxmargin import AMIRA, PUMMA, ROMMA, BisectionPerceptron, PassiveAggressive
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    NORMA,
+    PUMMA,
+    ROMMA,
+    BisectionPerceptron,
+    PassiveAggressive,
+    Relaxation,
+)
 from maxmargin.estimator import OnlineClassifier
 
 ALL_ESTIMATORS = [
@@ -102,18 +111,18 @@ def is_about_storage(check) -> bool:
 def can_hold(estimator, check) -> bool:
     """Can it be true of the learner what a check of scikit-learn says of weights?
 
-    A row that is there twice comes at two times, and a weight of 2 at one. Where rows are
-    constraints, as in PUMMA without a soft margin, weights change nothing; see docs/weights.md. A
-    narrow kernel says nothing of rows that were not there, and ALMA's weights have a longest
-    length, which p > 2 makes short.
+    A row that is there twice comes at two times, and a weight of 2 at one. No weight takes a row
+    far beyond its margin: where rows are constraints, as in PUMMA without a soft margin, weights
+    change nothing, and where w is short or forgets, a class that counts more need not win
+    everywhere; see docs/weights.md. A narrow kernel says nothing of rows that were not there.
     """
     if is_about(check, "check_sample_weight_equivalence"):
         return False
     has_no_price = estimator.soft_margin == 0.0 and getattr(estimator, "C", None) is None
-    kinds = AMIRA | ROMMA | PUMMA | PassiveAggressive | BisectionPerceptron
-    met_at_once = has_no_price and isinstance(estimator, kinds)
-    elsewhere = estimator.kernel == "rbf" or getattr(estimator, "p", 2.0) != 2.0
-    return not is_about(check, "check_class_weight_classifiers") or not (met_at_once or elsewhere)
+    met_at_once = AMIRA | ROMMA | PUMMA | PassiveAggressive | BisectionPerceptron | Relaxation
+    moderate = has_no_price and isinstance(estimator, met_at_once | ALMA | NORMA)
+    narrow = estimator.kernel == "rbf"
+    return not is_about(check, "check_class_weight_classifiers") or not (moderate or narrow)
 
 
 def is_about(check, name: str) -> bool:

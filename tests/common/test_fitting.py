@@ -181,7 +181,7 @@ def test_pickled_learner_goes_on_as_if_never_stopped(Estimator, data):
 
 @every_estimator
 def test_clone_is_unfitted_and_has_the_same_parameters(Estimator):
-    learner = Estimator(max_iter=7, intercept_scaling=2.0, random_state=3).fit(X, y)
+    learner = Estimator(max_iter=7, warm_start=True, random_state=3).fit(X, y)
     copy = clone(learner)
     assert str(copy.get_params()) == str(learner.get_params())  # experts are cloned, too
     assert not hasattr(copy, "classes_")

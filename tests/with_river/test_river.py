@@ -18,7 +18,7 @@ from maxmargin.river import classifier  # noqa: E402
 
 # One of each kind: vectors, pairs, classes together, a budget, experts.
 FEW = ["PassiveAggressive", "PUMMA"]
-ALL = [name for name in maxmargin.ALGORITHMS if hasattr(getattr(maxmargin, name), "partial_fit")]
+ALL = [name for name in maxmargin.ALGORITHMS if hasattr(getattr(maxmargin, name)(), "learn_one")]
 
 
 def learner(name):

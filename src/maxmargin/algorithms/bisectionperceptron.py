@@ -127,6 +127,10 @@ class BisectionPerceptron(OnlineClassifier):
         raise AttributeError("BisectionPerceptron needs all rows at once: it has no partial_fit.")
 
     @property
+    def learn_one(self) -> Any:
+        raise AttributeError("BisectionPerceptron needs all rows at once: it has no learn_one.")
+
+    @property
     def fit_stream(self) -> Any:
         raise AttributeError("BisectionPerceptron needs all rows at once: it has no fit_stream.")
 
