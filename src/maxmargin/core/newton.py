@@ -51,16 +51,20 @@ def pulls(rows, numbers, targets, first, lines, worth, slack, sums, totals):  # 
 
 
 @Compiled
-def losses_before(slack, change, worth, numbers, lines, lengths, out):  # type: ignore[no-untyped-def]
-    """Add what rows would have lost had a step been shorter: ``sum s (slack + (1 - t) change)+^2``.
+def along_steps(slack, change, worth, numbers, lines, lengths, out):  # type: ignore[no-untyped-def]
+    """Add ``sum s left+^2`` and half its two derivatives by t, ``left = slack + (1 - t) change``.
 
-    ``change`` is what the whole step has taken off the slacks, and t one of the lengths.
+    ``change`` is what the whole step, t = 1, has taken off the slacks; t is one of the lengths.
     """
     for c in lines:
         for n in range(numbers.size):
-            for k in range(lengths.size):
-                left = slack[c, n] + (1.0 - lengths[k]) * change[c, n]
-                out[c, k] += worth[numbers[n]] * left * left if left > 0.0 else 0.0
+            s, by = worth[numbers[n]], change[c, n]
+            for k in range(lengths.shape[1]):
+                left = slack[c, n] + (1.0 - lengths[c, k]) * by
+                if left > 0.0:
+                    out[c, k, 0] += s * left * left
+                    out[c, k, 1] -= s * left * by
+                    out[c, k, 2] += s * by * by
 
 
 @Compiled

@@ -2,8 +2,9 @@
 
 It is the method of `models.newton`, with the same certificate. A round asks at the end of a step of
 each problem: for the sums behind gradient and certificate, for the Hessian there, and for what
-shorter steps would have cost. So a step that is good costs one round, and one that is not another
-one. The first point is the exact solution for a sample of the rows.
+steps of other lengths would have cost, and how steeply that falls. So a step that is good costs one
+round. One that is not is tried again at the length where its cost is least, as far as that is known
+by then. The first point is the exact solution for a sample of the rows.
 """
 
 from __future__ import annotations
@@ -42,10 +43,12 @@ from maxmargin.models.newton import (
     solve,
 )
 
-# Shorter steps whose losses are asked for along with a whole one.
-SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
-# A whole step is taken if it gains at least that share of what the best of them would.
-GOOD = 0.5
+# Lengths of a step at which its cost is asked for, and those between two known lengths.
+SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1.0])
+BETWEEN = np.array([1.0, 2.0, 3.0, 4.0, 5.0]) / 6.0
+# A whole step is taken if it gains at least that share of what the best of them would; another one
+# if no more than that share of the slope is left there. So many are tried of each step.
+GOOD, MOST_TRIED = 0.5, 12
 # A round that gains less, as a share of the tolerance, gains nothing.
 LEAST_GAIN = 1e-3
 # So many numbers of rows are looked at together, that they stay in the cache.
@@ -61,13 +64,14 @@ class Sums(NamedTuple):
     pulls : active rows times their slacks, of the positive rows of problem c in line 2c, and of
         the negative ones in line 2c + 1; see `core.newton.pulls`
     totals : of slacks, of their squares, and of active rows, in the same lines
-    losses : of shorter steps, a line for each problem
+    along : costs of steps of other lengths, and half their derivatives by the length, a table for
+        each problem; see `core.newton.along_steps`
     curvature : upper triangles of Hessians, or their diagonals, of the open problems
     """
 
     pulls: np.ndarray
     totals: np.ndarray
-    losses: np.ndarray
+    along: np.ndarray
     curvature: np.ndarray
 
 
@@ -80,6 +84,7 @@ class Look(NamedTuple):
     first : the first of the problems of this run
     open : those that are asked about, numbered from the first on
     points, steps : weights, the intercept last, and the steps that led there
+    lengths : other lengths of these steps, a line for each problem
     center : of the rows of Hessians
     gathers : do rows fill so much of their width that they are gathered?
     intercept : is there one?
@@ -90,6 +95,7 @@ class Look(NamedTuple):
     open: np.ndarray
     points: np.ndarray
     steps: np.ndarray
+    lengths: np.ndarray
     center: np.ndarray
     gathers: bool
     intercept: bool
@@ -100,7 +106,7 @@ class Look(NamedTuple):
         sums = Sums(
             np.zeros((2 * problems, size)),
             np.zeros((2 * problems, 3)),
-            np.zeros((problems, SHORTER.size)),
+            np.zeros((*self.lengths.shape, 3)),
             np.zeros((count, size, size) if direct else (count, size)),
         )
         for part in shard.rows():
@@ -126,8 +132,8 @@ class Look(NamedTuple):
             passes.pulls(*where, self.open, part.worth, slack, sums.pulls, sums.totals)
             if moving.size:
                 passes.signed_outputs(*where, moving, self.steps, change)
-                passes.losses_before(
-                    slack, change, part.worth, numbers, moving, SHORTER, sums.losses
+                passes.along_steps(
+                    slack, change, part.worth, numbers, moving, self.lengths, sums.along
                 )
             for n, c in enumerate(self.open):
                 active, curvature = numbers[slack[c] > 0.0], sums.curvature[n]
@@ -242,8 +248,11 @@ class Rounds:
     Attributes
     ----------
     weights, steps : where each problem is, and the step that it tries
-    known : the sums at ``weights``, of problems whose step was found from them
-    values : 2 lambda P there
+    values : 2 lambda P at ``weights``
+    slopes : half its derivative there, along the step
+    lengths : of the step, at which its cost is asked for
+    brackets : lengths at which the cost falls, and at which it rises
+    tried : how often the step got another length
     """
 
     def __init__(
@@ -266,7 +275,10 @@ class Rounds:
         self.weights, self.steps = start.copy(), np.zeros_like(start)
         self.weights[:, -1] *= self.intercept
         self.values = np.full(start.shape[0], np.inf)
-        self.idle = np.zeros(start.shape[0], int)
+        self.slopes = np.zeros(start.shape[0])
+        self.lengths = np.tile(SHORTER, (start.shape[0], 1))
+        self.brackets = np.tile([0.0, np.inf], (start.shape[0], 1))
+        self.tried, self.idle = np.zeros((2, start.shape[0]), int)
         self.open: Any = np.arange(start.shape[0])
         self.best = Best(start.shape[0], self.width)
         self.gathers = is_gathered(overview.filled, self.width)
@@ -287,6 +299,7 @@ class Rounds:
                     open=self.open,
                     points=points,
                     steps=self.steps,
+                    lengths=self.lengths,
                     center=self.center,
                     gathers=self.gathers,
                     intercept=self.intercept,
@@ -337,37 +350,73 @@ class Rounds:
 
     # ------------------------------------------------------------------------------------ the steps
     def _moved(self, c: int, point: np.ndarray, sums: Sums) -> bool:
-        """Go to the end of the step, if that is good, else less far; are the sums those there?"""
-        whole = self._value(point, sums.totals[2 * c : 2 * c + 2, 1].sum())
+        """Go to the end of the step, if that is good, else change it; are the sums those there?"""
         if not self.steps[c].any():
-            self.weights[c], self.values[c] = point, whole
+            losses = float(sums.totals[2 * c : 2 * c + 2, 1].sum())
+            self.weights[c] = point
+            self.values[c] = self.penalty * float(point[:-1] @ point[:-1]) + losses
             return True
-        others = [
-            self._value(self.weights[c] + t * self.steps[c], lost)
-            for t, lost in zip(SHORTER, sums.losses[c], strict=True)
-        ]
-        before, best = self.values[c], int(np.argmin(others))
-        least = min(whole, others[best])
+        values, slopes, curvatures = self._along(c, sums)
+        before, whole, best = self.values[c], values[-1], int(np.argmin(values))
         gain = max(GAIN, LEAST_GAIN * float(self.learner.tol))
-        self.idle[c] = 0 if least < (1.0 - gain) * before else self.idle[c] + 1
-        if before - whole >= GOOD * (before - least):
+        self.idle[c] = 0 if values[best] < (1.0 - gain) * before else self.idle[c] + 1
+        if self.tried[c]:
+            is_good = whole < before and abs(slopes[-1]) <= GOOD * abs(self.slopes[c])
+        else:
+            is_good = before - whole >= GOOD * (before - values[best])
+        if is_good:
             self.weights[c], self.values[c] = point, whole
             return True
-        if others[best] < before:
-            self.weights[c] += SHORTER[best] * self.steps[c]
-            self.values[c], self.steps[c] = others[best], 0.0
-        else:
-            self.steps[c] *= SHORTER[-1]  # none of these was short enough
+        if self.tried[c] < MOST_TRIED and self._narrow(c, slopes, curvatures):
+            return False
+        if values[best] < before:
+            self.weights[c] += self.lengths[c, best] * self.steps[c]
+            self.values[c] = values[best]
+        self.steps[c] = 0.0  # and look there anew
         return False
 
-    def _value(self, point: np.ndarray, losses: float) -> float:
-        return self.penalty * float(point[:-1] @ point[:-1]) + float(losses)
+    def _along(self, c: int, sums: Sums) -> np.ndarray:
+        """2 lambda P at the lengths of the step, and half its derivatives by them."""
+        (w, step), t = (each[c, :-1] for each in (self.weights, self.steps)), self.lengths[c]
+        ww, wd, dd = float(w @ w), float(w @ step), float(step @ step)
+        lengths = np.stack([ww + t * (2.0 * wd + t * dd), wd + t * dd, np.full_like(t, dd)])
+        return self.penalty * lengths + sums.along[c].T
+
+    def _narrow(self, c: int, slopes: np.ndarray, curvatures: np.ndarray) -> bool:
+        """Try the step at the length where its cost is least, unless there is no such place.
+
+        The derivative is piecewise linear and grows: a Newton step from one of the two lengths
+        between which it is 0, if it stays there, and else half-way.
+        """
+        lengths, (low, high) = self.lengths[c], self.brackets[c]
+        guess = None
+        falls, rises = np.flatnonzero(slopes < 0.0), np.flatnonzero(slopes >= 0.0)
+        if falls.size and lengths[k := falls[np.argmax(lengths[falls])]] > low:
+            low, guess = lengths[k], lengths[k] - slopes[k] / curvatures[k]
+        if rises.size and lengths[k := rises[np.argmin(lengths[rises])]] < high:
+            high, other = lengths[k], lengths[k] - slopes[k] / curvatures[k]
+            guess = other if low < other < high or guess is None else guess
+        if not (low < high < np.inf and guess is not None):
+            return False
+        if not low < guess < high:
+            guess = 0.5 * (low + high)
+        self.steps[c] *= guess
+        self.slopes[c] *= guess
+        self.lengths[c] = np.append(low + BETWEEN * (high - low), guess) / guess
+        self.brackets[c] = low / guess, high / guess
+        self.tried[c] += 1
+        return True
 
     def _find_steps(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
         """Newton steps of these problems, from the sums where they are."""
-        if self.width > MOST_DIRECT:
-            self._search(which, asked, sums)
-            return
+        solve_for = self._search if self.width > MOST_DIRECT else self._solve
+        solve_for(which, asked, sums)
+        self.lengths[which], self.brackets[which], self.tried[which] = SHORTER, (0.0, np.inf), 0
+        for c in which:
+            self.slopes[c] = self._gradient(c, sums) @ self.steps[c]
+
+    def _solve(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
+        """By the Hessian."""
         size = self.width + 1
         for c in which:
             (n,) = np.flatnonzero(asked == c)
@@ -387,7 +436,7 @@ class Rounds:
         return gradient
 
     def _search(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
-        """The same by conjugate gradients, each step of which is a round."""
+        """By conjugate gradients, each step of which is a round."""
         penalty, searches = self.penalty, {}
         for c in which:
             (n,) = np.flatnonzero(asked == c)
