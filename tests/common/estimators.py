@@ -13,6 +13,7 @@ from maxmargin import (
     PUMMA,
     ROMMA,
     BisectionPerceptron,
+    FixedShare,
     PassiveAggressive,
     Relaxation,
 )
@@ -120,7 +121,7 @@ def can_hold(estimator, check) -> bool:
         return False
     has_no_price = estimator.soft_margin == 0.0 and getattr(estimator, "C", None) is None
     met_at_once = AMIRA | ROMMA | PUMMA | PassiveAggressive | BisectionPerceptron | Relaxation
-    moderate = has_no_price and isinstance(estimator, met_at_once | ALMA | NORMA)
+    moderate = has_no_price and isinstance(estimator, met_at_once | ALMA | NORMA | FixedShare)
     narrow = estimator.kernel == "rbf"
     return not is_about(check, "check_class_weight_classifiers") or not (moderate or narrow)
 
