@@ -385,21 +385,22 @@ class Rounds:
     def _narrow(self, c: int, slopes: np.ndarray, curvatures: np.ndarray) -> bool:
         """Try the step at the length where its cost is least, unless there is no such place.
 
-        The derivative is piecewise linear and grows: a Newton step from one of the two lengths
-        between which it is 0, if it stays there, and else half-way.
+        The derivative is piecewise linear and grows: a Newton step from the two lengths between
+        which it is 0, whichever stays between them, and else half-way.
         """
-        lengths, (low, high) = self.lengths[c], self.brackets[c]
-        guess = None
+        lengths, (low, high), guesses = self.lengths[c], self.brackets[c], []
+        with np.errstate(divide="ignore", invalid="ignore"):
+            roots = lengths - slopes / curvatures
         falls, rises = np.flatnonzero(slopes < 0.0), np.flatnonzero(slopes >= 0.0)
-        if falls.size and lengths[k := falls[np.argmax(lengths[falls])]] > low:
-            low, guess = lengths[k], lengths[k] - slopes[k] / curvatures[k]
         if rises.size and lengths[k := rises[np.argmin(lengths[rises])]] < high:
-            high, other = lengths[k], lengths[k] - slopes[k] / curvatures[k]
-            guess = other if low < other < high or guess is None else guess
-        if not (low < high < np.inf and guess is not None):
+            high = lengths[k]
+            guesses.append(roots[k])
+        if falls.size and lengths[k := falls[np.argmax(lengths[falls])]] > low:
+            low = lengths[k]
+            guesses.append(roots[k])
+        if not (guesses and low < high < np.inf):
             return False
-        if not low < guess < high:
-            guess = 0.5 * (low + high)
+        guess = next((each for each in guesses if low < each < high), 0.5 * (low + high))
         self.steps[c] *= guess
         self.slopes[c] *= guess
         self.lengths[c] = np.append(low + BETWEEN * (high - low), guess) / guess
