@@ -121,6 +121,16 @@ def test_compiled_equals_plain_for_other_layouts(monkeypatch, learner, form, dty
 
 
 @pytest.mark.parametrize("learner", learners(), ids=label)
+def test_rows_that_are_only_looked_at_change_nothing(learner):
+    X, codes, order = problem(2, np.float64)
+    X[:4] *= 1e3  # longer than all that are learnt from
+    learnt = order[order >= 4]
+    among = np.where(order >= 4, order, -1 - order)
+    assert among.min() == -4
+    assert_same_bits(*(run(learner, X, codes, 2, 1.5, each) for each in (learnt, among)))
+
+
+@pytest.mark.parametrize("learner", learners(), ids=label)
 @pytest.mark.parametrize("form", [FORMS["C"], FORMS["CSR"]])
 def test_zero_rows_are_trials_but_never_updates(monkeypatch, learner, form):
     """Neither at w = 0, where every rule wants an update, nor later."""
