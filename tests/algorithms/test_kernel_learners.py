@@ -229,6 +229,37 @@ def test_one_against_the_rest_shares_the_supports(learner):
     np.testing.assert_array_equal(clf.predict(rows), np.argmax(scores, axis=0))
 
 
+# ------------------------------------------------------------------------------------- snapshots
+def test_the_coefficients_at_the_last_two_snapshots_are_kept(monkeypatch):
+    """Those since the last but one are at least half of all updates."""
+    take, taken = kernel_fit.KernelFit.take_snapshot, []
+
+    def recorded(self):
+        take(self)
+        taken.append(self.coefs.copy())
+
+    monkeypatch.setattr(kernel_fit.KernelFit, "take_snapshot", recorded)
+    clf = AMIRA(kernel="rbf", max_iter=PASSES, random_state=0).fit(X, y)
+    before, last = (each[:, clf.support_] for each in taken[-2:])
+    assert not np.array_equal(before, last)
+    np.testing.assert_array_equal(clf._state.model.supports.marks, [before, last])
+
+
+def test_the_coefficients_at_the_last_two_snapshots_of_a_stream_are_kept():
+    """They are taken whenever the number of updates has doubled."""
+    clf, taken, due = Perceptron(kernel="rbf", gamma=0.3), [np.zeros((1, 0))] * 2, 1
+    for t in range(ROWS):
+        clf.partial_fit(X[t : t + 1], y[t : t + 1], classes=[-1, 1])
+        known = clf._state.model.supports
+        if clf.n_updates_ >= due:
+            taken.append(known.coefs)
+            due = 2 * clf.n_updates_
+        for mark, expected in zip(known.marks, taken[-2:], strict=True):
+            np.testing.assert_array_equal(mark[:, : expected.size], expected)
+            assert not mark[:, expected.size :].any()
+    assert len(taken) > 5
+
+
 # ------------------------------------------------------------------------------------------ blocks
 @every_case
 @pytest.mark.parametrize(
