@@ -1,5 +1,6 @@
 """What a weight means: the row as many times, no row, or a part of its slack."""
 
+import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +9,7 @@ import pytest
 import sklearn
 from algorithms.trials import trials
 from extent import everything_or
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -38,6 +39,7 @@ from maxmargin import (
     streams,
 )
 from maxmargin.core import vote
+from maxmargin.core.rule import Trial
 from maxmargin.core.targets import Binary, WeightedBinary
 
 # Their steps, or those that follow them, do not depend on how many there were before.
@@ -178,6 +180,10 @@ RULES = [
 ]
 
 
+# A row along w that is shorter than beta: a relaxed step of length 0.
+PARALLEL = Trial(math.sqrt(0.1), 1.0, 0.1, 0.1, 1, 0)
+
+
 @pytest.mark.parametrize("learner", RULES, ids=repr)
 @settings(deadline=None, max_examples=80)
 @given(
@@ -185,6 +191,7 @@ RULES = [
     weight=st.floats(0.01, 30.0),
     p=st.sampled_from([2.0, 4.0]),
 )
+@example(trial=PARALLEL, weight=2.0, p=2.0)
 def test_steps_of_a_weight(learner, trial, weight, p):
     rule = learner._rule(p if "p" in learner.get_params() else 2.0)
     if not rule.active(trial):

@@ -115,7 +115,8 @@ def test_what_points_outside_is_refused(changes):
     parts = {"indices": X.indices.copy(), "indptr": X.indptr.copy()}
     for name, place, value in changes:
         array = parts[name]
-        array[place % array.size] = value if abs(value) > 3 else array[place % array.size] + value
+        moved = int(array[place % array.size]) + value
+        array[place % array.size] = value if abs(value) > 3 else np.clip(moved, -(2**31), 2**31 - 1)
     indices, indptr = (array.tolist() for array in parts.values())
     rows = list(pairwise(indptr))
     inside = all(0 <= start <= stop <= X.nnz for start, stop in rows) and all(

@@ -57,7 +57,7 @@ class Trial(NamedTuple):
 
         At most as often as it counts, and until its margin has made up for the ``gap``.
         """
-        if self.weight <= 1.0:
+        if self.weight <= 1.0 or gain == 0.0:
             return self.weight
         needed = max(1.0, np.floor(gap / gain) + 1.0)
         return needed if needed < self.weight else self.weight
