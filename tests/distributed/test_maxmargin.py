@@ -38,6 +38,8 @@ def of_each(clf):
 
 # Steps of the last one lead to kinks, beyond which other rows are active.
 SEEDS = range(500) if EVERYTHING else [*range(60), 360]
+# Of these the bound is weaker than in one process: shards round each slack anew.
+WEAKER = {98, 172, 308}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,6 +62,7 @@ def test_the_best_margin_is_between_margin_and_bound(seed, small_samples):
         whole = MaxMargin(soft_margin=penalty, tol=1e-4, fit_intercept=intercept)
         whole.fit(X, y, sample_weight=weights)
         assert certificate.margin > 0.99 * whole.certificate_.margin
+        assert certificate.ratio > min(0.99, whole.certificate_.ratio) or seed in WEAKER
 
 
 def test_costs_along_a_step_and_how_they_change():
