@@ -129,12 +129,17 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
     if certificate.bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."
     if stuck:
-        return f"{name} proves all margins to be below rounding: the data are not separable."
+        return (
+            f"{name} has no update left to make, but the smallest margin is "
+            f"{certificate.margin:.3g}: the rows are not separated. The certificate proves only "
+            f"that no margin exceeds {certificate.bound:.3g}. MaxMargin finds the largest margin; "
+            "soft_margin is for rows that cannot be separated."
+        )
     # With rows forgotten there may be updates for ever.
     if plan.settles and plan.max_iter > 1 and not forgets:
         return (
-            f"{name} still made updates in pass {n_iter}. Increase max_iter, or the data are not "
-            "separable."
+            f"{name} still made updates in pass {n_iter}. Increase max_iter; if the data are not "
+            "separable, set soft_margin."
         )
     return ""
 
