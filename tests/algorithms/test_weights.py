@@ -382,6 +382,61 @@ def test_weights_of_classes(learner, classes):
     np.testing.assert_allclose(outputs(one, X), outputs(other, X), rtol=1e-9, atol=1e-9)
 
 
+REFUSING = [
+    AMIRA(),
+    AMIRA(intercept="pair"),
+    ROMMA(),
+    PUMMA(),
+    PUMMA(p=4.0),
+    PassiveAggressive(),
+    PassiveAggressive(loss="squared_hinge"),
+    PassiveAggressive(kernel="rbf", gamma=0.3, budget=20),
+    Relaxation(),
+    Relaxation(rate=1.5),
+    BisectionPerceptron(max_checks=2000),
+    MaxMargin(soft_margin=0.0),
+]
+HEEDING = [
+    *(
+        each
+        for each in (getattr(maxmargin, name)() for name in sorted(maxmargin.ALGORITHMS))
+        if "class_weight" in each.get_params() and type(each) not in map(type, REFUSING)
+    ),
+    *(AMIRA(soft_margin=1.0), ROMMA(soft_margin=1.0), PUMMA(soft_margin=1.0), MaxMargin()),
+    *(PassiveAggressive(C=0.1), PassiveAggressive(soft_margin=1.0), Relaxation(rate=0.5)),
+    BisectionPerceptron(soft_margin=1.0, max_checks=2000),
+]
+
+
+@pytest.mark.parametrize("learner", REFUSING, ids=repr)
+def test_weights_of_classes_without_an_effect_are_refused(learner):
+    X, y, _ = rows()
+    for class_weight in ({1: 50.0}, "balanced"):
+        clf = clone(learner).set_params(class_weight=class_weight)
+        with pytest.raises(ValueError, match=r"ignores 'class_weight'.*Pass soft_margin=1.0"):
+            clf.fit(X, y)
+        if hasattr(clf, "partial_fit"):
+            with pytest.raises(ValueError, match="ignores 'class_weight'"):
+                clf.partial_fit(X, y, classes=[0, 1])
+            with pytest.raises(ValueError, match="ignores 'class_weight'"):
+                clf.learn_one(X[0], y[0], classes=[0, 1])
+        assert not hasattr(clf, "classes_")
+
+
+@pytest.mark.parametrize("learner", HEEDING, ids=repr)
+def test_weights_of_classes_have_an_effect(learner):
+    random = np.random.default_rng(5)
+    X = random.normal(size=(400, 3))
+    y = (X[:, 0] + 1.5 * random.normal(size=400) > 1.5).astype(int)
+    if learner.kernel == "rbf":
+        learner = clone(learner).set_params(gamma=0.5)
+    if "random_state" in learner.get_params():
+        learner = clone(learner).set_params(random_state=0, max_iter=3)
+    plain = clone(learner).fit(X, y)
+    found = clone(learner).set_params(class_weight={1: 50.0}).fit(X, y)
+    assert not np.array_equal(outputs(found, X), outputs(plain, X))
+
+
 def running(y, weights, classes):
     """What balances the classes of the rows up to each."""
     totals, found = np.zeros(classes), []
@@ -424,9 +479,14 @@ def test_balanced_streams(learner, classes, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "learner", [Perceptron(), PassiveAggressive(C=0.1, soft_margin=0.3), PUMMA()], ids=repr
+    ("learner", "told"),
+    [
+        *((Perceptron(), told) for told in (None, {0: 2.0})),
+        *((PassiveAggressive(C=0.1, soft_margin=0.3), told) for told in (None, {0: 2.0})),
+        (PUMMA(), None),
+    ],
+    ids=repr,
 )
-@pytest.mark.parametrize("told", [None, {0: 2.0}])
 def test_one_row_with_a_weight(learner, told):
     X, y, random = rows()
     weights = random.choice([0.0, 0.5, 1.0, 3.0], y.size)

@@ -217,12 +217,30 @@ def test_a_class_that_is_not_there(command, folder):
 @pytest.mark.parametrize("option", [("--class-weight", "1=3"), ("--class-weight", "1=3,-1=1")])
 def test_weights_of_classes(report, folder, rows, tmp_path, option):
     model = tmp_path / "m.mm"
-    report("fit", folder / "rows.svm", "-a", "passiveaggressive", *option, "--model", model)
+    report(
+        "fit",
+        folder / "rows.svm",
+        "-a",
+        "passiveaggressive",
+        "--set",
+        "C=0.1",
+        *option,
+        "--model",
+        model,
+    )
     X, y = rows
     clf = load(model)
-    expected = type(clf)().partial_fit(X, y, [-1, 1], sample_weight=np.where(y > 0, 3.0, 1.0))
+    expected = type(clf)(C=0.1).partial_fit(X, y, [-1, 1], sample_weight=np.where(y > 0, 3.0, 1.0))
     assert clf.class_weight[1] == 3.0
     np.testing.assert_array_equal(clf.coef_, expected.coef_)
+
+
+def test_weights_of_classes_that_a_learner_ignores(command, folder):
+    for given in (("--class-weight", "1=3"), ("--set", "class_weight=balanced")):
+        code, _, errors = command("fit", folder / "rows.svm", "-a", "amira", *given)
+        assert code == MISUSED
+        assert errors.startswith("maxmargin: AMIRA without a soft margin ignores --class-weight: ")
+        assert "Pass --set soft_margin=1.0 or so" in errors
 
 
 def test_weights_of_classes_in_evaluate(report, folder):

@@ -142,7 +142,9 @@ def test_rounds_end_when_nothing_is_left_to_learn():
 
 def test_what_was_mixed_learns_on():
     X, y = noisy(300, 4)
-    clf = fit(PassiveAggressive(average=True, class_weight="balanced"), evenly(X, y, 3), rounds=2)
+    clf = fit(
+        PassiveAggressive(C=1.0, average=True, class_weight="balanced"), evenly(X, y, 3), rounds=2
+    )
     before = clf.certificate_.bound
     clf.partial_fit(X, y)
     assert clf.score(X, y) > 0.7

@@ -33,6 +33,9 @@ class AMIRARule(NamedTuple):
     def step(self, trial):
         return 1.0, (1.0 - trial.margin) / trial.xx
 
+    def uses_weight(self):
+        return False
+
 
 def as_costs(given: Any) -> tuple[tuple[float, ...], ...] | None:
     """What a user gives as costs, in tuples, which can be compared; 0 for a class over itself."""

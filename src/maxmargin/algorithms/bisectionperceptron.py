@@ -134,6 +134,9 @@ class BisectionPerceptron(OnlineClassifier):
     def fit_stream(self) -> Any:
         raise AttributeError("BisectionPerceptron needs all rows at once: it has no fit_stream.")
 
+    def _uses_weights(self) -> bool:
+        return self.soft_margin > 0.0
+
     def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
         problems, labels, random = model.problems(), targets.labels, plan.random()
         kind, searches = (KernelTrial if model.has_supports else LinearTrial), []

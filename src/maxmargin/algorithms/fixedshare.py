@@ -143,6 +143,9 @@ class FixedShare(OnlineClassifier):
         rules = tuple(rules_of(group, each) for group, each in zip(self._groups(), p, strict=True))
         return VoteRule(rules, math.exp(-self.rate), float(self.share))
 
+    def _uses_weights(self) -> bool:
+        return True  # an expert that is wrong loses more of its share
+
     def _check_structure(self, state: State) -> None:
         if self.__dict__.get("_checked_spec") is not state.model.spec:
             self._check_experts(state)

@@ -21,7 +21,12 @@ from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for
-from maxmargin.estimator.weights import check_any, check_weights, weights_of_classes
+from maxmargin.estimator.weights import (
+    check_any,
+    check_weights,
+    unused_class_weight,
+    weights_of_classes,
+)
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.linear import as_rows
 from maxmargin.models.newton import NOTHING, Solution, Task, solve
@@ -180,6 +185,11 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             found = solve(task, problems, advance)
         self.conclude(found, classes, features, radius, several=several)
         return self
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.class_weight is not None and self.soft_margin == 0.0:
+            raise unused_class_weight("MaxMargin")
 
     def check_can_fit(self) -> None:
         """Raise if a parameter has a value that it cannot have."""

@@ -34,6 +34,9 @@ class PassiveAggressiveRule(NamedTuple):
         left = math.exp(-trial.weight * math.log1p(trial.xx / self.ridge))
         return 1.0, loss * (1.0 - left) / trial.xx
 
+    def uses_weight(self):
+        return self.cap < math.inf or self.ridge > 0.0
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PassiveAggressive(OnlineClassifier):

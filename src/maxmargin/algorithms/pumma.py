@@ -48,6 +48,9 @@ class PUMMARule(NamedTuple):
             return demand, 0.0, evaluations + more + 1
         return a, b, evaluations + more + 1
 
+    def uses_weight(self):
+        return False
+
 
 bridge("step_in_plane", inline=False)
 

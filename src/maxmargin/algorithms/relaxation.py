@@ -34,6 +34,9 @@ class RelaxationRule(NamedTuple):
         times = min(trial.weight, max(1.0, np.floor(needed)))
         return 1.0, -math.expm1(times * kept) * gap / trial.xx
 
+    def uses_weight(self):
+        return self.rate < 1.0
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Relaxation(OnlineClassifier):

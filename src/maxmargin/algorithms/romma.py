@@ -43,6 +43,9 @@ class ROMMARule(NamedTuple):
             return 1.0, 0.0  # x is opposite to w: the two demands contradict each other
         return (xx_ww - trial.margin) / apart, trial.ww * (1.0 - trial.margin) / apart
 
+    def uses_weight(self):
+        return False
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ROMMA(OnlineClassifier):

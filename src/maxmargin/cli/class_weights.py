@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from typing import Any
 
-from maxmargin.cli.errors import misuse
+from maxmargin.cli.errors import in_words, misuse
 from maxmargin.cli.output import listed
 
 BALANCED = "balanced"
@@ -77,4 +77,4 @@ def give(learners: list[Any], weights: Any) -> None:
         try:
             learner.check_parameters()
         except ValueError as error:
-            misuse(f"{OPTION}: {error}")
+            misuse(in_words(error))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import maxmargin
 from maxmargin.cli.data import numbers_or_words
-from maxmargin.cli.errors import misuse, nearest
+from maxmargin.cli.errors import in_words, misuse, nearest
 from maxmargin.cli.start import import_scikit_learn
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _validated(learner: BaseEstimator) -> Any:
     try:
         learner.check_parameters()
     except ValueError as error:
-        misuse(str(error))
+        misuse(in_words(error))
     return learner
 
 

@@ -1,6 +1,6 @@
 """What a learning rule is: a few pure functions of seven numbers.
 
-A rule is a NamedTuple of hyper-parameters (floats) with up to seven methods:
+A rule is a NamedTuple of hyper-parameters (floats) with up to eight methods:
 
 ``active(trial) -> bool``
     Is an update due?
@@ -17,6 +17,9 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to seven methods:
     A last scaling after an update, given the new ``w.w``; 1 unless defined.
 ``of(c) -> rule``
     The rule of problem c; itself unless defined.
+``uses_weight() -> bool``
+    Does `step` depend on the sample weight? True unless defined; False for rules that meet the
+    margin in one step, whatever the weight.
 """
 
 from __future__ import annotations
@@ -77,6 +80,9 @@ class Usual:
 
     def of(self, c):
         return self
+
+    def uses_weight(self):
+        return True
 
 
 # Class decorator of rules.

@@ -21,7 +21,7 @@ from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
-from maxmargin.estimator.weights import counted
+from maxmargin.estimator.weights import counted, unused_class_weight
 from maxmargin.models import devices
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
@@ -81,6 +81,15 @@ class OnlineClassifier(
         if given.get("budget") is None:
             given["on_full"] = None
         return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
+
+    def _uses_weights(self) -> bool:
+        """Do sample weights change what is learnt, by the present hyper-parameters?"""
+        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.class_weight is not None and not self._uses_weights():
+            raise unused_class_weight(type(self).__name__)
 
     # ------------------------------------------------------------------------------------ learning
     @writing

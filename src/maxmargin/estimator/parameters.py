@@ -187,7 +187,8 @@ fit_intercept : bool, default={fit_intercept}
         How often rows of each class count, by its label; "balanced" gives all classes the same
         total, in a stream by the rows so far. Weights of rows are multiplied by it. What a weight
         means is in `docs/weights.md`: with a soft margin lambda, that of a row of weight s is
-        ``lambda / s``; without, its step is that of the row s times.
+        ``lambda / s``; without, its step is that of the row s times. A learner whose steps do not
+        depend on weights refuses it.
     n_jobs : int, default=None
         On how many threads `fit` learns the problems of several classes, one-vs-rest, or of several
         labels, with the linear kernel and without a budget or calibration. None is 1, unless a

@@ -9,6 +9,7 @@ import numpy as np
 
 from maxmargin.core.targets import balance
 from maxmargin.estimator.refusals import listed
+from maxmargin.streams import Option, OptionError
 from maxmargin.streams.weights import LARGEST, SMALLEST
 
 
@@ -70,6 +71,19 @@ def check_products(weights: np.ndarray) -> None:
         raise ValueError(
             f"sample_weight times class_weight must be between {SMALLEST:g} and {LARGEST:g}."
         )
+
+
+def unused_class_weight(name: str) -> OptionError:
+    """Why a learner refuses ``class_weight`` if weights do not change what it learns."""
+    return OptionError(
+        f"{name} without a soft margin ignores ",
+        Option("class_weight"),
+        ": every row must meet the margin in full, whatever its weight. Pass ",
+        Option("soft_margin", 1.0),
+        " or so, or use MaxMargin, or PassiveAggressive with a C, such as ",
+        Option("C", 0.1),
+        ".",
+    )
 
 
 def check_any(counting: int) -> None:
