@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import maxmargin
 from maxmargin import PUMMA, Certificate, MaxMargin
@@ -316,3 +317,25 @@ def test_files(tmp_path):
 )
 def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(("width", "expected"), [(5, 1), (newton.ONE_THREAD + 1, 3)])
+def test_small_matrices_have_one_thread(monkeypatch, width, expected):
+    """Threads of BLAS wait for each other: beside other work that takes many times as long."""
+
+    def threads():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    seen, factor = set(), newton.cholesky
+
+    def watched(matrix):
+        seen.update(threads())
+        return factor(matrix)
+
+    monkeypatch.setattr(newton, "cholesky", watched)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, width))
+    with threadpool_limits(3):
+        MaxMargin(max_iter=2).fit(X, X[:, 0] + random.normal(size=600) > 0.0)
+        assert seen == {expected}
+        assert threads() == {3}

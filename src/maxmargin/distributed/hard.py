@@ -17,9 +17,10 @@ from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core import newton as passes
 from maxmargin.core.rows import Tail
 from maxmargin.distributed.newton import Best, Progress, Report, sample_task
-from maxmargin.distributed.rounds import Executor, one_thread
+from maxmargin.distributed.rounds import Executor
 from maxmargin.distributed.survey import Overview, stacked
 from maxmargin.estimator import inputs
+from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.linear import as_rows
 from maxmargin.models.newton import NOTHING, Solution, Task, solve
 from maxmargin.spaces.scalars import ROUNDING

@@ -19,10 +19,11 @@ from maxmargin.certificates.evidence import Evidence
 from maxmargin.certificates.scalars import soft_margin
 from maxmargin.core import newton as passes
 from maxmargin.core.rows import Tail
-from maxmargin.distributed.rounds import Executor, one_thread
+from maxmargin.distributed.rounds import Executor
 from maxmargin.distributed.shards import Rows
 from maxmargin.distributed.survey import Overview
 from maxmargin.estimator import inputs
+from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import (
     ConjugateGradients,
     Gathering,

@@ -7,16 +7,12 @@ lost and computed anew, or who was first.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cache
 from typing import Any, Protocol
 
-from threadpoolctl import ThreadpoolController
-
 from maxmargin.distributed.shards import ShardError
+from maxmargin.models.blas_threads import one_thread
 
 # So many answers are merged at a time.
 FAN_IN = 8
@@ -104,42 +100,3 @@ class Plain:
             return [function(shard) for shard in shards]
         with ThreadPoolExecutor(self.n_jobs) as threads:
             return list(threads.map(function, shards))
-
-
-# ---------------------------------------------------------------------------- one thread for a task
-@cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-class _Limit:
-    """Holds BLAS to one thread while anybody asks for that: its last bits depend on threads."""
-
-    def __init__(self) -> None:
-        self._lock, self._asking = threading.Lock(), 0
-        self._limit: Any = None
-
-    def begin(self) -> None:
-        with self._lock:
-            if self._asking == 0:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
-            self._asking += 1
-
-    def end(self) -> None:
-        with self._lock:
-            self._asking -= 1
-            if self._asking == 0:
-                self._limit.restore_original_limits()
-
-
-_LIMIT = _Limit()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS has one thread within, in all of this process."""
-    _LIMIT.begin()
-    try:
-        yield
-    finally:
-        _LIMIT.end()

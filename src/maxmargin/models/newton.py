@@ -20,6 +20,7 @@ from the last round, make it the solution for lambda > 0 too (the method of mult
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.certificates.scalars import soft_margin
 from maxmargin.core import newton
+from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import (
     BLOCK,
     ConjugateGradients,
@@ -63,6 +65,9 @@ FALL, ROUNDS, STEPS_PER_ROUND = 0.1, 24, 20
 SMALL = 2**16
 # No bound on a hard margin means anything below that fraction of the largest norm.
 NOTHING = 1e-10
+# Matrices up to this size are multiplied and factorised by one thread. Threads of BLAS wait for
+# each other: beside other work on the same cores two of them took 3 to 1000 times as long as one.
+ONE_THREAD = 512
 # Slacks of more rows and problems are not kept at a time, nor are more elements of Hessians.
 MOST_KEPT = 2**24
 
@@ -107,10 +112,12 @@ class Solution(NamedTuple):
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
     at_once = max(1, MOST_KEPT // max(task.worth.size, _kept_elements(task.width)))
-    parts = [
-        Newton(task, start, min(at_once, problems - start)).run(advance)
-        for start in range(0, problems, at_once)
-    ]
+    is_small = min(task.width, task.worth.size) <= ONE_THREAD
+    with one_thread() if is_small else nullcontext():
+        parts = [
+            Newton(task, start, min(at_once, problems - start)).run(advance)
+            for start in range(0, problems, at_once)
+        ]
     if len(parts) == 1:
         return parts[0]
     return Solution(

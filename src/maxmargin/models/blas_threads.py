@@ -1,0 +1,49 @@
+"""BLAS on one thread, where more would change the last bits or take longer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class _Limit:
+    """Holds BLAS to one thread while at least one caller asks for it."""
+
+    def __init__(self) -> None:
+        self._lock, self._asking = threading.Lock(), 0
+        self._limit: Any = None
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._asking == 0:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+            self._asking += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._asking -= 1
+            if self._asking == 0:
+                self._limit.restore_original_limits()
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS has one thread within, in all of this process."""
+    _LIMIT.begin()
+    try:
+        yield
+    finally:
+        _LIMIT.end()
