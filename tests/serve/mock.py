@@ -11,7 +11,6 @@ from maxmargin.serve import openapi, pages
 from maxmargin.serve.schemas import STATE
 
 PREFIX = "/below"
-OPEN = {"/": pages.live, "/docs": pages.docs}
 
 
 class Models(Handler):
@@ -21,9 +20,9 @@ class Models(Handler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.removeprefix(PREFIX)
         self.server.requests.append((self.command, path, json.loads(body or "null")))
-        if path in OPEN:
-            content, headers = OPEN[path]()
-            return self.reply(200, content, headers)
+        if path in ("/", "/docs"):
+            page = pages.docs(self.server.url + PREFIX) if path == "/docs" else pages.live()
+            return self.reply(200, *page)
         if path == "/openapi.json":
             return self.reply(200, openapi.document())
         token = self.server.token
@@ -69,7 +68,7 @@ def a_state(**changes):
         [100 * at, 0.7 + at / 1000, 0.75 + at / 1000, 0.5 - at / 1000] for at in range(1, 101)
     ]
     shadow = {**STATE["learners"][0], "name": "moving", "role": "shadow", "algorithm": "NORMA"}
-    shadow["recent_accuracy"] = 0.97
+    shadow["recent_progressive_accuracy"] = 0.97
     learners = [STATE["learners"][0], shadow]
     return copy.deepcopy({**STATE, "history": history, "learners": learners, **changes})
 

@@ -3,6 +3,7 @@
 import asyncio
 import datetime as dt
 import decimal
+import html
 import json
 import shutil
 
@@ -376,13 +377,15 @@ def test_before_anything_is_learnt(app):
     found = post(app, "/predict", {"rows": [{"a": 1}], "scores": True}).json()
     assert found == {"predictions": ["yes"], "scores": [{"no": 0.0, "yes": 0.0}]}
     state = get(app, "/model").json()
-    assert state["accuracy"] is None
+    assert state["progressive_accuracy"] is None
+    assert state["answer_accuracy"] is None
     assert state["n_features"] is None
     assert state["certificate"] is None
 
 
 STATE = """name algorithm parameters classes n_features columns sequence events rows updates
-mistakes accuracy recent_accuracy loss recent_loss largest_class_share events_per_second
+mistakes answers wrong_answers answer_accuracy recent_answer_accuracy
+progressive_accuracy recent_progressive_accuracy loss recent_loss largest_class_share events_per_second
 rows_per_second latency_ms waiting queue log_bytes snapshot_sequence uptime_seconds certificate
 drift largest_weights learners history example"""
 
@@ -412,6 +415,114 @@ def test_the_state_the_file_the_metrics_and_the_pages(app, tmp_path):
         found = get(app, path)
         assert found.status == 200
         assert kind in found.headers[b"content-type"]
+
+
+def asked_and_labelled_later(app, X, labels, delay):
+    """Rows that are predicted one by one, and labelled so many rows later; answers that are wrong.
+
+    Every way to ask is taken in turn.
+    """
+    wrong = []
+    for k in range(len(X) + delay):
+        if k >= delay:
+            told = {"id": f"row {k - delay}", "label": labels[k - delay]}
+            assert post(app, "/label", told).json()["learnt"] == 1
+        if k < len(X):
+            row, key = X[k].tolist(), f"row {k}"
+            if k % 3 == 0:
+                found = post(app, "/predict", {"row": row, "id": key}).json()["prediction"]
+            elif k % 3 == 1:
+                asked = {"rows": [row], "ids": [key], "scores": True}
+                (found,) = post(app, "/predict", asked).json()["predictions"]
+            else:
+                told = lines({"row": row, "id": key})
+                found = json.loads(post(app, "/predict", told, kind=NDJSON).body)["prediction"]
+            wrong.append(found != labels[k])
+    return np.array(wrong)
+
+
+def delayed_rows(size, seed=0):
+    """Rows of a target that turns: late labels cost answers."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(size, 2))
+    angle = np.arange(size) / 15.0
+    side = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
+    return X, np.where(side > 0, "yes", "no").tolist()
+
+
+def test_the_accuracy_of_answers_is_that_of_the_predictions_as_they_were_served(app, tmp_path):
+    X, labels = delayed_rows(200)
+    wrong = asked_and_labelled_later(app, X, labels, delay=20)
+    state = get(app, "/model").json()
+    right = 1.0 - wrong.mean()
+    assert (state["answers"], state["wrong_answers"]) == (200, wrong.sum())
+    assert state["answer_accuracy"] == state["recent_answer_accuracy"] == pytest.approx(right)
+    again = AMIRA(random_state=0)
+    mistakes = 0
+    for row, label in zip(X, labels, strict=True):  # predicted again just before it is learned
+        fitted = again.__sklearn_is_fitted__()
+        mistakes += (again.predict(row[None])[0] if fitted else "yes") != label
+        again.partial_fit(row[None], [label], classes=CLASSES)
+    assert state["mistakes"] == mistakes
+    assert state["progressive_accuracy"] == pytest.approx(1.0 - mistakes / 200)
+    assert state["answer_accuracy"] < state["progressive_accuracy"]
+    text = get(app, "/metrics").body.decode()
+    for line in (
+        "maxmargin_answers_total{} 200",
+        f"maxmargin_wrong_answers_total{{}} {wrong.sum()}",
+        f"maxmargin_answer_accuracy{{}} {state['answer_accuracy']}",
+        f"maxmargin_progressive_accuracy{{}} {state['progressive_accuracy']}",
+    ):
+        assert line.replace("{}", '{model="default"}') in text
+    (summary,) = get(app, "/models").json()["models"]
+    for name in ("recent_answer_accuracy", "recent_progressive_accuracy"):
+        assert summary[name] == state[name]
+    learn = {"row": [1.0, 0.0], "label": "no"}  # nobody was given an answer for such a row
+    assert post(app, "/learn", learn).status == 200
+    assert get(app, "/model").json()["answers"] == 200
+
+
+def test_answers_by_arrow_are_scored_as_they_were_served(app):
+    post(app, "/learn", {"rows": [[1.0], [-1.0]], "labels": ["yes", "no"]})
+    body = table_bytes(a=[2.0, -2.0, 3.0])
+    found = post(app, "/predict", body, kind=ARROW, query=b"ids=true")
+    table = pa.ipc.open_stream(found.body).read_all().to_pydict()
+    assert table["prediction"] == ["yes", "no", "yes"]
+    told = [{"id": key, "label": "no"} for key in table["id"]]
+    assert post(app, "/label", {"labels": told}).json()["learnt"] == 3
+    state = get(app, "/model").json()
+    assert (state["answers"], state["wrong_answers"]) == (3, 2)
+
+
+def test_the_first_answer_under_an_id_is_the_one_that_is_scored(app):
+    post(app, "/learn", {"rows": [[1.0], [-1.0]], "labels": ["yes", "no"]})
+    asked = {"row": [1.0], "id": "a"}
+    assert post(app, "/predict", asked).json()["prediction"] == "yes"
+    post(app, "/learn", {"rows": [[1.0]] * 9, "labels": ["no"] * 9})
+    assert post(app, "/predict", asked).json()["prediction"] == "no"
+    assert post(app, "/label", {"id": "a", "label": "yes"}).json()["learnt"] == 1
+    state = get(app, "/model").json()
+    assert (state["answers"], state["wrong_answers"]) == (1, 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9123", "localhost", "[::1]:80"])
+def test_the_commands_in_the_docs_have_the_address_of_the_request(app, host):
+    for prefix in ("", "/below it"):
+        found = get(app, "/docs", headers=[(b"host", host.encode())], prefix=prefix)
+        text = html.unescape(found.body.decode())
+        assert f"http://{host}{prefix.replace(' ', '%20')}/learn" in text
+        assert "8765" not in text
+
+
+@pytest.mark.parametrize(
+    "host", ["", "a b", "<script>", 'a"b', "a'b", "$(id)", "a/b", "a:b", "a\u00e9", "[1", "a@b"]
+)
+def test_a_host_that_is_none_is_not_put_into_a_page(tmp_path, host):
+    app = ready(create_app(tmp_path, {"default": AMIRA()}, classes=CLASSES, token="t"))
+    found = get(app, "/docs", headers=[(b"host", host.encode("latin-1"))])
+    assert found.status == 400
+    assert "Host" in found.json()["error"]
+    app.close()
 
 
 def test_states_are_sent_to_those_who_listen(app):

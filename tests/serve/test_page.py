@@ -50,8 +50,11 @@ def test_it_shows_the_state_and_follows_it(page, server):
     live(page)
     assert page.text("#name") == "default"
     assert page.text("#about") == "AMIRA · 2 classes: buys, leaves · 2 features"
+    assert page.text("#answers").split("\n") == [
+        *("Accuracy of answers", "90.0 %", "overall 86.0 %", "of 2,350 answers with a label")
+    ]
     assert page.text("#accuracy").split("\n") == [
-        *("Recent accuracy", "93.0 %", "overall 89.0 %", "largest class 61.0 %")
+        *("Progressive accuracy", "93.0 %", "overall 89.0 %", "largest class 61.0 %")
     ]
     assert "0.220" in page.text("#loss")
     assert page.text("#rate b") == "1,874"
@@ -62,10 +65,10 @@ def test_it_shows_the_state_and_follows_it(page, server):
     assert "17 predictions" in page.text("#server")
     assert page.run("document.querySelectorAll('#accuracy-chart .series').length") == 2
     assert page.run("document.querySelectorAll('.drift').length") == 2  # one in each chart
-    assert page.run("document.title") == "default: 93.0 % · maxmargin"
+    assert page.run("document.title") == "default: 90.0 % · maxmargin"
     assert page.run("document.getElementById('models').hidden")
-    server.states["default"] = a_state(recent_accuracy=0.5, certificate={"ratio": 0.994})
-    page.wait("document.querySelector('#accuracy b').innerText === '50.0 %'")
+    server.states["default"] = a_state(recent_answer_accuracy=0.5, certificate={"ratio": 0.994})
+    page.wait("document.querySelector('#answers b').innerText === '50.0 %'")
     assert page.text("#certificate b") == "99.4 %"
 
 
@@ -86,7 +89,8 @@ def test_a_model_that_has_learnt_nothing(page, server):
     server.states["default"] = nothing_yet()
     live(page)
     page.wait("document.getElementById('name').innerText === 'new'")
-    assert page.text("#accuracy b") == page.text("#latency b") == page.text("#certificate b") == "–"
+    for tile in ("answers", "accuracy", "latency", "certificate"):
+        assert page.text(f"#{tile} b") == "–"
     assert "NaN" not in page.text("body")
     assert "null" not in page.text("body")
     assert "undefined" not in page.text("body")

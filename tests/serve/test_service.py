@@ -11,12 +11,12 @@ pytest.importorskip("orjson")
 
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
 from maxmargin.persistence import ModelFileError
-from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion
+from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion, Waiting, decoded
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import LogError, read_log, segments_of
 from maxmargin.serve.refusals import Refusal
 from maxmargin.serve.replaying import Replay
-from maxmargin.serve.service import READY, Beginning, Service
+from maxmargin.serve.service import READY, Beginning, Service, Snapshot
 from maxmargin.serve.standing import LOOK, Standing
 from maxmargin.serve.tasks import Answer, Await, Call, Change, Label, Learn
 from maxmargin.streams import Recipe
@@ -99,10 +99,11 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         X, labels = rows_of(size, random)
         weights = None if k % 3 else [0.5 + k] * size
         learn(service, X, labels, weights=weights)
-        service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()]))
+        service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
             service.ask_and_wait(Label([Answer(f"p{k - 1}", "yes", None)], several=False))
     assert 0 < service.snapshot_sequence < service.sequence
+    assert (service.answers.rows, service.answers.mistakes) == (4, 2)  # p0 and p6 were right
     again = opened(crashed(service, tmp_path / "two"))
     assert again.replayed > 0
     assert known(again) == known(service)
@@ -254,7 +255,7 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     def label(key, value):
         return service.ask_and_wait(Label([Answer(key, value, None)], several=False))
 
-    service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}]))
+    service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
     assert label("p", "yes") == {"learnt": 1, "duplicate": False, "sequence": 2}
     assert label("p", "yes") == {"learnt": 0, "duplicate": True, "sequence": 2}
     with pytest.raises(Refusal, match="has the label 'yes' already") as refused:
@@ -263,7 +264,8 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     with pytest.raises(Refusal, match="no prediction with the id 'r'") as refused:
         label("r", "no")
     assert refused.value.status == 404
-    service.ask_and_wait(Await(["p"], [[7.0, 7.0]]))  # of a retry: it is known what became of it
+    # Of a retry it is known what became of it.
+    service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
     assert service.sequence == 2
     assert service.rows == 1
     several = Label([Answer("q", "no", None), Answer("r", "no", None)], several=True)
@@ -281,16 +283,89 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
     monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
-    service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4))
+    service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
     assert len(service.waiting) == 3
     assert "a" not in service.waiting
     clock[0] += 101.0
     with pytest.raises(Refusal, match="'d'"):
         service.ask_and_wait(Label([Answer("d", "yes", None)], several=False))
     assert len(service.waiting) == 0
-    service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2))
+    service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.waiting) == 1
     assert service.waiting.bytes <= 2000
+    service.close()
+
+
+def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path):
+    random = np.random.default_rng(5)
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=7), keep_log=True)
+    service.ask_and_wait(Change(NewShadow("other", "perceptron", {})))
+    X, labels = rows_of(60, random)
+    answers = random.choice(CLASSES, 60).tolist()
+    folders = []
+    for k in range(80):
+        if k < 60:
+            service.ask_and_wait(Await([f"p{k}"], [X[k].tolist()], [answers[k]]))
+        if k >= 20:
+            late = Answer(f"p{k - 20}", labels[k - 20], None)
+            service.ask_and_wait(Label([late], several=False))
+        if k == 40:
+            service.ask_and_wait(Change(Promotion("other")))
+        if k in (5, 39, 70):
+            folders.append(crashed(service, tmp_path / f"at {k}"))
+    wrong = [answer != label for answer, label in zip(answers, labels, strict=True)]
+    assert (service.answers.rows, service.answers.mistakes) == (60, sum(wrong))
+    assert service.answers.recent_wrong[:60].tolist() == wrong
+    for folder, count in zip(folders, (0, 20, 51), strict=True):
+        with_less = opened(folder, limits=Limits(waiting=1))
+        assert with_less.answers.rows == count
+        assert with_less.answers.recent_wrong[:count].tolist() == wrong[:count]
+        with_less.close()
+    # From the log alone, whose predictions are dropped long before their labels come.
+    for path in (tmp_path / "at 70").glob("snapshot*"):
+        path.unlink()
+    begun = opened(tmp_path / "begun", AMIRA())
+    begun.close()
+    shutil.copy(tmp_path / "begun" / "snapshot.mm", tmp_path / "at 70")
+    replayed = opened(tmp_path / "at 70", limits=Limits(waiting=1))
+    assert replayed.replayed > 100
+    assert bits(replayed.answers.tree()) == bits(with_less.answers.tree())
+    replayed.close()
+    service.close()
+
+
+def test_logs_and_snapshots_without_answers_go_on(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    service.ask_and_wait(Await(["a", "b"], [[1.0], [2.0]], ["no", "no"]))
+    event = decoded(next(read_log(service.folder / "log")).payload)
+    old = Waiting.decoded({"i": event.ids, "x": event.rows, "t": event.time}, memoryview(b""))
+    assert old.answers == [None, None]
+    content = service.ask_and_wait(Call(service._content))
+    del content["answers"]
+    content["waiting"] = '[["a",[1.0],5.0],["b",[2.0],6.0]]'
+    found = Snapshot.of(content)
+    assert found.answers.rows == 0
+    service._restore(found)
+    assert service.waiting.get("a", 0.0) == (b"[1.0]", 5.0, None)
+    service.close()
+
+
+def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_crash_too(
+    tmp_path, monkeypatch
+):
+    limits = Limits(waiting_seconds=100.0)
+    service = opened(tmp_path / "one", AMIRA(), limits=limits)
+    clock = [1000.0]
+    monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
+    service.ask_and_wait(Await(["p"], [[1.0]], ["no"]))
+    clock[0] += 101.0
+    with pytest.raises(Refusal, match="'p'"):
+        service.ask_and_wait(Label([Answer("p", "yes", None)], several=False))
+    service.ask_and_wait(Await(["p"], [[2.0]], ["yes"]))
+    again = opened(crashed(service, tmp_path / "two"), limits=limits)
+    assert again.waiting.get("p", clock[0]) == service.waiting.get("p", clock[0])
+    assert again.waiting.bytes == service.waiting.bytes
+    again.close()
     service.close()
 
 

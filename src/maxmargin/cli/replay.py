@@ -55,8 +55,11 @@ def show(report: dict[str, Any]) -> None:
         "refused": f"{refused:,} events" if refused else None,
     }
     if rows:
-        lines["mistakes"] = f"{report['mistakes']:,} ({percent(1.0 - report['accuracy'])})"
-        lines["lately"] = f"{percent(report['recent_accuracy'])} right of the last 1,000 rows"
+        lines["mistakes"] = (
+            f"{report['mistakes']:,} ({percent(1.0 - report['progressive_accuracy'])})"
+        )
+        right = percent(report["recent_progressive_accuracy"])
+        lines["lately"] = f"{right} right of the last 1,000 rows"
         lines["guess"] = f"the largest class has {percent(report['largest_class'])}"
         lines["loss"] = f"{report['loss']:.4f}, lately {report['recent_loss']:.4f}"
         lines["drifts"] = ", ".join(map(count, report["drifts"])) or None  # type: ignore[arg-type]

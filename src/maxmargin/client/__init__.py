@@ -218,7 +218,11 @@ class Client:
 
     # --------------------------------------------------------------------------------- the models
     def model(self) -> dict[str, Any]:
-        """What is known of the model: counts, accuracy, certificate, parameters, columns."""
+        """What is known of the model: counts, accuracy, certificate, parameters, columns.
+
+        ``answer_accuracy`` is that of predictions as they were served, for those whose label has
+        come; ``progressive_accuracy`` that of predictions made just before each row was learned.
+        """
         return self._json("GET", f"{self._model}/model")
 
     def models(self) -> list[dict[str, Any]]:

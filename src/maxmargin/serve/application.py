@@ -7,8 +7,10 @@ through Starlette.
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 import time
+import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,8 @@ ROWS_IN_LOOP = 2000
 SECONDS_BETWEEN_STATES = 1.0
 # What anybody may see, with or without a token: they hold nothing of a model.
 OPEN = {"/health", "/", "/docs", "/openapi.json"}
+# A name, an IPv4 address, or an IPv6 address in brackets; and a port.
+HOST = re.compile(r"([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 
 Headers = dict[bytes, bytes]
 
@@ -274,7 +278,8 @@ class Application:
             found = predicting.answer(service, asked)
         if asked.ids is not None:
             assert asked.raw is not None
-            await service.ask(Await(asked.ids, asked.raw, 2 * size))
+            answers = found["predictions"] if asked.several else [found["prediction"]]
+            await service.ask(Await(asked.ids, asked.raw, answers, 2 * size))
             found["ids" if asked.several else "id"] = asked.ids if asked.several else asked.ids[0]
         return found
 
@@ -295,7 +300,7 @@ class Application:
             else:
                 raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
             raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
-            await service.ask(Await(ids, raw, 2 * len(body)))
+            await service.ask(Await(ids, raw, classes, 2 * len(body)))
         return Answer(200, table_to_bytes(arrow().table(columns)), ARROW)
 
     # ----------------------------------------------------------------------------- what is rare
@@ -429,10 +434,12 @@ class Application:
         return json_response(openapi.document())
 
     async def _docs(self, request: Request) -> Response:
-        return _page("docs")
+        body, headers = pages.docs(address_of(request))
+        return Response(body, headers=headers)
 
     async def _page(self, request: Request) -> Response:
-        return _page("live")
+        body, headers = pages.live()
+        return Response(body, headers=headers)
 
     async def _live(self, receive: Any, send: Any) -> None:
         """The protocol by which servers tell of their start and their end."""
@@ -493,6 +500,15 @@ async def _received(receive: Any, most: int) -> bytes:
         message = await receive()
 
 
+def address_of(request: Request) -> str:
+    """Where the client reached the server. The header Host may be any text, so it is checked."""
+    host = request.headers.get("host", "")
+    if not HOST.fullmatch(host):
+        raise malformed("the header Host must be a name or an address, and may have a port.")
+    prefix = urllib.parse.quote(request.scope.get("root_path", "").rstrip("/"))
+    return f"{request.url.scheme}://{host}{prefix}"
+
+
 def key_of(headers: Headers) -> str | None:
     key = headers.get(b"idempotency-key")
     return None if key is None else key.decode("latin-1")
@@ -534,8 +550,3 @@ def refused(refusal: Refusal) -> Answer:
 def json_response(content: Any, status: int = 200) -> Response:
     headers = {"cache-control": "no-store"}
     return Response(orjson.dumps(content), status, headers, media_type=JSON)
-
-
-def _page(name: str) -> Response:
-    body, headers = getattr(pages, name)()
-    return Response(body, headers=headers)

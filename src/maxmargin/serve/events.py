@@ -32,6 +32,9 @@ class Lesson:
     ids : list of str or None, one for each row; or a list of one, for all of them
     prediction : str or None
         The id of the prediction that the label belongs to.
+    answer : int or None
+        The code of the class that this prediction gave to the caller. It is part of the lesson, so
+        that replaying the log scores it even where the prediction is no longer kept.
     """
 
     rows: Any
@@ -39,6 +42,7 @@ class Lesson:
     weights: list[float] | None = None
     ids: Sequence[str | None] = ()
     prediction: str | None = None
+    answer: int | None = None
 
     kind: ClassVar[bytes] = b"L"
 
@@ -57,6 +61,8 @@ class Lesson:
             head["i"] = self.ids
         if self.prediction is not None:
             head["p"] = self.prediction
+        if self.answer is not None:
+            head["a"] = self.answer
         return packed(self.kind, head, blob)
 
     @classmethod
@@ -67,7 +73,8 @@ class Lesson:
             rows = head["x"]
         else:
             rows = table_from_bytes(blob)
-        return cls(rows, head["y"], head.get("w"), head.get("i", ()), head.get("p"))
+        weights, ids = head.get("w"), head.get("i", ())
+        return cls(rows, head["y"], weights, ids, head.get("p"), head.get("a"))
 
     def size(self) -> int:
         return len(self.labels)
@@ -75,20 +82,29 @@ class Lesson:
 
 @dataclass(slots=True)
 class Waiting:
-    """Rows that were predicted, and whose labels may come; each is JSON."""
+    """Rows that were predicted, and whose labels may come; each is JSON.
+
+    Attributes
+    ----------
+    answers : list of int or None
+        The codes of the classes that the caller was given; None in logs that do not have them.
+    """
 
     ids: list[str]
     rows: list[Any]
+    answers: Sequence[int | None]
     time: float
 
     kind: ClassVar[bytes] = b"W"
 
     def encoded(self) -> bytes:
-        return packed(self.kind, {"i": self.ids, "x": self.rows, "t": self.time})
+        head = {"i": self.ids, "x": self.rows, "a": self.answers, "t": self.time}
+        return packed(self.kind, head)
 
     @classmethod
     def decoded(cls, head: dict[str, Any], blob: memoryview) -> Waiting:
-        return cls(head["i"], head["x"], head["t"])
+        answers = head.get("a") or [None] * len(head["i"])
+        return cls(head["i"], head["x"], answers, head["t"])
 
 
 class Change:

@@ -38,10 +38,11 @@ class Ids:
 
 
 class Prediction(NamedTuple):
-    """A row that was predicted, as JSON, and when."""
+    """A row that was predicted, as JSON, when, and the code of the class that was the answer."""
 
     row: bytes
     time: float
+    answer: int | None
 
 
 # What a dict takes beside an id and a row, about.
@@ -62,20 +63,23 @@ class Predictions:
     def __contains__(self, key: str) -> bool:
         return key in self._waiting
 
-    def add(self, key: str, row: Any, time: float) -> None:
-        if key in self._waiting:
-            return
-        one = Prediction(orjson.dumps(row), time)
+    def add(self, key: str, row: Any, time: float, answer: int | None) -> None:
+        """Keep a prediction, in place of an older one with the same id.
+
+        Such an older one had expired when this one was written to the log: expiry is not an event,
+        so a log that is read again still has it.
+        """
+        self.remove(key)
+        one = Prediction(orjson.dumps(row), time, answer)
         self._waiting[key] = one
         self.bytes += len(one.row) + len(key) + OVERHEAD
         while len(self._waiting) > self.most or self.bytes > self.most_bytes:
             self._drop(next(iter(self._waiting)))
 
-    def row(self, key: str, now: float) -> Any:
-        """The row of a prediction; None if it is not known, or too old."""
+    def get(self, key: str, now: float) -> Prediction | None:
+        """The prediction with this id; None if it is not known, or too old."""
         self.expire(now)
-        one = self._waiting.get(key)
-        return None if one is None else orjson.loads(one.row)
+        return self._waiting.get(key)
 
     def expire(self, now: float) -> None:
         while self._waiting:
@@ -94,11 +98,11 @@ class Predictions:
 
     def text(self) -> str:
         parts = [
-            b"[%s,%s,%s]" % (orjson.dumps(key), one.row, orjson.dumps(one.time))
+            b"[%s,%s,%s]" % (orjson.dumps(key), one.row, orjson.dumps(one[1:])[1:-1])
             for key, one in self._waiting.items()
         ]
         return (b"[" + b",".join(parts) + b"]").decode()
 
     def fill(self, text: str) -> None:
-        for key, row, time in orjson.loads(text):
-            self.add(key, row, time)
+        for key, row, time, *answer in orjson.loads(text):  # some snapshots have no answers
+            self.add(key, row, time, *(answer or [None]))

@@ -12,7 +12,6 @@ from maxmargin.serve.schemas import ROW, STATE, Json, parameters, schemas
 JSON, LINES = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 BINARY = {"type": "string", "format": "binary"}
-ADDRESS = "http://127.0.0.1:8765"
 
 ABOUT = """\
 A model that learns while it is asked. Every event that was acknowledged is in the server's log, \
@@ -199,9 +198,10 @@ def _of_a_model() -> Json:
                 | {ARROW: {"schema": BINARY}},
                 (422, 429, 503),
                 about=(
-                    "Nothing is learnt. With an id the server keeps the row until `/label` brings "
-                    "its label; `true` lets the server choose the id. Lines are answered by lines, "
-                    "Arrow by Arrow."
+                    "Nothing is learnt. With an id the server keeps the row and its answer until "
+                    "`/label` brings the label; `true` lets the server choose the id. Of several "
+                    "answers under one id the first is scored. Lines are answered by lines, Arrow "
+                    "by Arrow."
                 ),
                 description="As the model was when the request came.",
                 parameters=("ids",),
@@ -222,8 +222,9 @@ def _of_a_model() -> Json:
                 _json("Learnt", one=learnt),
                 (404, 409, 422, 429, 503),
                 about=(
-                    "The row that was predicted is learnt with this label, once. The same label "
-                    "again is a duplicate; another one is refused."
+                    "The row that was predicted is learnt with this label, once, and the answer "
+                    "that was given counts as right or wrong. The same label again is a duplicate; "
+                    "another one is refused."
                 ),
                 description="It is on the disk, and learnt.",
                 body=_json(
@@ -239,7 +240,13 @@ def _of_a_model() -> Json:
                 "model",
                 "What is known of the model",
                 {JSON: {"schema": _ref("schemas", "State"), "example": STATE}},
-                about="Accuracy and loss are those of predictions made before the row was learnt.",
+                about=(
+                    "`answer_accuracy` is that of the predictions as they were served, for rows "
+                    "that were predicted with an id and whose label came by `/label`. "
+                    "`progressive_accuracy` and the losses are those of predictions made just "
+                    "before each row is learnt, for all rows: where labels come late, the model "
+                    "has learnt more by then than when it answered."
+                ),
                 description="The state of the model.",
             )
         },

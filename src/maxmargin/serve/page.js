@@ -195,7 +195,7 @@ function show(found) {
   state = found;
   $("content").hidden = false;
   $("ask-token").hidden = true;
-  document.title = `${state.name}: ${percent(state.recent_accuracy)} · maxmargin`;
+  document.title = `${state.name}: ${percent(state.recent_answer_accuracy ?? state.recent_progressive_accuracy)} · maxmargin`;
   say($("name"), theirs(state.name));
   say($("about"), theirs(state.algorithm), ` · ${plural(state.classes.length, "class", "classes")}`, ...classes(state.classes),
     known(state.n_features) ? ` · ${plural(state.n_features, "feature", "features")}` : "");
@@ -221,7 +221,10 @@ function tile(id, large, ...lines) {
 
 function showTiles() {
   const { latency_ms: latency, certificate } = state;
-  tile("accuracy", percent(state.recent_accuracy), `overall ${percent(state.accuracy)}`,
+  tile("answers", percent(state.recent_answer_accuracy), ...(state.answers
+    ? [`overall ${percent(state.answer_accuracy)}`, `of ${plural(state.answers, "answer", "answers")} with a label`]
+    : ["No answer has got its label yet."]));
+  tile("accuracy", percent(state.recent_progressive_accuracy), `overall ${percent(state.progressive_accuracy)}`,
     `largest class ${percent(state.largest_class_share)}`);
   tile("loss", even(state.recent_loss), `overall ${even(state.loss)}`);
   tile("rate", rate(state.events_per_second), `${rate(state.rows_per_second)} rows a second`,
@@ -283,7 +286,8 @@ function showServer() {
 // ----------------------------------------------------------------------------------------- learners
 const colour = (at) => `c${at < SHADES ? at : 1 + ((at - 1) % (SHADES - 1))}`;
 const NUMBERS = [
-  ["recent_accuracy", "recent accuracy", percent, Math.max], ["accuracy", "accuracy", percent, Math.max],
+  ["recent_progressive_accuracy", "recent progressive accuracy", percent, Math.max],
+  ["progressive_accuracy", "progressive accuracy", percent, Math.max],
   ["recent_loss", "recent loss", even, Math.min], ["loss", "loss", even, Math.min],
   ["rows", "rows", whole, null], ["updates", "updates", whole, null],
 ];

@@ -28,10 +28,11 @@ def live() -> Page:
     return _page(render("serve/page.html.jinja", **content))
 
 
-@functools.cache
-def docs() -> Page:
-    """How to talk to the server."""
-    return _page(render("serve/docs.html.jinja", **_readable(openapi.document())))
+@functools.lru_cache(16)
+def docs(address: str) -> Page:
+    """How to talk to the server that has this address."""
+    content = _readable(openapi.document())
+    return _page(render("serve/docs.html.jinja", address=address, **content))
 
 
 # --------------------------------------------------------------- the document, as people read it
@@ -56,15 +57,14 @@ class Operation(NamedTuple):
     def slug(self) -> str:
         return str(self.content["operationId"])
 
-    @property
-    def command(self) -> str:
-        """How curl asks it."""
+    def command(self, address: str) -> str:
+        """How curl asks a server with this address."""
         words = ["curl"]
         if self.bodies:
             words += ["--json", self.bodies[0].text]
         if self.method != "get" and not self.bodies:
             words += ["-X", self.method.upper()]
-        return shlex.join([*words, openapi.ADDRESS + self.path.replace("{shadow}", "moving")])
+        return shlex.join([*words, address + self.path.replace("{shadow}", "moving")])
 
 
 def _readable(document: Json) -> dict[str, Any]:

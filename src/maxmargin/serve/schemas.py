@@ -177,8 +177,12 @@ STATE = {
     "rows": 4711,
     "updates": 903,
     "mistakes": 518,
-    "accuracy": 0.89,
-    "recent_accuracy": 0.93,
+    "answers": 2350,
+    "wrong_answers": 329,
+    "answer_accuracy": 0.86,
+    "recent_answer_accuracy": 0.9,
+    "progressive_accuracy": 0.89,
+    "recent_progressive_accuracy": 0.93,
     "loss": 0.31,
     "recent_loss": 0.22,
     "largest_class_share": 0.61,
@@ -199,8 +203,8 @@ STATE = {
             "role": "live",
             "algorithm": "AMIRA",
             "rows": 4711,
-            "accuracy": 0.89,
-            "recent_accuracy": 0.93,
+            "progressive_accuracy": 0.89,
+            "recent_progressive_accuracy": 0.93,
             "loss": 0.31,
             "recent_loss": 0.22,
             "updates": 903,
@@ -217,7 +221,15 @@ def _state() -> Json:
     """Its keys are always there, and null where nothing is known."""
     name = {"type": "string"}
     quantiles = _object({"p50": NUMBER, "p99": NUMBER})
-    scores = dict.fromkeys(("accuracy", "recent_accuracy", "loss", "recent_loss"), NUMBER)
+    scores = {
+        "progressive_accuracy": {
+            **NUMBER,
+            "description": "Of predictions made just before each row was learnt, all rows.",
+        },
+        "recent_progressive_accuracy": {**NUMBER, "description": "The same, the last 1000 rows."},
+        "loss": NUMBER,
+        "recent_loss": NUMBER,
+    }
     learner = {
         "name": name,
         "role": {"enum": ["live", "shadow"]},
@@ -226,11 +238,13 @@ def _state() -> Json:
         **scores,
         "updates": COUNT,
         "refused": {**COUNT, "description": "Events that this learner could not learn from."},
-        "history": _list(_list(NUMBER), description="Row and recent accuracy, thinned."),
+        "history": _list(
+            _list(NUMBER), description="Row and recent progressive accuracy, thinned."
+        ),
     }
     drift = {"row": COUNT, "accuracy_before": NUMBER, "accuracy_after": NUMBER}
     label = LABEL
-    counts = ("sequence", "events", "rows", "updates", "mistakes", "waiting", "queue", "log_bytes")
+    counts = ("sequence", "events", "rows", "updates", "waiting", "queue", "log_bytes")
     numbers = ("largest_class_share", "events_per_second", "rows_per_second", "uptime_seconds")
     special = {
         "name": name,
@@ -243,13 +257,26 @@ def _state() -> Json:
         "snapshot_sequence": {"type": ["integer", "null"]},
         "latency_ms": _object({"learn": quantiles, "predict": quantiles}),
         "certificate": {"type": ["object", "null"]},
-        "drift": _list(_object(drift)),
+        "drift": _list(_object(drift), description="Drops of the progressive accuracy."),
+        "mistakes": {**COUNT, "description": "Wrong predictions made just before learning."},
+        "answers": {
+            **COUNT,
+            "description": "Predictions that were served with an id, and whose label has come.",
+        },
+        "wrong_answers": {**COUNT, "description": "Those of them that were wrong, as served."},
+        "answer_accuracy": {
+            **NUMBER,
+            "description": "Of these answers as they were served, by whichever learner was live.",
+        },
+        "recent_answer_accuracy": {**NUMBER, "description": "The same, the last 1000 answers."},
         "largest_weights": _list(_object({"name": name, "class": label, "weight": NUMBER})),
         "learners": _list(_object(learner)),
         "history": _list(
             _list(NUMBER),
             maxItems=300,
-            description="Row, accuracy, recent accuracy and recent loss, thinned.",
+            description=(
+                "Row, progressive accuracy, recent progressive accuracy and recent loss, thinned."
+            ),
         ),
         "example": {"description": "The last row, or null."},
     }

@@ -37,6 +37,7 @@ from maxmargin.serve.log import Log, LogError, segments_of
 from maxmargin.serve.memory import Ids, Predictions
 from maxmargin.serve.pupil import Pupil, checked_learner, new_learner
 from maxmargin.serve.refusals import Refusal, malformed, unavailable, unlearnable
+from maxmargin.serve.standing import Tally
 from maxmargin.serve.tasks import Call, Change, Outcome, Task
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
@@ -95,6 +96,7 @@ class Snapshot(NamedTuple):
     ids: str
     labelled: str
     waiting: str
+    answers: Tally
     origin: dict[str, Any]
 
     @classmethod
@@ -111,6 +113,8 @@ class Snapshot(NamedTuple):
         given["shadows"] = {
             name: Pupil.from_tree(tree, classes) for name, tree in content["shadows"].items()
         }
+        scored = content.get("answers")  # some snapshots do not have them
+        given["answers"] = Tally() if scored is None else Tally.from_tree(scored)
         return cls(**given)
 
     def place(self) -> str:
@@ -189,7 +193,8 @@ class Service:
             raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
         live = Pupil(beginning.learner, beginning.classes)
         origin = beginning.origin()
-        return Snapshot(0, 0, 0, beginning.classes, live, {}, [], "[]", "[]", "[]", origin)
+        nothing = [], "[]", "[]", "[]", Tally()
+        return Snapshot(0, 0, 0, beginning.classes, live, {}, *nothing, origin)
 
     def _check_same(self, found: Snapshot, beginning: Beginning) -> None:
         for name, now in beginning.origin().items():
@@ -208,6 +213,7 @@ class Service:
         self.labels = self.classes.tolist()
         self.places = {label: code for code, label in enumerate(self.labels)}
         self.live, self.shadows, self.names = found.live, found.shadows, found.names
+        self.answers = found.answers  # of whichever learner was live when the caller asked
         self.ids = Ids.from_text(limits.known_ids, found.ids)
         self.labelled = Ids.from_text(limits.known_ids, found.labelled)
         self.waiting = Predictions(limits.waiting, limits.waiting_bytes, limits.waiting_seconds)
@@ -457,12 +463,15 @@ class Service:
                 self.waiting.remove(lesson.prediction)
                 self.labelled.add(lesson.prediction, [lesson.labels[0], sequence])
             outcomes.append(Outcome(sequence, None))
+        scored = (lesson for lesson in lessons if lesson.answer is not None)
+        wrong = [lesson.answer != self.places[lesson.labels[0]] for lesson in scored]
+        self.answers.count(np.array(wrong, dtype=bool))
         return outcomes
 
     def _change(self, event: Event, sequence: int) -> Refusal | None:
         if isinstance(event, Waiting):
-            for key, row in zip(event.ids, event.rows, strict=True):
-                self.waiting.add(key, row, event.time)
+            for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
+                self.waiting.add(key, row, event.time, answer)
             return None
         try:
             self.check_change(event)
@@ -512,11 +521,6 @@ class Service:
         except ValueError as error:
             raise unlearnable(str(error)) from None
 
-    def lesson_of(self, row: Any, label: Any, weight: float | None, prediction: str) -> Lesson:
-        """What is learnt when the label of a prediction comes."""
-        rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
-        return Lesson(rows, [label], None if weight is None else [weight], (), prediction)
-
     # -------------------------------------------------------------------------------- snapshots
     def _is_snapshot_due(self) -> bool:
         if self.sequence == self.snapshot_sequence:
@@ -559,6 +563,7 @@ class Service:
             "ids": self.ids.text(),
             "labelled": self.labelled.text(),
             "waiting": self.waiting.text(),
+            "answers": self.answers.tree(),
             "origin": self.origin,
         }
 

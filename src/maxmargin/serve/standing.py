@@ -1,4 +1,4 @@
-"""How well a learner predicts rows before it learns from them.
+"""The quality of predictions: those made just before learning, and those that were served.
 
 All of it is a function of the rows in their order: blocks of any size give the same, to the bit.
 """
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin._extras import Self
+
 # The last rows, that "recent" is about.
 RECENT = 1000
 # Points of the history at most; every other one is dropped when there are more.
@@ -20,12 +22,62 @@ LOOK, LATELY, BEFORE, CHANCE = 100, 500, 1000, 1e-6
 MOST_DRIFTS = 100
 
 
-class Standing:
-    """Counts and losses of what a learner predicted before it learnt.
+class Tally:
+    """Counts of right and wrong predictions: of all of them, and of the last ones.
 
     Attributes
     ----------
     rows, mistakes : int
+    recent_wrong : array
+        Which of the last predictions were wrong; the oldest is overwritten first.
+    """
+
+    def __init__(self) -> None:
+        self.rows = self.mistakes = 0
+        self.recent_wrong = np.zeros(RECENT, dtype=bool)
+
+    def count(self, wrong: np.ndarray) -> None:
+        """Add predictions, in their order."""
+        places = np.arange(self.rows, self.rows + wrong.size) % RECENT
+        self.recent_wrong[places] = wrong  # the last value stays where a place repeats
+        self.rows += wrong.size
+        self.mistakes += int(np.count_nonzero(wrong))
+
+    def accuracy(self) -> float:
+        return 1.0 - self.mistakes / self.rows if self.rows else math.nan
+
+    def recent_accuracy(self) -> float:
+        number = min(self.rows, RECENT)
+        wrong = int(np.count_nonzero(self.recent_wrong[:number]))
+        return 1.0 - wrong / number if number else math.nan
+
+    def tree(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_tree(cls, tree: dict[str, Any]) -> Self:
+        return cls()._filled(tree)
+
+    def _filled(self, tree: dict[str, Any]) -> Self:
+        if tree.keys() != vars(self).keys():
+            raise ValueError("its counts are none")
+        for name, value in tree.items():
+            wanted = getattr(self, name)
+            fits = type(value) is type(wanted)
+            if isinstance(wanted, np.ndarray):
+                fits = fits and (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
+                value = value.copy()
+            if not fits:
+                raise ValueError(f"its counts are none: {name}")
+            setattr(self, name, value)
+        return self
+
+
+class Standing(Tally):
+    """Counts and losses of predictions that a learner made just before it learned each row.
+
+    Attributes
+    ----------
     loss : float
         The sum of the hinge losses.
     counts : array
@@ -35,10 +87,9 @@ class Standing:
     """
 
     def __init__(self, classes: int) -> None:
-        self.rows = self.mistakes = 0
+        super().__init__()
         self.loss = 0.0
         self.counts = np.zeros(classes, dtype=np.int64)
-        self.recent_wrong = np.zeros(RECENT, dtype=bool)
         self.recent_losses = np.zeros(RECENT)
         self.step = FIRST_STEP
         self.history: list[tuple[int, float, float, float]] = []
@@ -60,15 +111,12 @@ class Standing:
 
     def _add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
         """Rows up to the next place where something is written down."""
-        mistakes = int(np.count_nonzero(wrong))
-        places = np.arange(self.rows, self.rows + truth.size) % RECENT
-        self.recent_wrong[places], self.recent_losses[places] = wrong, losses
-        self.rows += truth.size
-        self.mistakes += mistakes
+        self.recent_losses[np.arange(self.rows, self.rows + truth.size) % RECENT] = losses
+        self.count(wrong)
         for loss in losses.tolist():  # one after another, as rows come
             self.loss += loss
         self.counts += np.bincount(truth, minlength=self.counts.size)
-        self.wrong_now += mistakes
+        self.wrong_now += int(np.count_nonzero(wrong))
         if self.rows % LOOK == 0:
             self._look_for_drift()
         if self.rows % self.step == 0:
@@ -95,16 +143,8 @@ class Standing:
             self.lately = []
 
     # ---------------------------------------------------------------------------- what it says
-    def accuracy(self) -> float:
-        return 1.0 - self.mistakes / self.rows if self.rows else math.nan
-
     def mean_loss(self) -> float:
         return self.loss / self.rows if self.rows else math.nan
-
-    def recent_accuracy(self) -> float:
-        number = min(self.rows, RECENT)
-        wrong = int(np.count_nonzero(self.recent_wrong[:number]))
-        return 1.0 - wrong / number if number else math.nan
 
     def recent_loss(self) -> float:
         number = min(self.rows, RECENT)
@@ -114,21 +154,6 @@ class Standing:
         return float(self.counts.max() / self.rows) if self.rows else math.nan
 
     # ------------------------------------------------------------------------------- for files
-    def tree(self) -> dict[str, Any]:
-        return dict(vars(self))
-
     @classmethod
-    def from_tree(cls, tree: dict[str, Any]) -> Standing:
-        one = cls(tree["counts"].size)
-        if tree.keys() != vars(one).keys():
-            raise ValueError("its counts are none")
-        for name, value in tree.items():
-            wanted = getattr(one, name)
-            fits = type(value) is type(wanted)
-            if isinstance(wanted, np.ndarray):
-                fits = fits and (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
-                value = value.copy()
-            if not fits:
-                raise ValueError(f"its counts are none: {name}")
-            setattr(one, name, value)
-        return one
+    def from_tree(cls, tree: dict[str, Any]) -> Self:
+        return cls(tree["counts"].size)._filled(tree)

@@ -63,6 +63,10 @@ class Report:
             "events": service.events,
             "rows": service.rows,
             "mistakes": standing.mistakes,
+            "answers": service.answers.rows,
+            "wrong_answers": service.answers.mistakes,
+            "answer_accuracy": known(service.answers.accuracy()),
+            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
             "largest_class_share": known(standing.largest_class_share()),
             "events_per_second": round(events, 3),
             "rows_per_second": round(rows, 3),
@@ -107,7 +111,8 @@ class Report:
             "algorithm": service.live.algorithm,
             "status": service.status,
             "rows": service.rows,
-            "recent_accuracy": known(service.live.standing.recent_accuracy()),
+            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
+            "recent_progressive_accuracy": known(service.live.standing.recent_accuracy()),
         }
 
 
@@ -124,8 +129,8 @@ def percentiles(seconds: list[float]) -> dict[str, float | None]:
 
 def scores_of(standing: Standing) -> dict[str, Any]:
     return {
-        "accuracy": known(standing.accuracy()),
-        "recent_accuracy": known(standing.recent_accuracy()),
+        "progressive_accuracy": known(standing.accuracy()),
+        "recent_progressive_accuracy": known(standing.recent_accuracy()),
         "loss": known(standing.mean_loss()),
         "recent_loss": known(standing.recent_loss()),
     }
@@ -208,14 +213,18 @@ def largest_weights(
 COUNTERS = {
     "events": "Lessons learnt.",
     "rows": "Rows learnt.",
-    "mistakes": "Rows that were predicted wrong before they were learnt.",
+    "mistakes": "Rows whose prediction just before they were learnt was wrong.",
+    "answers": "Served predictions whose label has come.",
+    "wrong_answers": "Served predictions whose label has come and is another one.",
     "updates": "Updates of the learner.",
     "sequence": "The number of the last event.",
 }
 GAUGES = {
-    "accuracy": "Right predictions before learning, of all rows.",
-    "recent_accuracy": "Right predictions before learning, of the last 1000 rows.",
-    "recent_loss": "Hinge loss before learning, of the last 1000 rows.",
+    "answer_accuracy": "Share of right ones among served predictions whose label has come.",
+    "recent_answer_accuracy": "The same, of the last 1000 such predictions.",
+    "progressive_accuracy": "Share of right predictions made just before learning, of all rows.",
+    "recent_progressive_accuracy": "The same, of the last 1000 rows.",
+    "recent_loss": "Mean hinge loss just before learning, of the last 1000 rows.",
     "waiting": "Predictions that wait for their labels.",
     "queue": "Requests that wait to be written.",
     "log_bytes": "Size of the log.",

@@ -12,7 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import orjson
+
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
+from maxmargin.serve.memory import Prediction
 from maxmargin.serve.refusals import Refusal, malformed
 
 if TYPE_CHECKING:
@@ -127,10 +131,10 @@ class Label(Task):
                 self.duplicates += 1
                 self.known = max(self.known, known[1])
                 continue
-            row = service.waiting.row(key, now)
-            if row is None:
+            predicted = service.waiting.get(key, now)
+            if predicted is None:
                 raise Refusal(404, f"no prediction with the id {key!r} waits for its label.")
-            lessons[key] = service.lesson_of(row, label, weight, key)
+            lessons[key] = lesson_of(key, predicted, label, weight)
         return list(lessons.values())
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
@@ -145,21 +149,29 @@ class Label(Task):
 
 
 class Await(Task):
-    """Keep rows that were predicted, until their labels come."""
+    """Keep rows that were predicted, and the classes that were the answers, until labels come.
 
-    def __init__(self, ids: list[str], rows: list[Any], size: int = 0) -> None:
-        self.ids, self.rows, self.bytes = ids, rows, size
+    A retry with a known id changes nothing: the first answer is the one that is scored.
+    """
+
+    def __init__(
+        self, ids: list[str], rows: list[Any], answers: Sequence[Any], size: int = 0
+    ) -> None:
+        self.ids, self.rows, self.answers, self.bytes = ids, rows, answers, size
 
     def claims(self) -> Iterable[str]:
         return [f"prediction {each}" for each in self.ids]
 
     def prepare(self, service: Service) -> Sequence[Event]:
-        new = {
-            key: row
-            for key, row in zip(self.ids, self.rows, strict=True)
+        new = [
+            (key, row, service.places[answer])
+            for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
             if key not in service.waiting and key not in service.labelled
-        }
-        return [Waiting(list(new), list(new.values()), time.time())] if new else []
+        ]
+        if not new:
+            return []
+        ids, rows, answers = (list(each) for each in zip(*new, strict=True))
+        return [Waiting(ids, rows, answers, time.time())]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         return {"ids": self.ids}
@@ -202,6 +214,14 @@ class Call(Task):
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         return self.function()
+
+
+def lesson_of(key: str, predicted: Prediction, label: Any, weight: float | None) -> Lesson:
+    """What is learnt when the label of a prediction comes."""
+    row = orjson.loads(predicted.row)
+    rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
+    weights = None if weight is None else [weight]
+    return Lesson(rows, [label], weights, (), key, predicted.answer)
 
 
 def new_id() -> str:
