@@ -13,7 +13,7 @@ from benchmarks.harness import FULL, QUICK, Scale
 from benchmarks.report import listed, show
 from benchmarks.themes import BENCHMARKS
 
-PAGE, README, KEPT = Path("maxmargin-bench.html"), Path("README.md"), Path("docs/benchmarks.json")
+PAGE, KEPT = Path("maxmargin-bench.html"), Path("docs/benchmarks.json")
 
 
 def main(arguments: Sequence[str] | None = None, scale: Scale = FULL) -> None:
@@ -31,9 +31,11 @@ def render(file: Path) -> None:
     kept = store.read(file)
     file.with_suffix(".md").write_text(page.markdown(kept), "utf-8")
     PAGE.write_text(page.html(kept), "utf-8")
-    README.write_text(readme.filled(README.read_text("utf-8"), kept), "utf-8")
+    for name, numbers in readme.NUMBERS.items():
+        document = Path(name)
+        document.write_text(readme.filled(document.read_text("utf-8"), numbers, kept), "utf-8")
     if waiting := readme.missing(kept):
-        print(f"README tells of runs of full size only: it waits for {', '.join(waiting)}.")
+        print(f"Documents quote full-size runs only: they wait for {', '.join(waiting)}.")
     print(PAGE)
 
 
@@ -67,8 +69,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--render",
         type=Path,
         metavar="FILE.json",
-        help=f"measure nothing: write FILE.md, {PAGE} and the numbers of {README} from what was "
-        "kept",
+        help=f"measure nothing: write FILE.md, {PAGE} and the numbers in "
+        f"{', '.join(readme.NUMBERS)} from what was kept",
     )
     parser.add_argument(
         "--list",

@@ -22,7 +22,7 @@ QUESTIONS = (
         "Are all rows at hand?",
         (
             Branch("yes", "MaxMargin", "exact, and proved"),
-            Branch("yes, and it is curved", 'AMIRA(kernel="rbf")', "kernels at full speed"),
+            Branch("yes, and it is curved", 'AMIRA(kernel="rbf")', "good after a few passes"),
         ),
     ),
     (

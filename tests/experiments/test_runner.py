@@ -52,7 +52,7 @@ def files_below(folder):
 
 def test_all_files_are_written(tmp_path):
     said = run([EXPERIMENT], "full", tmp_path, None, 1)
-    counts = "2 of 4 strictly, 1 of 1 where missing details were fitted; 1 of them undecided"
+    counts = "2 of 3 strictly, 1 of 1 where missing details were fitted; 1 undecided"
     assert said == f"made-up  {counts}"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"cells", "index.html", "results.csv", "results.json", "summary.md"}
@@ -186,8 +186,8 @@ def test_json_says_where_numbers_come_from(tmp_path):
 def test_summary_for_a_readme(tmp_path):
     run([EXPERIMENT], "full", tmp_path, None, 1)
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    assert "| `made-up` | Nobody, Table 0 | 2 of 4 | 1 of 1 | B, error | A & B (claim) |" in text
-    assert "Numbers and claims reproduced: 2 of 4 strictly, 1 of 1 where missing" in text
+    assert "| `made-up` | Nobody, Table 0 | 2 of 3 | 1 of 1 | B, error | A & B (claim) |" in text
+    assert "Numbers and claims reproduced: 2 of 3 strictly, 1 of 1 where missing" in text
 
 
 def test_file_names_are_safe():

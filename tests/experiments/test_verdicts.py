@@ -163,9 +163,10 @@ def test_counts():
     assert total.strictly == (2, 4, 1)
     assert total.fitted == (1, 1, 0)
     assert total.not_compared == 1
-    said = "4 of 8 strictly, 2 of 2 where missing details were fitted; 2 of them undecided"
+    said = "4 of 6 strictly, 2 of 2 where missing details were fitted; 2 undecided"
     assert str(score([*lines, *lines])) == said
     assert str(score(lines[3:4])) == "nothing compared"
+    assert str(score([lines[5]] * 6)) == "none decided strictly; 6 undecided"
 
 
 def test_what_chance_can_do():

@@ -69,14 +69,21 @@ class Line:
 
 
 class Count(NamedTuple):
-    """How many of the compared numbers and claims were reproduced, and how many are undecided."""
+    """How many numbers and claims were reproduced, compared and left undecided.
+
+    As text: the reproduced ones of those that were decided.
+    """
 
     reproduced: int
     compared: int
     undecided: int
 
+    @property
+    def decided(self) -> int:
+        return self.compared - self.undecided
+
     def __str__(self) -> str:
-        return f"{self.reproduced} of {self.compared}"
+        return f"{self.reproduced} of {self.decided}" if self.decided else "none decided"
 
 
 class Score(NamedTuple):
@@ -92,7 +99,7 @@ class Score(NamedTuple):
         parts += [f"{fitted} where missing details were fitted"] if fitted.compared else []
         said = ", ".join(parts) or "nothing compared"
         undecided = strictly.undecided + fitted.undecided
-        return f"{said}; {undecided} of them undecided" if undecided else said
+        return f"{said}; {undecided} undecided" if undecided else said
 
 
 def score(lines: Iterable[Line]) -> Score:

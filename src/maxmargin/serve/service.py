@@ -193,8 +193,7 @@ class Service:
             raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
         live = Pupil(beginning.learner, beginning.classes)
         origin = beginning.origin()
-        nothing = [], "[]", "[]", "[]", Tally()
-        return Snapshot(0, 0, 0, beginning.classes, live, {}, *nothing, origin)
+        return Snapshot(0, 0, 0, beginning.classes, live, {}, [], "[]", "[]", "[]", Tally(), origin)
 
     def _check_same(self, found: Snapshot, beginning: Beginning) -> None:
         for name, now in beginning.origin().items():

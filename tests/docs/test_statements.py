@@ -1,0 +1,80 @@
+"""Statements of the pages that can be checked against what they are about."""
+
+import inspect
+import re
+from pathlib import Path
+
+import maxmargin
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def page(name):
+    return (DOCS / name).read_text("utf-8")
+
+
+def cells_of(table):
+    """The rows of a table in Markdown, without its head."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def test_learners_stand_under_the_paper_that_their_docstring_names():
+    listed = page("papers.md").split("## The five papers")[1]
+    bullets = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
+    assert len(bullets) == 5
+    for bullet in bullets:
+        bullet = bullet.partition("\n\n")[0]
+        (title,) = re.findall(r'"(.*?)"', bullet, re.DOTALL)
+        names = re.findall(r"~maxmargin\.(\w+)", bullet)
+        assert names
+        for name in names:
+            cited = " ".join(
+                inspect.getdoc(getattr(maxmargin, name)).split("References")[1].split()
+            )
+            assert " ".join(title.split()).lower() in cited.lower(), (name, title)
+
+
+def test_reproduced_and_not_reproduced_are_those_that_were_decided():
+    decided = re.compile(r"(\d+) of (\d+)")
+    made = (
+        page("papers.md").split("<!-- made by: maxmargin reproduce -->")[1].split("<!-- end -->")[0]
+    )
+    totals, undecided = [[0, 0], [0, 0]], 0
+    for _, _, *counts, failed, open_ in cells_of(made):
+        found = [decided.fullmatch(count) for count in counts]
+        both = [(int(one[1]), int(one[2])) if one else (0, 0) for one in found]
+        failures = len(failed.split("; ")) if failed else 0
+        assert sum(of for _, of in both) == sum(right for right, _ in both) + failures
+        undecided += len(open_.split("; ")) if open_ else 0
+        totals = [
+            [a + b for a, b in zip(*each, strict=True)] for each in zip(totals, both, strict=True)
+        ]
+    said = "{} of {} strictly, {} of {} where missing details were fitted; {} undecided"
+    assert said.format(*totals[0], *totals[1], undecided) in made
+    full = (DOCS / "extra" / "reproduction.html").read_text("utf-8")
+    assert f"<b>{totals[0][0]} of {totals[0][1]}</b>" in full
+
+
+def test_numbers_in_the_choice_of_learners_are_on_the_pages_behind_the_links():
+    checked = 0
+    for _, _, evidence in cells_of(page("choose.md").split("## All learners")[0]):
+        behind = "".join(page(name) for name in re.findall(r"\]\((\w+\.md)", evidence))
+        for number in re.findall(r"\d+\.\d+", re.sub(r"`.*?`", "", evidence)):
+            checked += 1
+            assert number in behind, evidence
+    assert checked > 5
+
+
+def test_no_page_promises_kernels_at_full_speed():
+    for path in (*DOCS.glob("*.md"), *DOCS.glob("pictures/*.py"), ROOT / "README.md"):
+        assert "full speed" not in path.read_text("utf-8"), path
+
+
+def test_a_daemon_of_vw_has_its_counterpart():
+    text = page("migrating.md")
+    (row,) = [line for line in text.splitlines() if line.startswith("| `--daemon")]
+    assert "`maxmargin serve" in row
+    assert "(serve.md)" in row
+    assert "daemons" not in text
