@@ -121,13 +121,29 @@ class Run:
         self.compare_models(recorded, told, file)
         self.server.start()
         self.server.wait_until_healthy()
-        self.server.asks("GET", "/model")
+        self.compare_answers(told, self.server.asks("GET", "/model").json)
         if self.server.asks("GET", "/model/file").body != file:
             self.outcome.troubles.append("another model after a graceful stop")
         if self.kind.shadow:
             self.compare_shadow(recorded)
         self.server.stop()
         return self.outcome
+
+    def compare_answers(self, told: dict[str, Any], again: dict[str, Any]) -> None:
+        """Each served answer whose label came is scored once, also after a graceful stop."""
+        labelled = sum(
+            event.acknowledged
+            for client in self.clients
+            for deed in client.deeds
+            if deed.kind == "asked"
+            for event in deed.events
+        )
+        self.outcome.counts["answers"] += labelled
+        if told["answers"] != labelled:
+            self.outcome.troubles.append(f"{told['answers']} answers scored of {labelled}")
+        for name in ("answers", "wrong_answers", "recent_answer_accuracy"):
+            if told[name] != again[name]:
+                self.outcome.troubles.append(f"{name}: {told[name]}, and {again[name]} later")
 
     def with_what_is_gone(self, recorded: list[logs.Learnt]) -> list[logs.Learnt]:
         """The log with what was dropped from it, in the order of the acknowledgements."""

@@ -25,6 +25,7 @@ def test_nothing_is_lost_by_kills(tmp_path):
     assert outcome.counts["kills"] == 3
     assert outcome.counts["identical"] == 1
     assert outcome.counts["events"] > 20
+    assert outcome.counts["answers"] > 0
 
 
 def test_nothing_is_lost_on_a_disk_that_fills_up(tmp_path):
