@@ -239,15 +239,20 @@ def test_the_page_of_the_site_is_made_from_what_was_kept(benchmarks):
 
 
 def test_rendering_measures_nothing(benchmarks, tmp_path, monkeypatch):
-    main = benchmarks("__main__")
+    main, readme = benchmarks("__main__"), benchmarks("readme")
     monkeypatch.setattr(main, "measure", None)
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "kept.json"
     file.write_bytes((ROOT / "docs" / "benchmarks.json").read_bytes())
-    (tmp_path / "README.md").write_bytes((ROOT / "README.md").read_bytes())
+    (tmp_path / "docs").mkdir()
+    for name, numbers in readme.NUMBERS.items():
+        (tmp_path / name).write_text(
+            readme.filled((ROOT / name).read_text("utf-8"), numbers, {}), "utf-8"
+        )
     main.main(["--render", str(file)])
     assert file.with_suffix(".md").read_bytes() == (ROOT / "docs" / "benchmarks.md").read_bytes()
-    assert (tmp_path / "README.md").read_bytes() == (ROOT / "README.md").read_bytes()
+    for name in readme.NUMBERS:
+        assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes()
     page = (tmp_path / "maxmargin-bench.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     assert not re.search(r'(src|href)="(?!#)', page)  # it needs nothing else
