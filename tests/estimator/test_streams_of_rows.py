@@ -102,5 +102,5 @@ def test_a_gamma_that_needs_all_rows_names_a_number():
         clf.partial_fit(X, X[:, 0] > 0, classes=[False, True])
     with pytest.raises(ValueError, match=r"try gamma=1\.0, as these rows suggest"):
         clf.partial_fit(np.ones((2, 4)), [0, 1], classes=[0, 1])
-    with pytest.raises(ValueError, match='try gamma="auto", if the columns'):
+    with pytest.raises(ValueError, match='try gamma="first", which goes by the first row'):
         clf.fit_stream([(X, X[:, 0] > 0)])

@@ -97,7 +97,7 @@ class Projectron(OnlineClassifier):
     budget: int | None = None
     fit_intercept: bool = False
     kernel: object = "rbf"
-    gamma: float | str = "auto"
+    gamma: float | str = "first"
     max_iter: int = 20
     n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 

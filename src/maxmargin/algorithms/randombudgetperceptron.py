@@ -54,7 +54,7 @@ class RandomBudgetPerceptron(OnlineClassifier):
     budget: int = 100
     fit_intercept: bool = False
     kernel: object = "rbf"
-    gamma: float | str = "auto"
+    gamma: float | str = "first"
     max_iter: int = 20
     n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 

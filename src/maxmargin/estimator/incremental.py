@@ -257,7 +257,7 @@ def check_gamma(clf: Incremental, X: Any = None) -> None:
     """Raise if ``gamma`` is one that only all rows can tell, with one to try, by ``X`` if given."""
     if clf.kernel not in ("poly", "rbf") or clf.gamma != "scale":
         return
-    other, why = Option("gamma", "auto"), "if the columns have a variance of about 1, or a number"
+    other, why = Option("gamma", "first"), "which goes by the first row, or pass a number"
     if X is not None:
         gamma = 1.0 / (X.shape[1] * (variance(X) or 1.0 / X.shape[1]))
         other, why = Option("gamma", float(f"{gamma:.2g}")), "as these rows suggest"

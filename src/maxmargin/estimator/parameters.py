@@ -56,7 +56,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
     "soft_margin": [Interval(Real, 0, None, closed="left")],
     "kernel": [StrOptions(set(KERNELS)), callable],
-    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+    "gamma": [StrOptions({"scale", "first", "auto"}), Interval(Real, 0, None, closed="neither")],
     "degree": [Interval(Integral, 1, None, closed="left")],
     "coef0": [Interval(Real, None, None, closed="neither")],
     "cache_size": [Interval(Real, 0, None, closed="neither")],
@@ -151,9 +151,11 @@ fit_intercept : bool, default={fit_intercept}
         As in :class:`~sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
         "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
         with all training rows. A callable gets two arrays of rows.
-    gamma : {{"scale", "auto"}} or float, default={gamma}
+    gamma : {{"scale", "first", "auto"}} or float, default={gamma}
         For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
-        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only.
+        is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only; "first"
+        divides it by the variance v of the first row's values, as ``(n_features v + 1) /
+        (n_features + 1)``, which a stream has, too.
     degree : int, default=3
         For "poly".
     coef0 : float, default=0.0

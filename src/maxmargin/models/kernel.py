@@ -57,6 +57,10 @@ def kernel_for(
     elif gamma == "scale":
         spread = variance(X)
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
+    elif gamma == "first":
+        # The variance of few values says little: one more value with a variance of 1 is assumed.
+        spread = (X.shape[1] * variance(X[:1]) + 1.0) / (X.shape[1] + 1.0)
+        gamma = 1.0 / (X.shape[1] * spread)
     center = None if sparse.issparse(X) else products.host(X[0]).astype(np.float64)
 
     def kernel_in(dtype: Any, narrow: str = "") -> tuple[Kernel, Points]:
