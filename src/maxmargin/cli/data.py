@@ -80,13 +80,13 @@ class Reading:
     ] = None
     skip_errors: SkipErrors = False
     header: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Does CSV begin with names of columns?",
+            help="Does CSV begin with names of columns? By default unless it begins with numbers.",
             rich_help_panel=TABLE,
         ),
-    ] = True
+    ] = None
     delimiter: Annotated[
         str | None,
         typer.Option(help="Of CSV; by default as the first line says.", rich_help_panel=TABLE),
@@ -97,6 +97,14 @@ class Reading:
     encoding: Annotated[
         str | None, typer.Option(help="Of CSV, such as latin-1.", rich_help_panel=TABLE)
     ] = None
+    na: Annotated[
+        list[str],
+        typer.Option(
+            metavar="VALUE",
+            help="Stands for missing values, beside NA, n/a, null, ? and others; repeatable.",
+            rich_help_panel=TABLE,
+        ),
+    ] = field(default_factory=list)
     columns: Annotated[
         list[str],
         typer.Option(
@@ -151,7 +159,7 @@ class Reading:
         rows = streams.opened(data)
         kind = self.format.value if self.format else streams.format_of(rows)
         options: dict[str, Any] = {
-            "header": None if self.header else False,
+            "header": self.header,
             "delimiter": _unescaped(self.delimiter),
             "encoding": self.encoding,
             "columns": _names(self.columns) or None,
@@ -179,7 +187,7 @@ class Reading:
     def _recipe(self, kind: str) -> Any:
         """Tables are always prepared, other rows if they are to be scaled."""
         if kind not in TABLES:
-            for name in ("drop", "kind", "interactions", "columns", "decimal", "categorical"):
+            for name in ("drop", "kind", "interactions", "columns", "decimal", "na", "categorical"):
                 if getattr(self, name):
                     misuse(f"--{name} is for tables, whose columns have names; this is {kind}.")
             if not self.scale:
@@ -196,6 +204,7 @@ class Reading:
                 _pair(text, "*", "--interactions takes a*b") for text in _names(self.interactions)
             ],
             decimal=self.decimal or ".",
+            na_values=self.na,
         )
 
 

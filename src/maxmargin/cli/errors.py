@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,18 +36,19 @@ OPTIONS = {
     "delimiter": "--delimiter",
     "drop": "--drop",
     "encoding": "--encoding",
-    "header": "--no-header",
+    "header": "--header/--no-header",
     "interactions": "--interactions",
     "kinds": "--kind",
     "label": "--label",
     "missing": "--missing",
     "n_features": "--n-features",
+    "na_values": "--na",
     "on_error": "--skip-errors",
     "passes": "--passes",
-    "scale": "--scale",
+    "scale": "--scale/--no-scale",
     "weight": "--weight",
     "y": "--label",
-    "zero_based": "--zero-based",
+    "zero_based": "--zero-based/--one-based",
 }
 
 
@@ -58,7 +60,7 @@ def one_line_errors() -> Iterator[None]:
             raise OSError("There is no standard output.")
         with warnings.catch_warnings():
             # The hook that the module documents for this; it is put back in the end.
-            warnings.showwarning = lambda message, *_, **__: complain(str(message))
+            warnings.showwarning = lambda message, *_, **__: complain(in_words(message))
             yield
     except BrokenPipeError:
         # Whoever read our output has seen enough.
@@ -86,16 +88,17 @@ def _give_up_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def in_words(error: Exception) -> str:
-    """What has happened, in the words of the command."""
+def in_words(error: Exception | str) -> str:
+    """What has happened, or what a warning says, in the words of the command."""
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
     if isinstance(error, MemoryError):
         return ": ".join(filter(None, ("there is not enough memory", str(error))))
-    from maxmargin.streams import OptionError
+    from maxmargin.streams import OptionError, OptionWarning
 
-    text = error.spelled(_spelled) if isinstance(error, OptionError) else str(error)
+    has_options = isinstance(error, OptionError | OptionWarning)
+    text = error.spelled(_spelled) if has_options else str(error)
     return text or type(error).__name__
 
 
@@ -105,8 +108,13 @@ def _spelled(option: Option) -> str:
     said = "" if value is ... else str(value)
     if isinstance(value, Mapping):
         said = ",".join(f"{key}={each}" for key, each in value.items())
+    if isinstance(value, list):
+        said = " ".join(map(shlex.quote, value))
     if name in OPTIONS:
-        return OPTIONS[name] if value is True else f"{OPTIONS[name]} {said}".rstrip()
+        yes, _, no = OPTIONS[name].partition("/")
+        if isinstance(value, bool):
+            return yes if value else no
+        return f"{yes} {said}".rstrip()
     return f"--set {name}" + (f"={said.lower()}" if said else "")
 
 

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from maxmargin.streams.addresses import is_address, local_path
 from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
-from maxmargin.streams.options import Option, OptionError
+from maxmargin.streams.options import Option, OptionError, OptionWarning
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
 from maxmargin.streams.stored import Folder, LocalFile, Stored
@@ -29,6 +29,7 @@ __all__ = [
     "Block",
     "Option",
     "OptionError",
+    "OptionWarning",
     "Position",
     "Recipe",
     "Source",
@@ -117,8 +118,8 @@ def open(
         - tables: ``label`` and ``weight`` (name or position of the column with the labels, and with
           the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
           by name), ``categorical`` ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``,
-          ``needs_label``; CSV also ``header``, ``delimiter``, ``encoding`` and
-          ``decimal``;
+          ``needs_label``, ``na_values`` (texts that stand for missing values, beside the usual
+          ones); CSV also ``header``, ``delimiter``, ``encoding`` and ``decimal``;
         - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
 
     Returns
@@ -188,9 +189,10 @@ def open(
         known = {}  # columns without names are the same in sources of all kinds
     make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     given = {**known, **options}
-    is_recipe = _is_recipe(recipe)
-    if is_recipe and module == "tables":
-        given["recipe"] = recipe
+    if family == "table":
+        given.setdefault("header", True)  # whatever the first line of another file looks like
+    if _is_recipe(recipe) and module == "tables":
+        given["recipe"] = recipe = recipe.with_na_values(given.pop("na_values", ()))
     if y is not None and module == "tables":
         raise OptionError(
             "Labels of a table are one of its columns: say ", Option("label", ""), "."

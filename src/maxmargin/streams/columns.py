@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -117,8 +117,8 @@ class Column(abc.ABC):
         return "text"
 
     @abc.abstractmethod
-    def read(self, column: Any) -> Values:
-        """What its values say, each by itself."""
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        """What its values say, each by itself; ``na`` are texts that stand for missing values."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,10 @@ class Number(Column):
     def asks(self) -> str:
         return WRITTEN if self.written or self.decimal != "." else "number"
 
-    def read(self, column: Any) -> Values:
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if not is_text(column):
             return Values(None, numbers_of(_of_numbers(column)))
-        numbers, bad = written_numbers(column, self.decimal)
+        numbers, bad = written_numbers(column, self.decimal, na)
         missing, large = np.isnan(numbers) & ~bad, np.abs(numbers) > LARGEST_NUMBER
         return Values(missing, numbers, bad=bad | large)
 
@@ -162,7 +162,7 @@ class Boolean(Column):
     kind: ClassVar[str] = "boolean"
     has_number: ClassVar[bool] = True
 
-    def read(self, column: Any) -> Values:
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if not is_text(column):
             numbers = numbers_of(_of_numbers(column))
             missing = np.isnan(numbers)
@@ -171,7 +171,7 @@ class Boolean(Column):
         stripped = [text.strip() for text in texts]
         known = [1.0 if each in YES else 0.0 if each in NO else np.nan for each in stripped]
         numbers = np.array([*known, np.nan])[codes]
-        missing = np.array([*(each in MISSING for each in stripped), True])[codes]
+        missing = np.array([*(each in na for each in stripped), True])[codes]
         return Values(missing, numbers, bad=np.isnan(numbers) & ~missing)
 
 
@@ -194,8 +194,8 @@ class Category(Column):
 
     kind: ClassVar[str] = "category"
 
-    def read(self, column: Any) -> Values:
-        codes, texts = _words_of(column)
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        codes, texts = _words_of(column, na)
         return Values(codes == len(texts), codes=codes, texts=texts)
 
 
@@ -209,10 +209,10 @@ class Text(Column):
 
     kind: ClassVar[str] = "text"
 
-    def read(self, column: Any) -> Values:
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         pa, pc = arrow(), arrow("pyarrow.compute")
         texts = as_text(column).combine_chunks()
-        missing = _is_missing(pc.utf8_trim_whitespace(texts))
+        missing = _is_missing(pc.utf8_trim_whitespace(texts), na)
         texts = pc.if_else(pa.array(missing), "", texts).cast(pa.large_string())
         strange = ~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
         if strange.any():
@@ -265,16 +265,16 @@ class Date(Column):
     def parts(self) -> Mapping[str, int]:
         return DATE_PARTS if self.has_time else {**DATE_PARTS, "hour": 0}
 
-    def read(self, column: Any) -> Values:
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if is_text(column):  # days are few: each is read once
             codes = as_text(column).combine_chunks().dictionary_encode()
             texts, places = codes.dictionary, codes.indices.fill_null(len(codes.dictionary))
             more = arrow().concat_arrays([texts, arrow().nulls(1, texts.type)])
-            each, rows = dates_of(more, self.format), places.to_numpy(zero_copy_only=False)
+            each, rows = dates_of(more, self.format, na), places.to_numpy(zero_copy_only=False)
             times, missing = each[0][rows], each[1][rows]
             bad = None if each[2] is None else each[2][rows]
         else:
-            times, missing, bad = dates_of(column, self.format)
+            times, missing, bad = dates_of(column, self.format, na)
         known = ~(missing if bad is None else missing | bad)
         seconds = np.where(known, times, 0)
         days, within = np.divmod(seconds, SECONDS_A_DAY)
@@ -308,11 +308,11 @@ def naming(name: str, column: Any) -> Iterator[None]:
         raise StreamError(f"column {name!r}: {problem}.") from None
 
 
-def values_of(each: Column, table: Any) -> Values:
+def values_of(each: Column, table: Any, na: Sequence[str] = MISSING) -> Values:
     """What a column of a table says."""
     column = table[each.name]
     with naming(each.name, column):
-        return each.read(decoded(column))
+        return each.read(decoded(column), na)
 
 
 def decoded(column: Any) -> Any:
@@ -337,26 +337,26 @@ def is_text(column: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
 
 
-def _words_of(column: Any) -> tuple[np.ndarray, list[str]]:
+def _words_of(column: Any, na: Collection[str]) -> tuple[np.ndarray, list[str]]:
     """Codes and values without blanks around them; what is written for nothing is missing."""
-    codes, texts = coded(column)
-    if not any(text in MISSING or text != text.strip() for text in texts):
+    (codes, texts), na = coded(column), frozenset(na)
+    if not any(text in na or text != text.strip() for text in texts):
         return codes, texts
     known: dict[str, int] = {}
     stripped = [text.strip() for text in texts]
-    numbers = [
-        NOWHERE if each in MISSING else known.setdefault(each, len(known)) for each in stripped
-    ]
+    numbers = [NOWHERE if each in na else known.setdefault(each, len(known)) for each in stripped]
     places = np.array([*numbers, NOWHERE])
     places[places == NOWHERE] = len(known)
     return places[codes], list(known)
 
 
-def written_numbers(column: Any, decimal: str) -> tuple[np.ndarray, np.ndarray]:
+def written_numbers(
+    column: Any, decimal: str, na: Sequence[str] = MISSING
+) -> tuple[np.ndarray, np.ndarray]:
     """Text as numbers, NaN where there are none, and which of them are something else."""
     pa, pc = arrow(), arrow("pyarrow.compute")
     texts = pc.utf8_trim_whitespace(as_text(column).combine_chunks())
-    missing = _is_missing(texts)
+    missing = _is_missing(texts, na)
     missing |= pc.match_substring_regex(texts, NOT_A_NUMBER).fill_null(False).to_numpy(False)
     bare = texts
     for pattern, by in BARE:
@@ -371,7 +371,9 @@ def written_numbers(column: Any, decimal: str) -> tuple[np.ndarray, np.ndarray]:
     return np.where(missing, np.nan, numbers), ~fine.to_numpy(zero_copy_only=False) & ~missing
 
 
-def dates_of(column: Any, format: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def dates_of(
+    column: Any, format: str, na: Sequence[str] = MISSING
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Whole seconds since 1970, which of them are missing, and which are no dates.
 
     Zones and fractions of seconds are left out: what counts is what a clock has shown there.
@@ -391,7 +393,7 @@ def dates_of(column: Any, format: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
         missing = times.is_null().to_numpy(zero_copy_only=False)
         return _whole(times) // PARTS_OF_SECONDS[times.type.unit], missing, None
     texts = pc.utf8_trim_whitespace(_chunk(as_text(column)))
-    missing = _is_missing(texts)
+    missing = _is_missing(texts, na)
     if format == ISO_FORMAT:
         times, fine = _usual_dates(texts)
         return times, missing, ~fine & ~missing
@@ -436,9 +438,9 @@ def _is_date(text: str, format: str) -> bool:
     return True
 
 
-def _is_missing(texts: Any) -> np.ndarray:
+def _is_missing(texts: Any, na: Sequence[str]) -> np.ndarray:
     pa, pc = arrow(), arrow("pyarrow.compute")
-    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(MISSING, texts.type)))
+    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(na, texts.type)))
     return np.array(missing.fill_null(True).to_numpy(zero_copy_only=False))
 
 

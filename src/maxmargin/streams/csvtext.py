@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -27,7 +28,7 @@ from maxmargin.streams.csvrows import (
 )
 from maxmargin.streams.letters import Letters
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
-from maxmargin.streams.options import Option
+from maxmargin.streams.options import Message, Option, OptionWarning
 from maxmargin.streams.source import Position, StreamError, identity_of_file
 from maxmargin.streams.stored import Stored, stored
 
@@ -39,21 +40,23 @@ LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
 MOST_COLUMNS = 100_000
 # A column is one of numbers if so many of its values are: the others are mistakes.
 ENOUGH_NUMBERS = 0.9
+# Numbers have no leading zeros: zip codes and other identifiers have them.
+LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
 # So many are looked at one by one if there is one among them that cannot be read: a failure of
 # pyarrow takes as long, for it looks at all objects of the process.
 FEW_ROWS = 512
 DELIMITERS = ",\t;|"
 QUOTED = re.compile(rb'"[^"]*"')
 BLANKS = " \t"
-MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
+# What pandas takes for missing values by default, and the "?" of the UCI repository.
+MISSING = (
+    *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 NUMBER = re.compile(
     r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
 )
-
-
-# The pieces of a message.
-Parts = tuple[str | Option, ...]
 
 
 class NumberedChunk(NamedTuple):
@@ -83,8 +86,9 @@ class CsvReader:
     Parameters
     ----------
     file : path, stored file, or binary file that is read once
-    header : bool
-        Does the first row have the names of the columns? If not, they are "0", "1", ...
+    header : bool or None
+        Does the first row have the names of the columns? If not, they are "0", "1", ... With None
+        it has, unless there are only numbers in it.
     delimiter : str or None
         By default the most frequent one in the first row of comma, tab, semicolon and bar.
     skip : bool
@@ -96,6 +100,12 @@ class CsvReader:
     decimal : {".", ","}, default="."
         What stands before the decimals of numbers; with a comma no other comma is a delimiter,
         unless ``delimiter`` says so.
+    na_values : sequence of str, default=()
+        Values that are missing, beside those of `MISSING`.
+
+    Attributes
+    ----------
+    has_header : bool
     """
 
     rows: int | None = None
@@ -104,15 +114,16 @@ class CsvReader:
         self,
         file: Any,
         *,
-        header: bool,
+        header: bool | None,
         delimiter: str | None,
         skip: bool,
         block_size: int,
         encoding: str = "utf-8",
         decimal: str = ".",
+        na_values: Sequence[str] = (),
     ) -> None:
         self._file = file = stored(file)
-        self._has_header = header
+        self._missing = (*MISSING, *na_values)
         self._skip = skip
         self._block_size = block_size
         self._letters = Letters(encoding)
@@ -131,7 +142,8 @@ class CsvReader:
             self.name, self.repeatable = str(getattr(file, "name", "<pipe>")), False
             self._begun = self._begin(Bytes(file, self.name), block_size, delimiter)
             chunk = self._begun[0]
-        self._header = self._header_of(chunk.text)
+        self._header = self._header_of(chunk.text, header)
+        self.has_header = self._header.size > self._mark
         self._places = {name: place for place, name in enumerate(self._header.names)}
 
     def _begin(
@@ -183,7 +195,7 @@ class CsvReader:
             f"{error.limit:,} bytes."
         )
 
-    def _header_of(self, head: bytes) -> Header:
+    def _header_of(self, head: bytes, has_names: bool | None) -> Header:
         ends = self._ends(head)
         raw = head[: ends[0]] if ends.size else head
         if len(raw) > LONGEST_HEADER:
@@ -198,17 +210,50 @@ class CsvReader:
                 f"{self.name}, line 1: {count:,} columns, and CSV may have {MOST_COLUMNS:,}; write "
                 "such wide rows as svmlight text or as an array."
             )
-        names = self._split(row)
-        if not self._has_header:
+        names = [name.strip() for name in self._split(row)]
+        if has_names is None:
+            has_names = self._begins_with_names(names)
+        if not has_names:
             return Header([str(place) for place in range(len(names))], self._mark, 0)
-        names = [name.strip() for name in names]
         name, times = Counter(names).most_common(1)[0]
         if times > 1:
             raise StreamError(
-                f"{self.name}: there are {times} columns {name!r}; does the first line have no "
-                "names?"
+                f"{self.name}: there are {times} columns {name!r}; if the first line has no "
+                "names, say ",
+                Option("header", False),
+                ".",
             )
         return Header(names, self._mark + len(raw), raw.count(NEWLINE))
+
+    def _begins_with_names(self, cells: list[str]) -> bool:
+        """Whether the first row has the names of the columns; with a warning if that is a guess.
+
+        pandas writes positions as names, behind an empty one if there is an index.
+        """
+        first = 1 if cells[0] == "" else 0
+        places = [*[""] * first, *map(str, range(len(cells) - first))]
+        present = [cell for cell in cells if cell not in self._missing]
+        numbers = [cell for cell in present if _is_number(cell, self._decimal)]
+        named = {cell for cell, place in zip(cells, places, strict=True) if cell == place}
+        if not numbers or (named.issuperset(numbers) and len(numbers) < len(present)):
+            return True
+        is_data = len(numbers) == len(present) and cells != places
+        if is_data:
+            found = "the first line has only numbers: it is read as data, and columns are '0', ..."
+        else:
+            odd = next((each for each in numbers if each not in named), numbers[0])
+            found = f"the first line is read as names of columns, though {odd!r} is a number"
+        warnings.warn(
+            OptionWarning(
+                f"{self.name}: {found}; say ",
+                Option("header", True),
+                " if it has the names, and ",
+                Option("header", False),
+                " if it is data.",
+            ),
+            stacklevel=2,
+        )
+        return not is_data
 
     def kinds(self) -> dict[str, str | None]:
         """The columns, and what kind they are in the first rows."""
@@ -224,7 +269,7 @@ class CsvReader:
                 if not self._broken(row, line) and self._fields(row) == len(self._places)
             )
             columns = zip(*rows, strict=True)
-        kinds = (kind_of_values(values, self._decimal) for values in columns)
+        kinds = (kind_of_values(values, self._decimal, self._missing) for values in columns)
         found = dict(zip(self._places, kinds, strict=False))
         return {name: found.get(name, "number") for name in self._places}
 
@@ -351,7 +396,7 @@ class CsvReader:
                 convert_options=pacsv.ConvertOptions(
                     column_types=schema,
                     include_columns=list(schema),
-                    null_values=MISSING,
+                    null_values=self._missing,
                     true_values=TRUE,
                     false_values=FALSE,
                     strings_can_be_null=False,
@@ -395,7 +440,7 @@ class CsvReader:
             fields = [_quoted(field, self._delimiter) for field in fields]
         return self._delimiter.join(fields).encode() or b'""'  # nothing at all would be no row
 
-    def _trouble(self, row: bytes, kinds: Mapping[str, str], before: int) -> Parts | None:
+    def _trouble(self, row: bytes, kinds: Mapping[str, str], before: int) -> Message | None:
         """What is wrong with the row behind so many lines, and where."""
         if broken := self._broken(row, before):
             return broken
@@ -405,15 +450,14 @@ class CsvReader:
         fields = self._split(row)
         for name, kind in kinds.items():
             value = fields[self._places[name]].strip(BLANKS)
-            if not _fits(value, kind, self._decimal):
+            if value not in self._missing and not _fits(value, kind, self._decimal):
                 found = f"{where}, column {name!r}: expected a {kind}, found {value[:40]!r}"
                 if kind == WEIGHT:
                     return (found,)
-                as_words = Option("kinds", {name: "category"})
-                return (f"{found} (", as_words, " takes the column as words)")
+                return (found, *remedies(name, value))
         return None
 
-    def _broken(self, row: bytes, before: int) -> Parts | None:
+    def _broken(self, row: bytes, before: int) -> Message | None:
         """Why the row behind so many lines cannot be split into fields, and where."""
         where = f"line {before + 1}"
         if b"\0" in row:
@@ -477,13 +521,41 @@ def _unquoted(field: str) -> str:
     return field[1:-1].replace('""', '"') if field.startswith('"') else field
 
 
-def kind_of_values(values: Sequence[str], decimal: str = ".") -> str:
+def remedies(name: str, value: str) -> Message:
+    """What to do about a value that is not of the kind of its column."""
+    as_words, as_missing = Option("kinds", {name: "category"}), Option("na_values", [value[:40]])
+    return " (", as_words, " takes the column as words, ", as_missing, " such values as missing)"
+
+
+def kind_of_values(
+    values: Sequence[str], decimal: str = ".", missing: Sequence[str] = MISSING
+) -> str:
     """What kind a column with these values is."""
-    present = [value for value in map(str.strip, values) if value not in MISSING]
-    if present and all(value in TRUE or value in FALSE for value in present):
+    counts = Counter(value for value in map(str.strip, values) if value not in missing)
+    if counts and all(value in TRUE or value in FALSE for value in counts):
         return "boolean"
-    numbers = sum(_is_number(value, decimal) for value in present)
-    return "number" if numbers >= ENOUGH_NUMBERS * len(present) else "text"
+    if any(LEADING_ZERO.fullmatch(value) for value in counts):
+        return "text"
+    numbers = [_is_number(value, decimal) for value in counts]
+    return "number" if are_enough(numbers, list(counts.values())) else "text"
+
+
+def are_enough(fit: Sequence[bool] | np.ndarray, counts: Sequence[int] | np.ndarray) -> bool:
+    """Do nearly all values fit a kind, or nearly all distinct ones?
+
+    Mistakes are rare among values, and what stands for missing values is one of many distinct ones.
+
+    Parameters
+    ----------
+    fit : sequence of bool
+        Of each distinct value: does it fit?
+    counts : sequence of int
+        How often each is there.
+    """
+    if not len(counts):
+        return True
+    shares = np.mean(fit), np.average(fit, weights=counts)
+    return bool(max(shares) >= ENOUGH_NUMBERS)
 
 
 def _is_number(value: str, decimal: str) -> bool:
@@ -493,7 +565,7 @@ def _is_number(value: str, decimal: str) -> bool:
 
 
 def _fits(value: str, kind: str, decimal: str) -> bool:
-    if kind == "text" or value in MISSING:
+    if kind == "text":
         return True
     if kind == "boolean":
         return value in TRUE or value in FALSE

@@ -6,7 +6,7 @@ vocabulary or by a hash.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +76,8 @@ class Encoder:
         "number", "boolean" or "text" for each column of the table, in the order of the features.
     spread : OneHot or Hashed
         Where the values of text go.
+    na_values : collection of str, default=()
+        Values of text that are missing, beside the empty one.
 
     Attributes
     ----------
@@ -83,8 +85,10 @@ class Encoder:
         Number of features.
     """
 
-    def __init__(self, kinds: Mapping[str, str], spread: OneHot | Hashed) -> None:
-        self._spread = spread
+    def __init__(
+        self, kinds: Mapping[str, str], spread: OneHot | Hashed, na_values: Collection[str] = ()
+    ) -> None:
+        self._spread, self._na = spread, frozenset(na_values)
         self._starts, self.width = spread.layout(kinds)
         # In ascending order of their features, so that the entries of a row are sorted.
         self._kinds = {name: kinds[name] for name in self._starts}
@@ -124,16 +128,17 @@ class Encoder:
     def _columns_of_text(self, name: str, column: Any) -> np.ndarray:
         codes, texts = coded(column)
         places = np.array([*self._spread.places(name, texts), NOWHERE], np.int64)
-        places[:-1][[not text for text in texts]] = NOWHERE
+        places[:-1][[not text or text.strip() in self._na for text in texts]] = NOWHERE
         return np.where(places == NOWHERE, NOWHERE, places + self._starts[name])[codes]
 
-    def trouble(self, table: Any, row: int) -> tuple[str, str]:
+    def trouble(self, table: Any, row: int) -> tuple[str, tuple[str]]:
         """The first column whose number in ``row`` cannot be used, and why."""
         for name, kind in self._kinds.items():
             if kind != "text":
                 value = numbers_of(table[name].slice(row, 1))[0]
                 if not np.isfinite(value):
-                    return name, f"the number is {'missing' if np.isnan(value) else 'infinite'}"
+                    what = "missing" if np.isnan(value) else "infinite"
+                    return name, (f"the number is {what}",)
         raise AssertionError("the row has no trouble")
 
 
@@ -171,12 +176,16 @@ def as_text(column: Any) -> Any:
     return column if pa.types.is_string(column.type) else column.cast(pa.large_string())
 
 
-def labels_of(column: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def labels_of(
+    column: Any, kind: str, na_values: Collection[str] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """A column as labels, and which of them are missing."""
     if kind == "text":
         codes, texts = coded(column)
-        labels = np.array([*(text.strip() for text in texts), ""], dtype=np.str_)[codes]
-        return labels, labels == ""
+        stripped = [text.strip() for text in texts]
+        labels = np.array([*stripped, ""], dtype=np.str_)[codes]
+        missing = np.array([*(not text or text in na_values for text in stripped), True])
+        return labels, missing[codes]
     pa = arrow()
     if not pa.types.is_boolean(column.type) and not pa.types.is_integer(column.type):
         labels = numbers_of(column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from maxmargin.streams.columns import (
     naming,
     written_numbers,
 )
-from maxmargin.streams.csvtext import BLANKS, ENOUGH_NUMBERS, FALSE, MISSING, NUMBER, TRUE
+from maxmargin.streams.csvtext import BLANKS, FALSE, LEADING_ZERO, NUMBER, TRUE, are_enough
 from maxmargin.streams.encoding import coded
 from maxmargin.streams.source import StreamError
 
@@ -51,6 +51,9 @@ ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<
 
 
 ALWAYS_THE_SAME = "always the same so far"
+# Columns that are left out by a glance at the first rows, which may be wrong.
+OWN_NUMBER = "an identifier: each row has its own number"
+OWN_VALUE = "an identifier: each row has its own value"
 
 
 class Found(NamedTuple):
@@ -82,6 +85,7 @@ class Choices(NamedTuple):
     bits: int
     seed: int
     most: int
+    na: Sequence[str]
 
 
 def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -> Found:
@@ -136,15 +140,17 @@ class Sample:
         self.name, self.column, self.choices = name, decoded(column), choices
         self.is_coded = self.column is not column
         self.is_text, self.is_plain = is_text(column), True
+        # The distinct texts that are not missing, and how often each is there.
+        self.present, self._counts = list[str](), np.zeros(0, np.int64)
         if self.is_text:
             codes, texts = coded(column)
-            self.texts = [text.strip() for text in texts]
+            there = np.array([*(text.strip() not in choices.na for text in texts), False])
+            known = [texts[k] for k in np.flatnonzero(there)]
             # CSV reads numbers of themselves if there is nothing but blanks around them.
-            bare = (text.strip(BLANKS) for text in texts if text.strip() not in MISSING)
-            self.is_plain = all(NUMBER.fullmatch(text) is not None for text in bare)
-            there = np.array([*(text not in MISSING for text in self.texts), False])
+            self.is_plain = all(NUMBER.fullmatch(text.strip(BLANKS)) for text in known)
+            self.present = [text.strip() for text in known]
+            self._counts = np.bincount(codes, minlength=there.size)[there]
             self._codes = np.where(there[codes], codes, -1)
-        self.present = [text for text in self.texts if text not in MISSING] if self.is_text else []
 
     def differ(self) -> bool:
         """Are these numbers of which the very first show that they are no names of classes?"""
@@ -189,9 +195,12 @@ class Sample:
             return Found(self.name, None, True, "empty")
         if all(text in TRUE or text in FALSE for text in self.present):
             return self.taken_for("boolean")
-        plain = np.mean([NUMBER.fullmatch(text) is not None for text in self.present])
-        if plain >= ENOUGH_NUMBERS or self._decimal() is not None:
-            return self._dropped_if_counting("number")
+        plain = [NUMBER.fullmatch(text) is not None for text in self.present]
+        if are_enough(plain, self._counts) or self._decimal() is not None:
+            if not any(LEADING_ZERO.fullmatch(text) for text in self.present):
+                return self._dropped_if_counting("number")
+            names = self._names_or_sentences()
+            return names._replace(note=names.note or "names, not numbers: there are leading zeros")
         if self._date_format() is not None:
             return self.taken_for("date")
         return self._names_or_sentences()
@@ -201,7 +210,7 @@ class Sample:
         texts = arrow().chunked_array([self.present])
         for decimal in sorted(".,", key=lambda sign: sign != self.choices.decimal):
             _, bad = written_numbers(texts, decimal)
-            if 1.0 - bad.mean() >= ENOUGH_NUMBERS:
+            if are_enough(~bad, self._counts):
                 return decimal
         return None
 
@@ -209,7 +218,7 @@ class Sample:
         """A number for each row that only says which row it is."""
         taken = self.taken_for(kind)
         assert isinstance(taken.column, Number)
-        numbers = taken.column.read(self.column).numbers
+        numbers = taken.column.read(self.column, self.choices.na).numbers
         assert numbers is not None
         known = numbers[np.isfinite(numbers)]
         is_whole = bool((known == np.round(known)).all())
@@ -217,7 +226,7 @@ class Sample:
             return taken
         counts = bool((np.diff(known) == 1.0).all())
         if counts or ID.search(self.name):
-            return Found(self.name, None, False, "an identifier: each row has its own number")
+            return Found(self.name, None, False, OWN_NUMBER)
         return taken
 
     def _names_or_sentences(self) -> Found:
@@ -226,8 +235,11 @@ class Sample:
         words = float(np.mean([len(text.split()) for text in self.present]))
         if words >= WORDS_OF_SENTENCES and count >= DISTINCT_SENTENCES * rows:
             return self.taken_for("text")
+        if rows >= ENOUGH_NAMES and count == rows:
+            return Found(self.name, None, False, OWN_VALUE)
         if rows >= ENOUGH_NAMES and count >= DISTINCT_NAMES * rows:
-            return Found(self.name, None, False, "an identifier: nearly each row has its own value")
+            # Values that come again may do so more often later.
+            return self.taken_for("hashed")._replace(note="nearly each row has its own value")
         if count > self.choices.most and not self.choices.hashes:
             return self.taken_for("hashed")._replace(note=f"more than {self.choices.most:,} values")
         return self.taken_for("category")
@@ -241,7 +253,7 @@ class Sample:
         for day in DAYS:
             for time in TIMES if day != ISO_FORMAT else ("",):
                 _, _, bad = dates_of(texts, day + time)
-                if bad is not None and 1.0 - bad.mean() >= ENOUGH_NUMBERS:
+                if bad is not None and are_enough(~bad, self._counts):
                     return day + time
         return None
 
@@ -273,6 +285,6 @@ class Sample:
         format = format or (self.is_text and self._date_format()) or ISO_FORMAT
         if format != ISO_FORMAT:
             return Date(self.name, format, TIME.search(format) is not None)
-        times, missing, bad = dates_of(self.column, format)
+        times, missing, bad = dates_of(self.column, format, self.choices.na)
         known = times[~(missing if bad is None else missing | bad)]
         return Date(self.name, format, bool((known % SECONDS_A_DAY != 0).any()))

@@ -1,4 +1,4 @@
-"""Errors that mention options, which have other names on the command line than in Python."""
+"""Errors and warnings that name options, which are spelled otherwise on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,24 @@ class Option(NamedTuple):
         return f"{self.name}={value}"
 
 
-class OptionError(ValueError):
+# In pieces.
+Message = tuple[str | Option, ...]
+
+
+class _WithOptions:
+    """A message in pieces (``args``), each a str or an `Option`."""
+
+    args: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return self.spelled(str)
+
+    def spelled(self, spell: Callable[[Option], str]) -> str:
+        """The message, with options as ``spell`` writes them."""
+        return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
+
+
+class OptionError(_WithOptions, ValueError):
     """An error whose message may mention options.
 
     Parameters
@@ -38,12 +55,15 @@ class OptionError(ValueError):
         The message, in pieces.
     """
 
-    def __str__(self) -> str:
-        return self.spelled(str)
 
-    def spelled(self, spell: Callable[[Option], str]) -> str:
-        """The message, with options as ``spell`` writes them."""
-        return "".join(spell(part) if isinstance(part, Option) else str(part) for part in self.args)
+class OptionWarning(_WithOptions, UserWarning):
+    """A warning whose message may mention options; see `OptionError`."""
+
+
+def check_na_values(values: Any) -> None:
+    """Raise unless these are texts."""
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise OptionError(Option("na_values"), f" must be a list of texts; got {values!r}.")
 
 
 def no_column(name: str, known: Sequence[str]) -> str:

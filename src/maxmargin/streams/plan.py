@@ -23,11 +23,11 @@ from maxmargin.streams.columns import (
     hashed_place,
     values_of,
 )
-from maxmargin.streams.csvtext import MISSING
+from maxmargin.streams.csvtext import MISSING, remedies
 from maxmargin.streams.encoding import side_by_side
 from maxmargin.streams.formula import OneHotColumn, Preparation
 from maxmargin.streams.guessing import ALWAYS_THE_SAME, Found
-from maxmargin.streams.options import no_column
+from maxmargin.streams.options import Message, no_column
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import (
     NOWHERE,
@@ -185,6 +185,8 @@ class Plan:
     bits, seed : int
         Of hashes.
     interactions : list of pairs of str
+    na_values : list of str
+        Texts that stand for missing values, beside those of `MISSING`.
     """
 
     def __init__(
@@ -196,7 +198,9 @@ class Plan:
         bits: int,
         seed: int,
         interactions: Sequence[tuple[str, str]] = (),
+        na_values: Sequence[str] = (),
     ) -> None:
+        self._na = (*MISSING, *na_values)
         self.found = list(found)
         self.columns: list[Column] = [one.column for one in found if one.column is not None]
         self.missing = missing
@@ -265,7 +269,7 @@ class Plan:
     # -------------------------------------------------------------------- what rows say themselves
     def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         """The rows of a table, which of them cannot be read, and which are to be left out."""
-        read = {each.name: values_of(each, table) for each in self.columns}
+        read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
         side_by_side([read[each.name].numbers for each in self._numbers], dense)  # type: ignore[misc]
@@ -366,19 +370,21 @@ class Plan:
         entries: Any = sum(sparse.csr_matrix(words, shape=shape) for words in found)
         return entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)
 
-    def trouble(self, table: Any, row: int) -> tuple[str, str]:
+    def trouble(self, table: Any, row: int) -> tuple[str, Message]:
         """The first column whose value in ``row`` cannot be used, and why."""
         for each in self.columns:
             one = table.select([each.name]).slice(row, 1)
-            values, value = values_of(each, one).looked_at(), one[each.name][0].as_py()
+            values, value = values_of(each, one, self._na).looked_at(), one[each.name][0].as_py()
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
-                    return each.name, "the number is too large"
-                return each.name, f"expected a {each.kind}, found {str(value)[:40]!r}"
+                    return each.name, ("the number is too large",)
+                found = f"expected a {each.kind}, found {str(value)[:40]!r}"
+                cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
+                return each.name, (found, *cure)
             is_missing = values.missing is not None and values.missing[0]
             if self.missing != "mean" and each.has_number and is_missing:
-                return each.name, f"the {each.kind} is missing"
+                return each.name, (f"the {each.kind} is missing",)
         raise AssertionError("the row has no trouble")
 
     # --------------------------------------------------------------- what it means after all others
@@ -500,7 +506,7 @@ class Plan:
             categories=[
                 OneHotColumn(
                     category.name,
-                    dict.fromkeys(MISSING, MISSING_PLACE)
+                    dict.fromkeys(self._na, MISSING_PLACE)
                     | {text: VALUES_FROM + k for k, text in enumerate(texts)},
                     OTHER_PLACE,
                     VALUES_FROM + category.room,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from numbers import Integral
@@ -14,11 +15,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columns import Boolean, Category, Date, Number, Text
+from maxmargin.streams.csvtext import MISSING
 from maxmargin.streams.dicts import column_of
 from maxmargin.streams.formula import Preparation
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.guessing import GLANCE, Choices, Found, found
-from maxmargin.streams.options import no_column
+from maxmargin.streams.guessing import (
+    GLANCE,
+    OWN_NUMBER,
+    OWN_VALUE,
+    Choices,
+    Found,
+    found,
+)
+from maxmargin.streams.options import (
+    Option,
+    OptionError,
+    OptionWarning,
+    check_na_values,
+    no_column,
+)
 from maxmargin.streams.plan import EntriesPlan, Plan, Running
 from maxmargin.streams.source import StreamError
 
@@ -76,6 +91,9 @@ class Recipe(TransformerMixin, BaseEstimator):
         Products of two columns each, hashed: of two categories each pair of values is one.
     decimal : {".", ","}, default="."
         In numbers that are written as text.
+    na_values : list of str, default=()
+        Texts that stand for missing values, such as "unknown" or "-", beside those that pandas
+        knows ("", "NA", "n/a", "null", ...) and "?".
 
     Attributes
     ----------
@@ -128,6 +146,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         seed: int = 0,
         interactions: Sequence[tuple[str, str]] = (),
         decimal: str = ".",
+        na_values: Sequence[str] = (),
     ) -> None:
         self.kinds = kinds
         self.drop = drop
@@ -139,6 +158,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         self.seed = seed
         self.interactions = interactions
         self.decimal = decimal
+        self.na_values = na_values
 
     # ----------------------------------------------------------------------------- as a transformer
     def fit(self, X: Any, y: Any = None) -> Recipe:
@@ -206,7 +226,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         if bad is not None:
             row = int(np.argmax(bad))
             column, trouble = plan.trouble(table, row)
-            raise ValueError(f"Row {row}, column {column!r}: {trouble}.")
+            raise OptionError(f"Row {row}, column {column!r}: ", *trouble, ".")
         if lacking is not None:
             if not skips:
                 raise ValueError(
@@ -231,9 +251,14 @@ class Recipe(TransformerMixin, BaseEstimator):
             self.hash_bits,
             self.seed,
             self.max_categories,
+            (*MISSING, *self.na_values),
         )
         columns = [found(name, first[name], labels, choices) for name in first.column_names]
-        return self._plan_of(columns)
+        plan = self._plan_of(columns)
+        for one in columns:
+            if one.note in (OWN_NUMBER, OWN_VALUE):
+                _warn_of_identifier(one.name, first.num_rows)
+        return plan
 
     def _plan_of(self, columns: Sequence[Found]) -> Plan:
         return Plan(
@@ -243,6 +268,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             bits=self.hash_bits,
             seed=self.seed,
             interactions=[tuple(pair) for pair in self.interactions],  # type: ignore[misc]
+            na_values=self.na_values,
         )
 
     def check_parameters(self) -> None:
@@ -263,9 +289,21 @@ class Recipe(TransformerMixin, BaseEstimator):
             value = getattr(self, name)
             if not (isinstance(value, Integral) and least <= int(value) <= most):
                 raise StreamError(f"{name} must be from {least} to {most:,}; got {value!r}.")
+        check_na_values(self.na_values)
         for pair in self.interactions:
             if isinstance(pair, str) or len(pair) != 2:
                 raise StreamError(f"interactions must be pairs of columns; got {pair!r}.")
+
+    def with_na_values(self, more: Sequence[str]) -> Recipe:
+        """A recipe to which these texts stand for missing values as well."""
+        check_na_values(more)
+        if set(more) <= set(self.na_values):
+            return self
+        if hasattr(self, "plan_"):
+            raise OptionError(
+                Option("na_values"), " cannot be added to a recipe that has seen rows already."
+            )
+        return Recipe(**{**self.get_params(deep=False), "na_values": [*self.na_values, *more]})
 
     # ------------------------------------------------------------------------------ what is known
     @property
@@ -330,6 +368,9 @@ class Recipe(TransformerMixin, BaseEstimator):
         parameters["kinds"] = dict(self.kinds or {})
         parameters["drop"] = list(self.drop)
         parameters["interactions"] = [list(pair) for pair in self.interactions]
+        parameters["na_values"] = list(self.na_values)
+        if not self.na_values:  # earlier versions read such files as well
+            del parameters["na_values"]
         columns = None
         if isinstance(plan, Plan):
             columns = [
@@ -402,6 +443,21 @@ class Recipe(TransformerMixin, BaseEstimator):
         recipe.plan_ = plan
         recipe.running_ = Running(rows, counts, means, squares, missing.copy(), dicts, sizes)
         return recipe
+
+
+def _warn_of_identifier(name: str, rows: int) -> None:
+    """Say that a column is left out, since only the first rows show that no value comes again."""
+    warnings.warn(
+        OptionWarning(
+            f"column {name!r} is left out: each of the first {rows:,} rows has its own value. If "
+            "values come again, say ",
+            Option("kinds", {name: "hashed"}),
+            "; if not, ",
+            Option("drop", [name]),
+            ".",
+        ),
+        stacklevel=2,
+    )
 
 
 def _column_tree(column: Any) -> dict[str, Any]:

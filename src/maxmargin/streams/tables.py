@@ -21,7 +21,7 @@ from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of
 from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import GLANCE
-from maxmargin.streams.options import Option, nearest
+from maxmargin.streams.options import Message, Option, check_na_values, nearest
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -46,7 +46,7 @@ class Trouble(NamedTuple):
 
     row: int
     column: str
-    why: str
+    why: Message
 
 
 class TableSource(Source):
@@ -75,12 +75,15 @@ class TableSource(Source):
         The values of columns of text; otherwise all that are there, sorted.
     hash_bits, seed : int
         Text is hashed to 2**hash_bits columns.
-    header : bool, default=True
-        Does CSV begin with the names of its columns? If not, they are "0", "1", ...
+    header : bool, default=None
+        Does CSV begin with the names of its columns? If not, they are "0", "1", ... By default it
+        does, unless there are only numbers in the first line.
     delimiter : str, default=None
         Of CSV; by default as the first line says.
     encoding, decimal : str, default="utf-8" and "."
         Of CSV: the letters, such as "latin-1", and the sign before fractions.
+    na_values : list of str, default=()
+        Texts that stand for missing values, beside the usual ones; with a recipe, its own are.
     recipe : Recipe, default=None
         How the columns are prepared; then blocks hold what rows say themselves, see `Plan.encode`.
     on_error : {"raise", "skip"}
@@ -104,10 +107,11 @@ class TableSource(Source):
         vocabulary: Mapping[str, Sequence[str]] | None = None,
         hash_bits: int = 18,
         seed: int = 0,
-        header: bool = True,
+        header: bool | None = None,
         delimiter: str | None = None,
         encoding: str = "utf-8",
         decimal: str = ".",
+        na_values: Sequence[str] = (),
         recipe: Any = None,
         on_error: str = "raise",
         block_size: int = BLOCK_SIZE,
@@ -120,7 +124,9 @@ class TableSource(Source):
             raise StreamError(f"hash_bits must be between 1 and 30, not {hash_bits}.")
         self._format = format
         self._skips = on_error == "skip"
-        self._header, self._encoding, self._decimal = header, encoding, decimal
+        self._encoding, self._decimal = encoding, decimal
+        check_na_values(na_values)
+        self._na = tuple(na_values if recipe is None else recipe.na_values)
         self._hashed = Hashed(hash_bits, seed) if categorical == "hash" else None
         self._reader: Any
         if format == "csv":
@@ -132,6 +138,7 @@ class TableSource(Source):
                 block_size=block_size,
                 encoding=encoding,
                 decimal=decimal,
+                na_values=self._na,
             )
         elif format == "frame":
             self._reader = FrameReader(file, block_size=block_size)
@@ -255,7 +262,7 @@ class TableSource(Source):
         labels = None
         if self._label is not None:
             ((_, kind),) = self._label_kinds.items()
-            labels, missing = labels_of(first[self._label], kind)
+            labels, missing = labels_of(first[self._label], kind, self._na)
             distinct = sorted_labels(np.unique(labels[~missing]))
             self._glance = Survey(distinct, 0, None)
         try:
@@ -333,17 +340,18 @@ class TableSource(Source):
 
     def _labels_and_missing(self, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
         ((name, kind),) = self._label_kinds.items()
-        return labels_of(piece.table[name], kind)
+        return labels_of(piece.table[name], kind, self._na)
 
     def _unlabelled(self, missing: np.ndarray) -> Trouble:
-        return Trouble(int(np.argmax(missing)), str(self._label), "there is no label")
+        return Trouble(int(np.argmax(missing)), str(self._label), ("there is no label",))
 
-    def _error(self, piece: Piece, row: int, column: str, why: str) -> StreamError:
-        return StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: {why}.")
+    def _error(self, piece: Piece, row: int, column: str, why: Message) -> StreamError:
+        return StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: ", *why, ".")
 
     def _first_trouble(self, error: StreamError) -> StreamError:
         """The error of the first row that has one, given that of a row in a column or two."""
-        encoder = self.plan or Encoder(self._kinds, Hashed(1, 0))  # wherever words may go
+        # Wherever words may go.
+        encoder = self.plan or Encoder(self._kinds, Hashed(1, 0), self._na)
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         pieces = self._reader.pieces(START, wanted)
         try:
@@ -354,7 +362,8 @@ class TableSource(Source):
         return error
 
     def _gather(self, name: str, values: set[str], column: Any) -> None:
-        values.update(text for text in coded(column)[1] if text)
+        texts = coded(column)[1]
+        values.update(text for text in texts if text and text.strip() not in self._na)
         if len(values) > LARGEST_VOCABULARY:
             raise StreamError(
                 f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; say ",
@@ -367,7 +376,7 @@ class TableSource(Source):
     def _encoder(self) -> Any:
         if self.plan is not None:
             return self.plan
-        return Encoder(self._kinds, self._hashed or OneHot(self._vocabulary))
+        return Encoder(self._kinds, self._hashed or OneHot(self._vocabulary), self._na)
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
         if self._unknown_texts():
@@ -425,7 +434,7 @@ class TableSource(Source):
             if unsound.any():
                 bad = unsound if bad is None else bad | unsound
                 row = int(np.argmax(unsound))
-                why = f"the weight is {weights.trouble(weight[row])}"
+                why = (f"the weight is {weights.trouble(weight[row])}",)
                 troubles.append(Trouble(row, self._weight, why))
         if troubles and not self._skips:
             raise self._error(piece, *min(troubles, key=lambda trouble: trouble.row))
@@ -458,7 +467,7 @@ class TableSource(Source):
             read["kinds"] = self._label_kinds
         if self._weight is not None:
             read["weight"] = self._weight
-        if not self._header:
+        if not getattr(self._reader, "has_header", True):
             read["header"] = False
         if self._encoding != "utf-8":
             read["encoding"] = self._encoding
@@ -466,6 +475,8 @@ class TableSource(Source):
             read["decimal"] = self._decimal
         if self.plan is not None:
             return read
+        if self._na:
+            read["na_values"] = list(self._na)
         if self._hashed is not None:
             return {**read, "categorical": "hash", **self._hashed.options()}
         return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
