@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import re
 
 import numpy as np
@@ -71,6 +72,89 @@ def test_csv_without_header(report, folder, tmp_path):
     headless = (folder / "headless.csv", "--no-header", "--label", "2")
     said = report("fit", *headless, "-a", "perceptron", "-m", path, "--test", headless[0])
     assert (said["rows"], said["test"]["rows"]) == (300, 300)
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_csv_that_begins_with_numbers(command, report, tmp_path):
+    """The first line is a row, also when the model is tested; no option is needed, nor silence."""
+    pytest.importorskip("pyarrow")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2)).round(3)
+    lines = [f"{u},{v},{int(u > 0)}\n" for u, v in X.tolist()]
+    data, model = tmp_path / "rows.csv", tmp_path / "m.mm"
+    data.write_text("".join(lines))
+    fit = ("fit", data, "-a", "perceptron", "--label", "2")
+    code, printed, errors = command(*fit, "-m", model, "--test", data, "--json")
+    said = json.loads(printed)
+    assert (code, said["rows"], said["test"]["rows"]) == (0, 60, 60)
+    assert errors == (
+        f"maxmargin: {data}: the first line has only numbers: it is read as data, and columns are "
+        "'0', ...; say --header if it has the names, and --no-header if it is data.\n"
+    )
+    assert report(*fit, "--no-header")["rows"] == 60
+    assert report(*fit[:-1], "-1", "--header")["rows"] == 59
+    assert report("evaluate", model, data)["rows"] == 60
+    code, printed, errors = command("predict", model, data)
+    assert (code, printed.count("\n"), errors) == (0, 60, "")
+    code, printed, errors = command("evaluate", data, "-a", "perceptron", "--label", "2", "--json")
+    assert (code, json.loads(printed)["rows"]) == (0, 60)
+    assert "only numbers" in errors
+
+
+def test_missing_values(command, report, tmp_path):
+    pytest.importorskip("pyarrow")
+    lines = [
+        f"{'--' if k % 10 == 3 else k % 7},{'n/a' if k == 4 else k % 5},{k % 2}\n"
+        for k in range(60)
+    ]
+    data, model = tmp_path / "rows.csv", tmp_path / "m.mm"
+    data.write_text("".join(["u,v,y\n", *lines]))
+    fit = ("fit", data, "-a", "perceptron", "--kind", "u=number")
+    code, _, errors = command(*fit)
+    assert code == 1
+    assert errors == (
+        f"maxmargin: {data}, line 5, column 'u': expected a number, found '--' (--kind u=category "
+        "takes the column as words, --na -- such values as missing).\n"
+    )
+    said = report(*fit, "--na", "--", "--na", "not known", "-m", model, "--test", data)
+    assert [(one["kind"], one["missing"]) for one in said["columns"]] == [
+        ("number", 6),
+        ("number", 1),
+    ]
+    assert (said["skipped"], said["test"]["rows"]) == (0, 60)
+    data.write_text("u,v\n1,not known\n--,n/a\n2,unknown\n")
+    code, printed, errors = command("predict", model, data, "--on-error", "?")
+    assert [line == "?" for line in printed.splitlines()] == [False, False, True]
+
+
+def test_bad_cells_are_skipped_in_a_column_of_few_numbers(report, tmp_path):
+    pytest.importorskip("pyarrow")
+    lines = [f"{'oops' if k in (7, 8) else k % 5},{k % 2}\n" for k in range(60)]
+    (tmp_path / "rows.csv").write_text("".join(["u,y\n", *lines]))
+    said = report("fit", tmp_path / "rows.csv", "-a", "perceptron", "--skip-errors")
+    assert (said["columns"][0]["kind"], said["skipped"], said["rows"]) == ("number", 2, 58)
+
+
+def test_na_is_for_tables(command, folder):
+    code, _, errors = command("fit", folder / "rows.svm", "--na", "-")
+    assert (code, errors.startswith("maxmargin: --na is for tables")) == (2, True)
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_an_identifier_is_left_out_with_a_warning(command, tmp_path):
+    pytest.importorskip("pyarrow")
+    random = np.random.default_rng(0)
+    lines = [f"c{k},{random.normal():.3f},{k % 2}\n" for k in random.permutation(80)]
+    (tmp_path / "rows.csv").write_text("".join(["user_id,x,y\n", *lines]))
+    fit = ("fit", tmp_path / "rows.csv", "-a", "perceptron", "--json")
+    _, printed, errors = command(*fit)
+    assert [one["kind"] for one in json.loads(printed)["columns"]] == ["drop", "number"]
+    assert errors == (
+        "maxmargin: column 'user_id' is left out: each of the first 80 rows has its own value. If "
+        "values come again, say --kind user_id=hashed; if not, --drop user_id.\n"
+    )
+    for option in (("--kind", "user_id=hashed"), ("--drop", "user_id")):
+        assert command(*fit, *option)[2] == ""
 
 
 def test_parquet(report, folder, tmp_path):

@@ -34,7 +34,8 @@ def fuzz_csv(count: int, seed: int, folder: Path) -> Outcome:
     refused = 0
     for number in range(count):
         text = damaged(chance, sound_text(chance))
-        options = {
+        options: dict[str, Any] = {
+            "header": True,
             "on_error": chance.choice(("raise", "skip")),
             "block_size": chance.choice((1, 30, 200, 10_000)),
         }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fuzzing.csvtables import fuzz_tables
 
-from maxmargin.streams import START, StreamError, csvtext
+from maxmargin.streams import START, OptionWarning, StreamError, csvtext
 from maxmargin.streams.csvrows import ends_of_rows, tidy, walk
 
 pytest.importorskip("pyarrow")
@@ -90,12 +90,92 @@ def test_a_quote_that_is_never_closed_names_its_line(block_size, monkeypatch, tm
         read(reader_of(path, block_size=block_size, skip=True), {"t": "text", "y": "text"})
 
 
-@pytest.mark.parametrize("missing", ["", "?", "NA", "null", '"?"', '""'])
+# As `pandas.read_csv` documents na_values.
+OF_PANDAS = (
+    *(" ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
+
+@pytest.mark.parametrize("missing", ["", "?", *OF_PANDAS, '"?"', '""'])
 def test_what_is_missing(missing):
     text = f"x,y\n{missing},1\n2,{missing}\n".encode()
     reader = reader_of(text)
     assert reader.kinds() == {"x": "number", "y": "number"}
     assert read(reader_of(text))[0] == [[None, 1], [2, None]]
+
+
+@pytest.mark.parametrize("block_size", SIZES)
+def test_more_values_may_be_missing(block_size):
+    text = b"x,y\n--,1\n2, unknown \n3,4\n"
+    options = {"na_values": ["--", "unknown"], "block_size": block_size}
+    numbers = {"x": "number", "y": "number"}
+    assert reader_of(text, na_values=["--", "unknown"]).kinds() == numbers
+    assert read(reader_of(text, **options), numbers)[0] == [[None, 1], [2, None], [3, 4]]
+    with pytest.raises(StreamError, match=r"found '--' \(kinds=.*, na_values=\['--'\] such value"):
+        read(reader_of(text, block_size=block_size), numbers)
+
+
+# --------------------------------------------------------------------- is the first line a header?
+@pytest.mark.parametrize(
+    "first", ["5.1,3.5,1", "1,1,1", "-1e3, .5 ,+4", "1,,3", "?,2,NaN", "2019,2020,2021", "1,2,3"]
+)
+@pytest.mark.parametrize("block_size", SIZES)
+def test_a_first_line_of_numbers_is_data(first, block_size):
+    text = f"{first}\n4,5,6\n".encode()
+    with pytest.warns(OptionWarning, match="only numbers: it is read as data.*header=True"):
+        guessed = reader_of(text, header=None, block_size=block_size)
+    assert not guessed.has_header
+    told = reader_of(text, header=False, block_size=block_size)
+    assert list(guessed.kinds()) == ["0", "1", "2"]
+    rows = read(guessed)[0]
+    assert len(rows) == 2
+    assert rows == read(told)[0]
+
+
+@pytest.mark.parametrize(
+    "first", ["a,b,c", "x,?,NA", "0,1,y", ",0,y", '"a ""1""",b,c', "x1,x2,3rd"]
+)
+def test_a_first_line_of_names_is_none(first):
+    reader = reader_of(f"{first}\n4,5,6\n".encode(), header=None)
+    assert reader.has_header
+    assert read(reader, dict.fromkeys(reader.kinds(), "number"))[0] == [[4, 5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("first", "number"),
+    [("5.1,3.5,setosa", "5.1"), ("country,2019,2020", "2019"), ("0,1,2", "0"), (",0,1", "0")],
+)
+def test_a_first_line_with_some_numbers_is_taken_for_names_with_a_warning(first, number):
+    text = f"{first}\n4,5,6\n".encode()
+    with pytest.warns(OptionWarning, match=f"though '{number}' is a number; say header=True"):
+        reader = reader_of(text, header=None)
+    assert list(reader.kinds()) == first.split(",")
+    assert list(reader_of(text, header=True).kinds()) == first.split(",")
+    assert list(reader_of(text, header=False).kinds()) == ["0", "1", "2"]
+
+
+def test_decimal_commas_in_the_first_line():
+    with pytest.warns(OptionWarning, match="only numbers"):
+        reader = reader_of(b"1,5;2\n2,5;3\n", header=None, decimal=",")
+    assert read(reader)[0] == [[1.5, 2], [2.5, 3]]
+
+
+# ----------------------------------------------------------------------- what a column is taken for
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["03816", "10115", "80331"], "text"),
+        (["007", "8", "9"], "text"),
+        (["0", "10", "0.5", "-0.25", "00.5"], "number"),
+        # One rare mistake among few distinct values, and one frequent placeholder among many.
+        ([*"12345" * 20, "oops"], "number"),
+        ([*map(str, range(100)), *["-"] * 50], "number"),
+        (["1", "2", "3", "oops", "oops"], "text"),
+    ],
+)
+def test_kinds_of_values(values, kind):
+    assert csvtext.kind_of_values(values) == kind
 
 
 @pytest.mark.parametrize("block_size", SIZES)

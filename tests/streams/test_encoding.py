@@ -128,7 +128,7 @@ def test_bad_rows_are_found(with_text):
     _, bad, _ = encoder.encode(table)
     assert bad.tolist() == [False, True, True, True, False]
     troubles = [encoder.trouble(table, row) for row in (1, 2, 3)]
-    missing, infinite = "the number is missing", "the number is infinite"
+    missing, infinite = ("the number is missing",), ("the number is infinite",)
     assert troubles == [("u", missing), ("v", infinite), ("v", missing)]
 
 

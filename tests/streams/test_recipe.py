@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import warnings
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
 
 from maxmargin import Pegasos, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
-from maxmargin.streams import Recipe, StreamError
+from maxmargin.streams import OptionWarning, Recipe, StreamError
 from maxmargin.streams.columns import dates_of
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
+
+# Most tables here have an identifier, which is left out with a warning.
+pytestmark = pytest.mark.filterwarnings("ignore:column .* is left out")
 
 CITIES = np.array(["Rome", "Ulm", "Łódź", "Bern"])
 
@@ -485,6 +489,7 @@ def test_river_like_calls():
     ("options", "message"),
     [
         ({"missing": "zero"}, "missing must be one of"),
+        ({"na_values": "NA"}, "'na_values' must be a list of texts"),
         ({"categories": "dummy"}, "categories must be"),
         ({"max_categories": 0}, "max_categories"),
         ({"hash_bits": 31}, "hash_bits"),
@@ -528,6 +533,165 @@ def test_identifiers_by_their_names(name, kind):
     values = np.random.default_rng(0).permutation(1000)[:200]
     (found,) = Recipe().fit(pd.DataFrame({name: values, "x": values % 7})).columns_[:1]
     assert found["kind"] == kind
+
+
+def kinds_of(source):
+    return {one["name"]: (one["kind"], one["note"]) for one in source.schema()["recipe"].columns_}
+
+
+@pytest.mark.parametrize("form", ["csv", "frame"])
+@pytest.mark.parametrize("block_size", [1, 2**22])
+def test_leading_zeros_make_names(tmp_path, form, block_size):
+    rng = np.random.default_rng(0)
+    codes = rng.choice([f"{code:05d}" for code in rng.integers(0, 99999, 40)], 200)
+    table = pd.DataFrame({"zip": codes, "x": rng.normal(size=200), "y": rng.integers(0, 2, 200)})
+    (tmp_path / "t.csv").write_bytes(csv_of(table))
+    rows = tmp_path / "t.csv" if form == "csv" else table
+    source = streams.open(rows, recipe=Recipe(), block_size=block_size)
+    X = prepared(source)
+    clf = Perceptron().fit_stream(source)
+    assert kinds_of(source)["zip"] == ("category", "names, not numbers: there are leading zeros")
+    assert [f"zip={code}" in clf.feature_names_in_ for code in codes] == [True] * 200
+    same(prepared(streams.open(table, recipe=Recipe({"zip": "category"}))), X)
+    told = streams.open(rows, recipe=Recipe({"zip": "number"}), block_size=block_size)
+    assert prepared(told).shape == (200, 2)
+
+
+def test_values_that_come_again_after_the_first_rows_are_kept():
+    """Only an identifier by its name is left out, and never in silence."""
+    rng = np.random.default_rng(0)
+    late = [f"u{k}" for k in [*range(5000), *rng.integers(0, 5000, 1000)]]
+    some = [f"v{k}" for k in rng.integers(0, 60_000, 6000)]
+    table = pd.DataFrame({"user": late, "shop_id": some, "y": rng.integers(0, 2, 6000)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source = streams.open(table, recipe=Recipe(hash_bits=10))
+    note = "nearly each row has its own value"
+    assert kinds_of(source) == {"user": ("category", note), "shop_id": ("category", note)}
+    X = prepared(source)
+    assert X.shape == (6000, 2**10)
+    again = late.index(late[5500])
+    common = X[again].multiply(X[5500])
+    assert common.nnz >= 1  # both have the feature of the user
+    by_name = table.rename(columns={"user": "user_id"})
+    left_out = r"column 'user_id' is left out: .* say kinds=\{'user_id': 'hashed'\}; if not, drop="
+    with pytest.warns(OptionWarning, match=left_out):
+        source = streams.open(by_name, recipe=Recipe(hash_bits=10))
+    assert kinds_of(source)["user_id"][0] == "drop"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        streams.open(by_name, recipe=Recipe(drop=["user_id"], hash_bits=10))
+        kept = streams.open(by_name, recipe=Recipe({"user_id": "hashed"}, hash_bits=10))
+    assert kinds_of(kept)["user_id"][0] == "category"
+
+
+@pytest.mark.parametrize("is_pipe", [True, False])
+@pytest.mark.parametrize("block_size", [100, 2**22])
+def test_rows_with_bad_cells_are_skipped_and_the_column_stays_one_of_numbers(
+    tmp_path, is_pipe, block_size
+):
+    rng = np.random.default_rng(0)
+    stars = rng.integers(1, 6, 300).astype(str).astype(object)
+    stars[[17, 30, 31]] = ["oops", "bad", "5 stars"]
+    table = pd.DataFrame({"stars": stars, "y": rng.integers(0, 2, 300)})
+    text = csv_of(table)
+    (tmp_path / "t.csv").write_bytes(text)
+    rows = io.BytesIO(text) if is_pipe else tmp_path / "t.csv"
+    block_size = 2**22 if is_pipe else block_size
+    options = {"format": "csv", "on_error": "skip", "block_size": block_size}
+    source = streams.open(rows, recipe=Recipe(scale=False), **options)
+    X = prepared(source)
+    assert source.skipped == 3
+    expected = np.delete(stars, [17, 30, 31]).astype(float)
+    np.testing.assert_array_equal(X.toarray(), expected[:, np.newaxis])
+
+
+FORMS = ["csv", "frame", "dicts"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values_that_are_said_to_be_missing(tmp_path, form):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "x": rng.normal(size=120).round(3).astype(str),
+            "price": [f"${x:.2f}" for x in rng.uniform(1, 9, 120)],
+            "day": (np.datetime64("2020-01-01") + rng.integers(0, 90, 120)).astype(str),
+            "on": rng.choice(["true", "false"], 120),
+            "city": rng.choice(CITIES, 120),
+            "y": rng.choice(["no", "yes"], 120),
+        }
+    )
+    empty, written = table.copy(), table.copy()
+    for k, name in enumerate(["x", "price", "day", "on", "city"]):
+        gaps = rng.choice(120, 15, replace=False)
+        empty.loc[gaps, name] = ""
+        written.loc[gaps, name] = ["unknown", "--", "-"][k % 3]
+    na = ["unknown", "--", "-"]
+
+    def opened(table, recipe, **options):
+        if form == "frame":
+            return streams.open(table, recipe=recipe, **options)
+        if form == "csv":
+            (tmp_path / "t.csv").write_bytes(csv_of(table))
+            return streams.open(tmp_path / "t.csv", recipe=recipe, block_size=900, **options)
+        rows = [({k: v for k, v in row.items() if k != "y"}, row["y"]) for row in dicts(table)]
+        return streams.open(rows, recipe=recipe, **options)
+
+    expected = opened(empty, Recipe())
+    X = prepared(expected)
+    source = opened(written, Recipe(na_values=na))
+    same(prepared(source), X)
+    given = Recipe(na_values=na[:1])
+    same(prepared(opened(written, given, na_values=na[1:])), X)  # said to the source
+    assert given.na_values == na[:1]
+    clf = Perceptron().fit_stream(source)
+    save(clf, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert list(again.recipe_.na_values) == na
+    new = written.drop(columns="y")
+    np.testing.assert_array_equal(
+        again.decision_function(new), clf.decision_function(empty.drop(columns="y"))
+    )
+    assert again.predict_one(dicts(new)[3]) == clf.predict(new)[3]
+    with pytest.raises(ValueError, match="cannot be added to a recipe that has seen rows"):
+        opened(written, again.recipe_, na_values=["missing"])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("kind", "sound", "found"),
+    [("number", "1.5", "--"), ("date", "2020-01-01", "unknown"), ("boolean", "true", "-")],
+)
+def test_a_value_of_another_kind_is_refused_with_a_remedy(tmp_path, form, kind, sound, found):
+    table = pd.DataFrame({"v": [sound, found], "y": ["a", "b"]})
+    (tmp_path / "t.csv").write_bytes(csv_of(table))
+    rows = table if form == "frame" else tmp_path / "t.csv"
+    if form == "dicts":
+        rows = [({"v": sound}, "a"), ({"v": found}, "b")]
+    remedy = rf"expected a {kind}, found '{found}' \(kinds=.*, na_values=\['{found}'\] such values"
+    with pytest.raises(StreamError, match=remedy):
+        prepared(streams.open(rows, recipe=Recipe({"v": kind})))
+    source = streams.open(rows, recipe=Recipe({"v": kind}, na_values=[found]))
+    assert prepared(source).shape[0] == 2
+
+
+def test_a_run_goes_on_with_the_same_missing_values_only(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100).astype(str)
+    table = pd.DataFrame({"x": np.where(x < "-0.5", "--", x), "y": rng.integers(0, 2, 100)})
+    (tmp_path / "t.csv").write_bytes(csv_of(table))
+
+    def fitted(na_values):
+        source = streams.open(
+            tmp_path / "t.csv", recipe=Recipe({"x": "number"}), block_size=500, na_values=na_values
+        )
+        return Perceptron().fit_stream(source, checkpoint=tmp_path / "c", every=1)
+
+    first = fitted(["--"])
+    np.testing.assert_array_equal(fitted(["--"]).coef_, first.coef_)
+    with pytest.raises(StreamError, match="read otherwise before"):
+        fitted(["--", "unknown"])
 
 
 # ------------------------------------------------------------- what was taken for something else

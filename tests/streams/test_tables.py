@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from maxmargin.streams import START, Recipe, StreamError
+from maxmargin import streams
+from maxmargin.streams import START, OptionWarning, Recipe, StreamError
 from maxmargin.streams.tables import ArrowSource, CsvSource, FrameSource, ParquetSource
 
 pa = pytest.importorskip("pyarrow")
@@ -200,6 +201,42 @@ def test_text_without_a_header():
     assert y.tolist() == ["a", "b"]
     schema = source.schema()
     assert (schema["columns"], schema["label"], schema["header"]) == (["0", "1"], "2", False)
+
+
+def test_another_table_has_names_as_the_first_had(tmp_path):
+    """Whatever its first line looks like."""
+    with pytest.warns(OptionWarning, match="read as data"):
+        headless = CsvSource(io.BytesIO(b"1,2,0\n3,4,1\n"), label=-1)
+    assert rows_of(headless)[0].tolist() == [[1, 2], [3, 4]]
+    more = io.BytesIO(b"0,1\n5,6\n")
+    again = streams.open(more, schema=headless.schema(), needs_label=False)
+    assert rows_of(again)[0].tolist() == [[0, 1], [5, 6]]
+    named = CsvSource(io.BytesIO(b"2019,2020,y\n1,2,0\n3,4,1\n"), header=True)
+    more = io.BytesIO(b"2020,2019\n5,6\n")
+    again = streams.open(more, schema=named.schema(), needs_label=False)
+    assert rows_of(again)[0].tolist() == [[6, 5]]
+
+
+@pytest.mark.parametrize("categorical", ["one-hot", "hash"])
+def test_values_that_are_said_to_be_missing(categorical):
+    text = b"c,x,y\na,1,no\n-,2,yes\nb,-,no\na,4,-\n"
+    options = {"on_error": "skip", "categorical": categorical, "hash_bits": 3}
+    source = CsvSource(io.BytesIO(text), na_values=["-"], **options)
+    X, y = rows_of(source)
+    assert y.tolist() == ["no", "yes"]
+    assert X.sum(axis=1).tolist() == [2, 2]  # without an entry for the category of the second
+    schema = source.schema()
+    assert schema["na_values"] == ["-"]
+    again = streams.open(io.BytesIO(text), schema=schema, on_error="skip", format="csv")
+    np.testing.assert_array_equal(rows_of(again)[0], X)
+    with pytest.raises(StreamError, match="read otherwise before"):
+        CsvSource(io.BytesIO(text), **options).restore(schema)
+
+
+@pytest.mark.parametrize("na_values", ["NA", [1], ["a", None]])
+def test_values_that_are_missing_are_texts(na_values):
+    with pytest.raises(ValueError, match="'na_values' must be a list of texts"):
+        CsvSource(io.BytesIO(b"x,y\n1,0\n"), na_values=na_values)
 
 
 def test_marks_returns_and_empty_lines():

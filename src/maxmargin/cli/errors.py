@@ -97,9 +97,9 @@ def in_words(error: Exception | str) -> str:
         return ": ".join(filter(None, ("there is not enough memory", str(error))))
     from maxmargin.streams import OptionError, OptionWarning
 
-    has_options = isinstance(error, OptionError | OptionWarning)
-    text = error.spelled(_spelled) if has_options else str(error)
-    return text or type(error).__name__
+    if isinstance(error, OptionError | OptionWarning):
+        return error.spelled(_spelled) or type(error).__name__
+    return str(error) or type(error).__name__
 
 
 def _spelled(option: Option) -> str:

@@ -51,9 +51,8 @@ ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<
 
 
 ALWAYS_THE_SAME = "always the same so far"
-# Columns that are left out by a glance at the first rows, which may be wrong.
-OWN_NUMBER = "an identifier: each row has its own number"
-OWN_VALUE = "an identifier: each row has its own value"
+# Of a column that is left out by its name and a glance at the first rows, which may be wrong.
+IDENTIFIER = "an identifier: each row has its own value"
 
 
 class Found(NamedTuple):
@@ -224,9 +223,10 @@ class Sample:
         is_whole = bool((known == np.round(known)).all())
         if known.size < ENOUGH_NAMES or not is_whole or np.unique(known).size < known.size:
             return taken
-        counts = bool((np.diff(known) == 1.0).all())
-        if counts or ID.search(self.name):
-            return Found(self.name, None, False, OWN_NUMBER)
+        if (np.diff(known) == 1.0).all():
+            return Found(self.name, None, False, "an identifier: rows are numbered")
+        if ID.search(self.name):
+            return Found(self.name, None, False, IDENTIFIER)
         return taken
 
     def _names_or_sentences(self) -> Found:
@@ -235,10 +235,10 @@ class Sample:
         words = float(np.mean([len(text.split()) for text in self.present]))
         if words >= WORDS_OF_SENTENCES and count >= DISTINCT_SENTENCES * rows:
             return self.taken_for("text")
-        if rows >= ENOUGH_NAMES and count == rows:
-            return Found(self.name, None, False, OWN_VALUE)
+        if rows >= ENOUGH_NAMES and count == rows and ID.search(self.name):
+            return Found(self.name, None, False, IDENTIFIER)
         if rows >= ENOUGH_NAMES and count >= DISTINCT_NAMES * rows:
-            # Values that come again may do so more often later.
+            # In later rows they may come again.
             return self.taken_for("hashed")._replace(note="nearly each row has its own value")
         if count > self.choices.most and not self.choices.hashes:
             return self.taken_for("hashed")._replace(note=f"more than {self.choices.most:,} values")

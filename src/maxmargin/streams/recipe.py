@@ -21,8 +21,7 @@ from maxmargin.streams.formula import Preparation
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.guessing import (
     GLANCE,
-    OWN_NUMBER,
-    OWN_VALUE,
+    IDENTIFIER,
     Choices,
     Found,
     found,
@@ -256,7 +255,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         columns = [found(name, first[name], labels, choices) for name in first.column_names]
         plan = self._plan_of(columns)
         for one in columns:
-            if one.note in (OWN_NUMBER, OWN_VALUE):
+            if one.note == IDENTIFIER:
                 _warn_of_identifier(one.name, first.num_rows)
         return plan
 
