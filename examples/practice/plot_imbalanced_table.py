@@ -47,7 +47,8 @@ learners = {
     "as it comes": PassiveAggressive(C=0.01),
     "class_weight='balanced'": PassiveAggressive(C=0.01, class_weight="balanced"),
 }
-rows = streams.open(customers, label="cancelled", recipe=streams.Recipe({"spend": "number"}))
+recipe = streams.Recipe({"spend": "number"}, drop=["customer"])
+rows = streams.open(customers, label="cancelled", recipe=recipe)
 results = progressive(list(learners.values()), rows)
 reports = {name: result.report() for name, result in zip(learners, results, strict=True)}
 

@@ -573,6 +573,9 @@ def test_values_that_come_again_after_the_first_rows_are_kept():
     again = late.index(late[5500])
     common = X[again].multiply(X[5500])
     assert common.nnz >= 1  # both have the feature of the user
+    numbered = table.assign(user=np.arange(6000) % 5500)
+    with pytest.warns(OptionWarning, match="column 'user' is left out"):
+        streams.open(numbered, recipe=Recipe(hash_bits=10))
     by_name = table.rename(columns={"user": "user_id"})
     left_out = r"column 'user_id' is left out: .* say kinds=\{'user_id': 'hashed'\}; if not, drop="
     with pytest.warns(OptionWarning, match=left_out):

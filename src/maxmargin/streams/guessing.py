@@ -51,7 +51,7 @@ ID = re.compile(r"(?i:(^|[_\W])(id|uuid|guid|key|index|row|nr|no)$|^id[_\W])|(?<
 
 
 ALWAYS_THE_SAME = "always the same so far"
-# Of a column that is left out by its name and a glance at the first rows, which may be wrong.
+# Of a column that is left out by a glance at the first rows, which may be wrong.
 IDENTIFIER = "an identifier: each row has its own value"
 
 
@@ -223,9 +223,8 @@ class Sample:
         is_whole = bool((known == np.round(known)).all())
         if known.size < ENOUGH_NAMES or not is_whole or np.unique(known).size < known.size:
             return taken
-        if (np.diff(known) == 1.0).all():
-            return Found(self.name, None, False, "an identifier: rows are numbered")
-        if ID.search(self.name):
+        counts = bool((np.diff(known) == 1.0).all())
+        if counts or ID.search(self.name):
             return Found(self.name, None, False, IDENTIFIER)
         return taken
 

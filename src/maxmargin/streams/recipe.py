@@ -255,7 +255,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         columns = [found(name, first[name], labels, choices) for name in first.column_names]
         plan = self._plan_of(columns)
         for one in columns:
-            if one.note == IDENTIFIER:
+            if one.note == IDENTIFIER and one.name:  # pandas gives an index no name
                 _warn_of_identifier(one.name, first.num_rows)
         return plan
 
