@@ -135,7 +135,8 @@ def read_all(reader: CsvReader, kinds: dict[str, str]) -> tuple[list[list[Any]],
         if piece.error is not None:
             raise piece.error
         columns = [piece.table[name].to_pylist() for name in kinds]
-        rows += map(list, zip(*columns, strict=True))
+        values = zip(*columns, strict=True)
+        rows += [[None if value != value else value for value in row] for row in values]
         skipped += len(piece.lost)
     return rows, skipped
 

@@ -23,12 +23,13 @@ def reader_of(content, *, skip=False, block_size=10**6, header=True, delimiter=N
 
 
 def read(reader, kinds=None):
-    """All rows as lists, and how many were skipped."""
+    """All rows as lists, with None for what is missing, and how many were skipped."""
     kinds = kinds or reader.kinds()
     pieces = [reader.read(piece, kinds) for piece in reader.pieces(START, kinds)]
     for error in (piece.error for piece in pieces if piece.error):
         raise error
-    rows = [list(row.values()) for piece in pieces for row in piece.table.to_pylist()]
+    values = (row.values() for piece in pieces for row in piece.table.to_pylist())
+    rows = [[None if value != value else value for value in row] for row in values]
     return rows, sum(len(piece.lost) for piece in pieces)
 
 

@@ -26,7 +26,8 @@ MISSING = "maxmargin: this command needs {module}: pip install 'maxmargin[{extra
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 # With this set, mistakes show where in the code they were found.
 DEBUG = "MAXMARGIN_DEBUG"
-# Options of the library that have one here; all others are parameters of learners.
+# Options of the library that have one here, of flags for true and false; all others are parameters
+# of learners.
 OPTIONS = {
     "categorical": "--categorical",
     "class_weight": "--class-weight",
