@@ -11,10 +11,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Perceptron as PerceptronOfSklearn
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from maxmargin import ROMMA, Perceptron, certify
+from maxmargin import ROMMA, MaxMargin, Perceptron, certify
 
 FORMS = [np.asarray, sparse.csr_matrix]
 
@@ -145,6 +147,21 @@ def test_labels_may_be_text():
     names = np.where(y > 0, "yes", "no")
     clf = Perceptron(random_state=0).fit(X, names)
     assert certify(clf, X, names) == certify(Perceptron(random_state=0).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("clf", [MaxMargin(soft_margin=1.0), LinearSVC(random_state=0)], ids=str)
+def test_a_pipeline_is_certified_in_the_space_of_its_last_step(clf):
+    X, y = separable(n=60, d=4)
+    X = X * [1.0, 10.0, 100.0, 1000.0]
+    pipeline = make_pipeline(StandardScaler(), MaxAbsScaler(), clf).fit(X, y)
+    assert str(certify(pipeline, X, y)) == str(certify(clf, pipeline[:-1].transform(X), y))
+    assert str(certify(pipeline, X, y)) != str(certify(clone(clf).fit(X, y), X, y))
+    alone = make_pipeline(clone(clf)).fit(X, y)
+    assert str(certify(alone, X, y)) == str(certify(alone[-1], X, y))
+    with pytest.raises(NotFittedError):
+        certify(clone(pipeline), X, y)
+    with pytest.raises(TypeError, match="with coef_, got KNeighborsClassifier"):
+        certify(make_pipeline(StandardScaler(), KNeighborsClassifier()).fit(X, y), X, y)
 
 
 def test_the_classifier_is_left_as_it_was():

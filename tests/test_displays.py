@@ -5,12 +5,22 @@ import re
 import numpy as np
 import pytest
 from problems import overlapping, three_classes
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import ALMA, AMIRA, NOCA, PUMMA, MaxMargin, Perceptron, streams
+from maxmargin import (
+    ALMA,
+    AMIRA,
+    NOCA,
+    PUMMA,
+    BisectionPerceptron,
+    MaxMargin,
+    Perceptron,
+    streams,
+)
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import MarginDisplay, ProgressiveDisplay, WeightsDisplay, progressive
 from maxmargin.streams import Recipe
@@ -126,10 +136,9 @@ def test_rows_that_cannot_be_separated():
     ("clf", "error", "message"),
     [
         (NOCA(), TypeError, "needs a learner with a certificate, not NOCA"),
-        (MaxMargin(), TypeError, "not MaxMargin"),
         (LogisticRegression(), TypeError, "not LogisticRegression"),
         (Perceptron(kernel="rbf"), ValueError, "needs kernel='linear', got 'rbf'"),
-        (Perceptron(soft_margin=1.0), ValueError, "soft_margin must be 0"),
+        (Perceptron(soft_margin=1.0), ValueError, "soft_margin must be 0. For a soft margin pass"),
         (AMIRA(), ValueError, "needs multiclass='ovr' for several classes, got 'k-best'"),
     ],
     ids=lambda value: type(value).__name__,
@@ -138,6 +147,82 @@ def test_fits_that_have_no_picture(clf, error, message):
     X, y = three_classes(n=30, d=3)
     with pytest.raises(error, match=message):
         MarginDisplay.from_estimator(clf, X, y)
+
+
+@pytest.mark.parametrize(
+    "clf", [MaxMargin(soft_margin=0.0), BisectionPerceptron(shuffle=False)], ids=str
+)
+def test_margins_of_rows_where_there_is_no_run_to_follow(separable, clf):
+    X, y = separable
+    display = MarginDisplay.from_estimator(clf, X, y)
+    fitted = clf.fit(X, y)
+    (moment,), certificate = display.moments, fitted.certificate_
+    assert (moment.margin, moment.bound) == (certificate.margin, certificate.bound)
+    distances = fitted.decision_function(X) / np.linalg.norm(fitted.coef_)
+    expected = np.sort(np.where(y == fitted.classes_[1], distances, -distances))
+    np.testing.assert_allclose(display.rows, expected)
+    assert display.rows[0] == pytest.approx(certificate.margin)
+    bound, margin = display.lines_
+    assert set(margin.get_ydata()) == {moment.margin}
+    assert set(bound.get_ydata()) == {moment.bound}
+    (drawn,) = display.ax_.patches
+    np.testing.assert_array_equal(drawn.get_data().values, display.rows)
+
+
+def test_rows_below_a_soft_margin_are_those_that_need_slack():
+    X, y = overlapping(n=200, d=3)
+    display = MarginDisplay.from_estimator(MaxMargin(soft_margin=1.0), X, y)
+    clf = MaxMargin(soft_margin=1.0).fit(X, y)
+    (moment,) = display.moments
+    assert (moment.margin, moment.bound) == (clf.certificate_.margin, clf.certificate_.bound)
+    needs_slack = np.where(y == clf.classes_[1], 1, -1) * clf.decision_function(X) < 1.0
+    assert 0 < needs_slack.sum() < 200
+    assert (display.rows < moment.margin).sum() == needs_slack.sum()
+    assert display.ax_.get_ylim()[0] < display.rows[0] < 0.0
+
+
+def test_the_weakest_problem_of_several_classes_without_a_run():
+    X, y = three_classes(n=60, d=3)
+    display = MarginDisplay.from_estimator(MaxMargin(), X, y)
+    certificate = MaxMargin().fit(X, y).certificate_
+    assert display.moments[0].margin == certificate.margin
+    assert display.rows.size == 60
+
+
+def test_beside_a_run_there_are_two_level_lines(separable):
+    X, y = separable
+    run = MarginDisplay.from_estimator(PUMMA(delta=0.1), X, y)
+    display = MarginDisplay.from_estimator(MaxMargin(soft_margin=0.0), X, y, ax=run.ax_)
+    assert not display.ax_.patches
+    assert display.ax_.get_xlabel() == "updates"
+    assert display.lines_[0] in run.ax_.lines
+
+
+@pytest.mark.parametrize("clf", [PUMMA(delta=0.1), MaxMargin()], ids=str)
+def test_a_pipeline_shows_the_space_of_its_last_step(separable, clf):
+    X, y = separable
+    scaler = StandardScaler()
+    pipeline = make_pipeline(scaler, clf)
+    display = MarginDisplay.from_estimator(pipeline, 100.0 * X, y)
+    assert not hasattr(scaler, "mean_")  # copies were fitted
+    expected = MarginDisplay.from_estimator(clf, StandardScaler().fit_transform(100.0 * X), y)
+    assert display.moments == expected.moments
+    assert display.name == type(clf).__name__
+
+
+def test_the_last_step_of_a_pipeline_on_a_stream():
+    X, y = overlapping(n=300, d=3)
+    X = X * [1.0, 100.0, 0.01]
+    scaler = StandardScaler().fit(X)
+    pipeline = make_pipeline(scaler, Perceptron())
+    display = ProgressiveDisplay.from_estimator([pipeline, Perceptron()], X, y)
+    for result, rows in zip(display.results, [scaler.transform(X), X], strict=True):
+        np.testing.assert_array_equal(result.wrong, progressive(Perceptron(), rows, y).wrong)
+    assert not hasattr(pipeline[-1], "classes_")
+    with pytest.raises(NotFittedError, match="The step 'standardscaler' of the pipeline is not"):
+        ProgressiveDisplay.from_estimator(make_pipeline(StandardScaler(), Perceptron()), X, y)
+    with pytest.raises(ValueError, match=r"needs X and y for pipelines.*recipe="):
+        ProgressiveDisplay.from_estimator(pipeline, [(X, y)])
 
 
 # --------------------------------------------------------------------------------------- of weights

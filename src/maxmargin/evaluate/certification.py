@@ -18,6 +18,7 @@ from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
 from maxmargin.estimator.weights import counted
+from maxmargin.evaluate.pipelines import last_step
 from maxmargin.models.linear import as_rows
 
 
@@ -37,10 +38,14 @@ def certify(
     for one from another library. Nothing is taken on trust: the margin is measured on the rows
     given, and the bound is proved afresh from them by running `PUMMA`.
 
+    Of a pipeline, the last step is certified, on the rows as the steps before it transform them:
+    margin and bound are distances in the space that the last step sees (after a StandardScaler, in
+    standard deviations), not in that of ``X``.
+
     Parameters
     ----------
     clf : estimator
-        Fitted linear classifier, binary or one-vs-rest.
+        Fitted linear classifier, binary or one-vs-rest, or a fitted pipeline that ends with one.
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
         Labels; each class of ``clf`` must occur.
@@ -62,17 +67,23 @@ def certify(
     Examples
     --------
     >>> from sklearn.svm import SVC
-    >>> from maxmargin import certify
+    >>> from maxmargin import MaxMargin, certify
     >>> X, y = [[0.0, 0.0], [0.0, 1.0], [4.0, 0.0]], [0, 0, 1]
     >>> print(certify(SVC(kernel="linear", C=1e6).fit(X, y), X, y))
     margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2)
+
+    Of a pipeline, in the space behind the scaler:
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MaxAbsScaler
+    >>> pipeline = make_pipeline(MaxAbsScaler(), MaxMargin(soft_margin=0.0))
+    >>> print(certify(pipeline.fit(X, y), X, y))
+    margin 0.499995, certified to be at least 100.00 % of the best possible (at most 0.5)
     """
     check_is_fitted(clf)
+    clf, X = last_step(clf, X)
     if not hasattr(clf, "coef_"):
-        raise TypeError(
-            f"certify needs a linear classifier with coef_, got {type(clf).__name__}. (Of a "
-            "pipeline, pass the last step and the transformed X.)"
-        )
+        raise TypeError(f"certify needs a linear classifier with coef_, got {type(clf).__name__}.")
     coef = clf.coef_.toarray() if sparse.issparse(clf.coef_) else clf.coef_
     coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     intercept = np.broadcast_to(np.asarray(clf.intercept_, dtype=np.float64), coef.shape[:1])

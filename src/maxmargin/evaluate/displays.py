@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
 from maxmargin.estimator import inputs
+from maxmargin.evaluate.pipelines import last_step, last_step_of_copy
 from maxmargin.evaluate.progress import STEP, Learner, Progress, progressive
-from maxmargin.evaluate.runs import HEADROOM, Moment, draw_run, replay
+from maxmargin.evaluate.runs import HEADROOM, Moment, draw_run, end_of, replay
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,8 +85,9 @@ class ProgressiveDisplay:
         Parameters
         ----------
         estimator : estimator or list of estimators
-            Copies go on from what they know; they themselves stay as they are.
-        X, y : the stream, as `progressive` takes it
+            Copies go on from what they know; they themselves stay as they are. Of a pipeline, the
+            last step learns, from ``X`` as the fitted steps before it transform it.
+        X, y : the stream, as `progressive` takes it; for pipelines, a matrix and its labels
         names, window, ax
             As in `plot`, and above.
         **options
@@ -97,7 +99,15 @@ class ProgressiveDisplay:
         """
         several = list(estimator) if isinstance(estimator, Sequence) else [estimator]
         learners = copy.deepcopy(several)
-        results = progressive(learners, X, y, **options)
+        if any(isinstance(each, Pipeline) for each in learners):
+            if y is None:
+                raise ValueError(
+                    "ProgressiveDisplay needs X and y for pipelines. For a stream, pass their last "
+                    "steps, and streams.open(rows, recipe=...) with the steps before them."
+                )
+            results = [progressive(*last_step(each, X), y, **options) for each in learners]
+        else:
+            results = progressive(learners, X, y, **options)
         return cls(results, names=names).plot(ax, window=window)
 
     @classmethod
@@ -159,7 +169,9 @@ class MarginDisplay:
     """Margin reached, and what no hyperplane can exceed, against the updates of a fit.
 
     Make it with `from_estimator`. Between the two lines is what is not known yet: where they meet,
-    the largest margin is found and proved.
+    the largest margin is found and proved. Of a learner that learns from all rows at once, such as
+    `MaxMargin`, the two lines are level, and the margins of all rows are drawn beside them, from
+    the smallest to the largest.
 
     Parameters
     ----------
@@ -167,6 +179,8 @@ class MarginDisplay:
         ``updates``, ``margin`` and ``bound`` in the course of the fit.
     name : str
         Of the learner.
+    rows : array of shape (n_samples,), default=None
+        The margin of each row in the end, of a learner without updates to follow.
 
     Attributes
     ----------
@@ -190,8 +204,9 @@ class MarginDisplay:
     figure_: Figure
     lines_: list[Any]
 
-    def __init__(self, moments: Sequence[Moment], *, name: str) -> None:
+    def __init__(self, moments: Sequence[Moment], *, name: str, rows: Any = None) -> None:
         self.moments, self.name = list(moments), name
+        self.rows = None if rows is None else np.sort(np.asarray(rows, dtype=float))
 
     @classmethod
     def from_estimator(
@@ -206,8 +221,10 @@ class MarginDisplay:
         Parameters
         ----------
         estimator : estimator
-            A linear learner of this library with certificates and `partial_fit`, and without a
-            soft margin. Of more than two classes, one-vs-rest, the weakest is drawn.
+            A linear learner of this library with certificates, without a soft margin unless it is
+            `MaxMargin`. Or a pipeline that ends with one: its first steps are fitted to ``X``, and
+            margins are those in the space that the last step sees. Of more than two classes,
+            one-vs-rest, the weakest is drawn.
         X : array or CSR matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         name : str, default=None
@@ -219,14 +236,20 @@ class MarginDisplay:
         -------
         MarginDisplay
         """
+        estimator, X = last_step_of_copy(estimator, X, y)
         kind = type(estimator).__name__
-        if not hasattr(estimator, "partial_fit") or not hasattr(type(estimator), "certificate_"):
+        if not hasattr(type(estimator), "certificate_"):
             raise TypeError(f"MarginDisplay needs a learner with a certificate, not {kind}.")
         if getattr(estimator, "kernel", "linear") != "linear":
             raise ValueError(f"MarginDisplay needs kernel='linear', got {estimator.kernel!r}.")
-        if getattr(estimator, "soft_margin", 0.0) != 0.0:
-            raise ValueError("MarginDisplay shows margins without slack: soft_margin must be 0.")
-        slow = clone(estimator).set_params(shuffle=False)
+        slow = clone(estimator)
+        if hasattr(slow, "shuffle"):  # it takes one row at a time
+            if getattr(slow, "soft_margin", 0.0) != 0.0:
+                raise ValueError(
+                    f"MarginDisplay shows {kind} without slack: soft_margin must be 0. For a soft "
+                    "margin pass MaxMargin, with the same soft_margin."
+                )
+            slow.set_params(shuffle=False)
         X, _ = inputs.check_X(slow, X)
         y = inputs.check_y(y, X.shape[0])
         if np.unique(y).size > 2 and getattr(slow, "multiclass", "ovr") != "ovr":
@@ -237,6 +260,9 @@ class MarginDisplay:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the picture says it
             slow.fit(X, y)
+        if not hasattr(slow, "partial_fit"):
+            moment, rows = end_of(slow, X, y)
+            return cls([moment], name=name or kind, rows=rows).plot(ax)
         return cls(list(replay(slow, X, y)), name=name or kind).plot(ax)
 
     def plot(self, ax: Any = None) -> MarginDisplay:
@@ -253,24 +279,34 @@ class MarginDisplay:
         """
         if ax is None:
             _, ax = _pyplot().subplots(figsize=(7, 4.2), layout="constrained")
-        top = ax.get_ylim()[1] if ax.lines else np.inf
+        alone = not ax.lines
+        top = np.inf if alone else ax.get_ylim()[1]
+        bottom = 0.0 if alone else ax.get_ylim()[0]
         last = self.moments[-1]
         best = last.bound if np.isfinite(last.bound) else max(last.margin, 0.0)
         (probe,) = ax.plot([], [])
         color = probe.get_color()
         probe.remove()
-        self.lines_ = draw_run(
-            ax,
-            self.moments,
-            FAR * best,
-            {"color": color, "label": f"{self.name}: margin, {last.margin:.3g} in the end"},
-            {"color": color, "label": f"{self.name}: at most {last.bound:.3g}", "ls": "--"},
-        )
+        reached = {"color": color, "label": f"{self.name}: margin, {last.margin:.3g} in the end"}
+        proved = {"color": color, "label": f"{self.name}: at most {last.bound:.3g}", "ls": "--"}
+        if self.rows is None:
+            self.lines_ = draw_run(ax, self.moments, FAR * best, reached, proved)
+            ax.set_xlabel("updates")
+        else:
+            reached["label"] = f"{self.name}: margin, {last.margin:.3g}"
+            self.lines_ = [
+                ax.axhline(min(last.bound, FAR * best), **proved),
+                ax.axhline(last.margin, **reached),
+            ]
+            if alone:
+                places = np.arange(self.rows.size + 1) + 0.5
+                ax.stairs(self.rows, places, baseline=None, color="0.5", label="rows")
+                ax.set_xlabel("rows, from the smallest margin to the largest")
+                bottom = max(1.15 * min(self.rows[0], 0.0), -HEADROOM * best)
         ax.set_xscale("log")
         ends = [line.get_ydata()[-1] for line in ax.lines]
         top = max(min(top, HEADROOM * best), 1.15 * max(ends))
-        ax.set_ylim(min(0.0, 1.5 * min(ends)), top)
-        ax.set_xlabel("updates")
+        ax.set_ylim(min(bottom, 1.5 * min(ends)), top)
         ax.set_ylabel("margin")
         ax.grid(alpha=0.3)
         ax.legend(frameon=False)

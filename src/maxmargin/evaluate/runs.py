@@ -63,12 +63,34 @@ def _moment(clf: ClassifierMixin, X: Any, y: Any, proved: Certificate) -> Moment
 
 def margins_of(clf: ClassifierMixin, X: Any, y: Any) -> np.ndarray:
     """The distance from each hyperplane to the nearest row, negative on the wrong side."""
-    outputs = clf.decision_function(X).reshape(len(y), -1)
-    positive = clf.classes_[1:] if outputs.shape[1] == 1 else clf.classes_
-    signs = np.where(np.asarray(y)[:, np.newaxis] == positive, 1.0, -1.0)
-    lowest = (signs * outputs).min(axis=0)
+    lowest = _signed_outputs(clf, X, y).min(axis=0)
     weights = np.column_stack([clf.coef_, clf.intercept_])
     return geometric_margins(lowest, weights, clf.coef_.shape[1], float(getattr(clf, "p", 2.0)))
+
+
+def _signed_outputs(clf: ClassifierMixin, X: Any, y: Any) -> np.ndarray:
+    """The outputs of all rows and problems, positive on the right side."""
+    outputs = clf.decision_function(X).reshape(len(y), -1)
+    positive = clf.classes_[1:] if outputs.shape[1] == 1 else clf.classes_
+    return np.where(np.asarray(y)[:, np.newaxis] == positive, outputs, -outputs)
+
+
+def end_of(clf: ClassifierMixin, X: Any, y: Any) -> tuple[Moment, np.ndarray]:
+    """What a fit has certified, and the margin of each row, of the weakest problem.
+
+    With a soft margin a certificate is about rows with a coordinate of their own, by which each row
+    has an output of at least 1: there the margins of rows are their outputs, without that
+    coordinate, times the certified margin. So rows below it are those that need slack.
+    """
+    proved = clf.certificate_
+    each = proved.classes or (proved,)
+    shown = [(one.margin, one.bound) for one in each].index((proved.margin, proved.bound))
+    if getattr(clf, "soft_margin", 0.0) > 0.0:
+        scale = proved.margin
+    else:
+        scale = 1.0 / max(np.linalg.norm(clf.coef_[shown]), np.finfo(float).tiny)
+    moment = Moment(getattr(clf, "n_updates_", 0), proved.margin, proved.bound)
+    return moment, scale * _signed_outputs(clf, X, y)[:, shown]
 
 
 def draw_run(
