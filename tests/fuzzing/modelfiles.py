@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from persistence.states import VARIANTS, X, _learners, fitted, made, streamed, two
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
-from maxmargin import NOCA, PUMMA, Perceptron
+from maxmargin import NOCA, PUMMA, MaxMargin, Perceptron
 from maxmargin.persistence import ModelFileError, load, save
 
 EVIL = [
@@ -163,6 +165,8 @@ def samples() -> list[Any]:
     for variant in variants:
         parameters, rows, labels = VARIANTS[variant]
         found.append(streamed(made(_learners(parameters)[0], **parameters), rows, labels))
+    steps = (StandardScaler(), MinMaxScaler(clip=True), Normalizer())
+    found.append(fitted(make_pipeline(*steps, made(MaxMargin))))
     return found
 
 
@@ -210,9 +214,12 @@ def _use(clf: Any) -> None:
     rows = X[:5, : getattr(clf, "n_features_in_", 3)]
     classes = getattr(clf, "classes_", two)
     labels = classes[np.array([0, 1, 0, 1, 1]) % classes.size]
+    learn = lambda: clf.partial_fit(rows, labels, classes=np.unique(labels))  # noqa: E731
+    if isinstance(clf, Pipeline):
+        learn = lambda: clf.fit(rows, labels)  # noqa: E731
     for use in (
         lambda: clf.predict(rows),
-        lambda: clf.partial_fit(rows, labels, classes=np.unique(labels)),
+        learn,
         lambda: clf.predict(rows),
     ):
         try:

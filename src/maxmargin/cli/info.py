@@ -35,6 +35,7 @@ def show(words: dict[str, Any]) -> None:
     if learner and "classes" not in words:
         title += " that has not learnt yet"
     lines = {
+        "steps": ", ".join([*words["steps"], str(learner)]) if words.get("steps") else None,
         "features": count(words.get("n_features")),
         "classes": listed(words.get("classes", [])),
         "mistakes": count(words.get("mistakes")),

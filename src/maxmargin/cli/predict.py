@@ -46,7 +46,7 @@ def predict(
         source = reading.open_alike(
             data, learner, format=format, skip_errors=on_error != STOP, labelled=False
         )
-        learner = learner.without_recipe()
+        learner = reading.without_recipe(learner)
         check_probabilities(learner, proba)
         instead = '{"label": null}\n' if as_json else f"{printable(on_error)}\n"
         to_terminal, written, lost = sys.stdout.isatty(), 0, 0
@@ -117,8 +117,8 @@ def with_gaps(text: str, places: list[int], instead: str) -> str:
 def check_probabilities(learner: BaseEstimator, wanted: bool) -> None:
     if wanted and not hasattr(learner, "predict_proba"):
         misuse(
-            f"--proba: this {type(learner).__name__} has no probabilities; it has if it is learnt "
-            "by maxmargin fit --set calibration=online."
+            f"--proba: this {type(learner).__name__} has no probabilities; online learners have "
+            "them if they are learnt by maxmargin fit --set calibration=online."
         )
 
 
@@ -170,7 +170,7 @@ def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
     """How good the model is on labelled rows; see `evaluate.scores.Scores`."""
     from maxmargin.evaluate.scores import Scores
 
-    learner = learner.without_recipe()
+    learner = reading.without_recipe(learner)
     scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
     has_chances = hasattr(learner, "predict_proba")
     for block in reading.with_bar(source, "test"):

@@ -33,7 +33,9 @@ __all__ = [
 
 
 def save(clf: BaseEstimator, path: Any) -> None:
-    """Write a learner to a file, so that `load` gives it back as it is, to the bit.
+    """Write a learner, or a pipeline that ends with one, to a file.
+
+    `load` gives it back as it is, to the bit.
 
     The file takes its place when it is complete: on any error the old one stays as it was, and
     otherwise it hands on its permissions. A link stays a link: what it points at is replaced, or
@@ -42,8 +44,10 @@ def save(clf: BaseEstimator, path: Any) -> None:
     Parameters
     ----------
     clf : estimator
-        Any learner of this library, fitted or not. Parameters that are code, such as a kernel of
-        your own, cannot be saved: TypeError names them.
+        Any learner of this library, fitted or not. Or a pipeline of scikit-learn whose last step
+        is one, after steps of the classes StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler
+        and Normalizer of scikit-learn, and `maxmargin.streams.Recipe`. Other steps, and parameters
+        that are code, such as a kernel of your own, cannot be saved: TypeError names them.
     path : str or path-like
 
     Examples
@@ -57,14 +61,20 @@ def save(clf: BaseEstimator, path: Any) -> None:
     """
     if not is_learner(clf):
         raise TypeError(not_ours(clf))
-    write_file(path, "model", {"model": clf})
+    content = {"model": clf}
+    if hasattr(clf, "steps"):
+        from maxmargin.persistence.pipelines import content_of  # imports much
+
+        content = content_of(clf)
+    write_file(path, "model", content)
 
 
 def load(path: Any) -> Any:
-    """The learner in a file that `save` has written.
+    """The learner, or the pipeline, in a file that `save` has written.
 
     Nothing in the file is ever executed. A file that is damaged, made by something else, or not
-    consistent raises `ModelFileError`.
+    consistent raises `ModelFileError`. If the steps of a pipeline were saved with another version
+    of scikit-learn, there is a warning of its class ``InconsistentVersionWarning``.
 
     Parameters
     ----------
@@ -77,6 +87,10 @@ def load(path: Any) -> Any:
     """
     content = read_file(path, "model")
     with explained(path):
+        if "pipeline" in content:
+            from maxmargin.persistence.pipelines import pipeline_from
+
+            return pipeline_from(content)
         clf = content["model"]
         if not is_learner(clf):
             raise ValueError("there is no learner in it")
@@ -94,8 +108,9 @@ def describe(path: Any) -> dict[str, Any]:
     -------
     dict
         ``format``, ``library`` (versions), ``kind`` ("model" or "checkpoint") and ``bytes``; and
-        about the learner, where there is one, ``estimator``, ``parameters`` and, if it is fitted,
-        ``n_features``, ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
+        about the learner, where there is one, ``estimator``, ``parameters``, ``steps`` (in a
+        pipeline, the classes of the steps before it) and, if it is fitted, ``n_features``,
+        ``classes``, ``updates``, ``mistakes``, ``supports``, ``certificate``.
     """
     header, size = read_header(path)
     with explained(path):
@@ -128,10 +143,13 @@ def write_file(path: Any, kind: str, content: dict[str, Any], like: Any = None) 
         with nullcontext() if is_learner(value) else tree.naming(repr(name)):
             trees[name] = tree.dump(value)
     learners = [value for value in content.values() if is_learner(value)]
+    summary = summary_of(learners[0]) if learners else {}
+    if "pipeline" in content:
+        summary["steps"] = [step["class"] for step in content["steps"]]
     header = {
         "kind": kind,
         "library": maxmargin.__version__,
-        "summary": summary_of(learners[0]) if learners else {},
+        "summary": summary,
         "content": trees,
     }
     write_container(path, header, tree.arrays, like)

@@ -31,9 +31,9 @@ def public_learners() -> dict[str, Any]:
 def not_ours(value: Any) -> str:
     """What is said of something that our files cannot hold."""
     return (
-        f"Only learners of maxmargin can be saved, not {type(value)!r}. For a pipeline, or what "
-        "else there is of scikit-learn, use skops.io.dump, or joblib.dump for files that only you "
-        "can write, since loading those runs what is in them."
+        f"Only learners of maxmargin, and pipelines that end with one, can be saved, not "
+        f"{type(value)!r}. For what else there is of scikit-learn, use skops.io.dump, or "
+        "joblib.dump for files that only you can write, since loading those runs what is in them."
     )
 
 
@@ -150,6 +150,7 @@ SUMMARY: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("n_features", "mistakes", "updates", "supports", "components"), _is_count),
     "certificate": _is_certificate,
     "columns": lambda value: isinstance(value, list) and all(map(_is_plain_dict, value)),
+    "steps": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
 }
 
 

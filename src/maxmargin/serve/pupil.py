@@ -41,7 +41,13 @@ def checked_learner(learner: object) -> OnlineClassifier:
     """The learner, if it can learn from events, with a seed; otherwise a ValueError."""
     name = type(learner).__name__
     if not isinstance(learner, OnlineClassifier) or not hasattr(learner, "partial_fit"):
-        raise ValueError(f"{name} does not learn row by row, and cannot be served.")
+        instead = ""
+        if hasattr(learner, "steps"):
+            instead = (
+                " Serve a learner whose rows a Recipe prepares: "
+                "fit_stream(streams.open(rows, recipe=Recipe()))."
+            )
+        raise ValueError(f"{name} does not learn row by row, and cannot be served.{instead}")
     if learner.random_state is None:
         learner.random_state = SEED
     learner.check_parameters()
