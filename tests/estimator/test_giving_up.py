@@ -137,3 +137,32 @@ def test_fits_that_are_called_are_told_each():
             clf.fit(X, y)
         assert len(record) == 1
         assert "search" not in str(record[0].message)
+
+
+# ------------------------------------------------------------------------------------------- advice
+@pytest.mark.parametrize(
+    ("clf", "advice"),
+    [
+        (Perceptron(), "there are soft_margin, average and MaxMargin."),
+        (Perceptron(average=True), "there are soft_margin and MaxMargin."),
+        (PassiveAggressive(), "there are soft_margin, average, C and MaxMargin."),
+        (PassiveAggressive(C=0.01), "there are soft_margin, average and MaxMargin."),
+        (PassiveAggressive(C=0.01, average=True), "there are soft_margin and MaxMargin."),
+    ],
+    ids=repr,
+)
+def test_only_what_is_not_set_is_recommended(clf, advice):
+    X, y = noisy(0.3)
+    clf = clone(clf).set_params(random_state=0)
+    with pytest.warns(ConvergenceWarning, match="gave up after") as record:
+        clf.fit(X, y)
+    said = str(record[0].message)
+    assert said.endswith(advice)
+    assert ("The weights are the average of those on the way" in said) == clf.average
+
+
+def test_where_all_is_set_the_exact_learner_remains():
+    said = Progress(100).complaint("Mine", 0.1, 7, unset=(), averages=True)
+    assert said.endswith(
+        "which suits such rows. For rows that cannot be separated there is MaxMargin."
+    )

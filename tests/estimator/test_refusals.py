@@ -169,3 +169,39 @@ def test_text_in_place_of_numbers_has_a_hint():
         Perceptron().partial_fit(raw, ["yes", "no"], classes=["no", "yes"])
     clf = make_pipeline(streams.Recipe({"comment": "text"}), Perceptron(random_state=0))
     assert clf.fit(raw, ["yes", "no"]).predict(raw).tolist() == ["yes", "no"]
+
+
+# --------------------------------------------------------------------- what says what to do instead
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict_proba_one"])
+def test_no_probabilities_without_calibration(method):
+    clf = Perceptron(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    assert not hasattr(clf, method)
+    with pytest.raises(AttributeError, match=f"Perceptron has no {method}") as error:
+        getattr(clf, method)
+    assert "set calibration='online' before it learns, or wrap it in" in str(error.value)
+    assert "sklearn.calibration.CalibratedClassifierCV" in str(error.value)
+    assert hasattr(clf.set_params(calibration="online"), method)
+    assert getattr(Perceptron, method).__doc__
+
+
+def test_no_probabilities_where_there_is_no_calibration():
+    clf = MaxMargin().fit([[0.0], [1.0]], [0, 1])
+    assert not hasattr(clf, "predict_proba")
+    with pytest.raises(
+        AttributeError, match=r"sklearn\.calibration\.CalibratedClassifierCV"
+    ) as error:
+        clf.predict_proba([[0.0]])
+    assert "calibration=" not in str(error.value)
+
+
+@pytest.mark.parametrize("row", [[1.0], {"size": 1.0}], ids=["array", "dict"])
+def test_the_first_row_of_a_stream_needs_classes_or_grows(row):
+    clf = Perceptron()
+    with pytest.raises(ValueError, match="classes must be passed on the first call") as error:
+        clf.learn_one(row, 1)
+    assert "classes=[...]" in str(error.value)
+    assert "learn_one, or grow=True" in str(error.value)
+    clf.learn_one(row, 1, grow=True)
+    with pytest.raises(ValueError, match="classes must be passed on the first call") as error:
+        NOCA().partial_fit([[1.0]], [1])
+    assert "grow" not in str(error.value)  # which it does not have

@@ -1,6 +1,7 @@
 """Recipes: features against naive references, any chunking to the bit, kinds, gaps, files."""
 
 import datetime
+import gzip
 import io
 import warnings
 
@@ -877,3 +878,21 @@ def test_arff_is_named(tmp_path):
     (tmp_path / "t.arff").write_text("@relation x\n@data\n1,2\n")
     with pytest.raises(StreamError, match="ARFF"):
         streams.open(tmp_path / "t.arff")
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.json", "t.txt", "t.jsonl.gz"])
+def test_json_is_named_with_a_way_out(tmp_path, name):
+    path, data = tmp_path / name, b'{"a": 1, "label": 0}\n{"a": 2, "label": 1}\n'
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    with pytest.raises(StreamError, match=f"{name} is JSON, which is not read; convert") as error:
+        streams.open(path)
+    assert f"pandas.read_json({str(path)!r}, lines=True).to_parquet(" in str(error.value)
+    with pytest.raises(StreamError, match=r"read_json\('rows.json', lines=True\)"):
+        streams.open(io.BytesIO(data))
+
+
+def test_a_list_of_objects_is_converted_in_one_go(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('[{"a": 1, "label": 0},\n {"a": 2, "label": 1}]')
+    with pytest.raises(StreamError, match=r"read_json\('[^']*t.json'\).to_parquet"):
+        streams.open(path)

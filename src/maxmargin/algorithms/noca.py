@@ -363,7 +363,8 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         """The state after each row was learnt from once; the one before is changed if ``alone``."""
         X, features = inputs.check_X(self, X, None if state is None else state.features)
         y = inputs.check_y(y, X.shape[0])
-        known = known_classes(classes, None if state is None else state.classes)
+        before = None if state is None else state.classes
+        known = known_classes(classes, before, can_grow=False)
         codes, order = inputs.class_codes(y, known), presented(sample_weight, y.size)
         inputs.check_values(X, features)
         if state is None:

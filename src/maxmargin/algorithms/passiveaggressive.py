@@ -94,6 +94,7 @@ class PassiveAggressive(OnlineClassifier):
         drift=True,
         paper="Crammer et al. 2006",
     )
+    against_noise = {**OnlineClassifier.against_noise, "C": None}
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,

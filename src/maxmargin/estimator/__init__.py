@@ -64,6 +64,8 @@ class OnlineClassifier(
     facts: ClassVar[Facts]
     # Does a pass without an update mean that there will never be one again?
     settles: ClassVar[bool] = True
+    # Parameters that help where rows cannot be separated, and the values that switch them off.
+    against_noise: ClassVar[dict[str, Any]] = {"soft_margin": 0.0, "average": False}
     # Can rows have several labels?
     takes_several: ClassVar[bool] = True
 
@@ -176,6 +178,9 @@ class OnlineClassifier(
             values=X.size,
             ceiling=ceiling,
             shown=shown(state),
+            unset=tuple(
+                name for name, off in self.against_noise.items() if getattr(self, name, name) == off
+            ),
             calibrating=calibrating,
         )
 

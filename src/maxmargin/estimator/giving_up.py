@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -81,19 +82,23 @@ class Progress:
                 self.best, self.errors = model.twin(), errors
         return updates
 
-    def complaint(self, name: str, bound: float, n_iter: int) -> str:
-        """What a user should know."""
+    def complaint(
+        self, name: str, bound: float, n_iter: int, unset: Sequence[str], averages: bool
+    ) -> str:
+        """What a user should know; ``unset`` are the parameters that help and are not set."""
         kept = ""
+        if averages:
+            kept = " The weights are the average of those on the way, which suits such rows."
         if self.best is not None:
             kept = (
                 " The weights are those with the fewest errors on the way, "
                 f"{100.0 * self.errors:.1f} % of the rows."
             )
+        ways = f"are {', '.join(unset)} and" if unset else "is"
         return (
             f"{name} gave up after {n_iter} passes: the last {self.idle} made no fewer mistakes "
             f"than those before. No hyperplane separates these rows by more than {bound:.2g}, if "
-            f"any does.{kept} For rows that cannot be separated there are soft_margin, average, "
-            "the C of PassiveAggressive, and MaxMargin."
+            f"any does.{kept} For rows that cannot be separated there {ways} MaxMargin."
         )
 
 

@@ -282,8 +282,11 @@ def check_wider_X(clf: BaseEstimator, X: Any, features: Features) -> tuple[Any, 
     return X, wider
 
 
-def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
-    """The labels of a stream, given those named in this call and those known before."""
+def known_classes(classes: Any, before: np.ndarray | None, *, can_grow: bool = True) -> np.ndarray:
+    """The labels of a stream, given those named in this call and those known before.
+
+    ``can_grow`` says whether the learner takes ``grow=True``.
+    """
     if before is not None:
         if classes is not None and not np.array_equal(before, np.unique(classes)):
             raise ValueError(
@@ -292,7 +295,13 @@ def known_classes(classes: Any, before: np.ndarray | None) -> np.ndarray:
             )
         return before
     if classes is None:
-        raise ValueError("classes must be passed on the first call to partial_fit.")
+        ways = "pass classes=[...] with all labels that can occur"
+        if can_grow:
+            ways += (
+                " to partial_fit or learn_one, or grow=True to each call to learn new labels as "
+                "they come"
+            )
+        raise ValueError(f"classes must be passed on the first call to partial_fit: {ways}.")
     known = np.unique(classes)
     if known.size < 2:
         raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")

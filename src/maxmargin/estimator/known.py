@@ -14,6 +14,7 @@ from maxmargin._extras import Self
 from maxmargin.estimator import files
 from maxmargin.estimator.access import access_to, reading
 from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
+from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.estimator.prepared import RECIPE, names_of, recipe_of
 from maxmargin.estimator.state import State
@@ -29,6 +30,8 @@ ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
 class Stateful:
     """Gives a learner what everybody can know of its state, and lets it be passed on."""
 
+    # Not that of __new__, for who reads documentation.
+    __signature__ = SignatureOfInit()
     # Where scikit-learn's pictures of estimators link to.
     _doc_link_module = "maxmargin"
     _doc_link_template = f"{DOCS}/api/maxmargin.{{estimator_name}}.html"
@@ -37,6 +40,13 @@ class Stateful:
     _parameter_constraints: ClassVar[Any]
     _validate_params: Any
     get_params: Any
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """An instance, unless a keyword is scikit-learn's name for a parameter of this learner."""
+        for keyword in given:
+            if hint := counterpart(cls, keyword):
+                raise TypeError(f"{cls.__name__} has no parameter {keyword!r}: {hint}.")
+        return super().__new__(cls)
 
     def _known(self) -> Any:
         """The state, or None; if the call before was interrupted, its end is made up for."""

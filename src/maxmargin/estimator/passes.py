@@ -38,6 +38,7 @@ class Plan(NamedTuple):
     values : numbers in all rows
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
+    unset : parameters that help where rows cannot be separated, and that are not set
     n_jobs : on how many threads problems are learnt
     calibrating : the model with what follows its scores, if that is asked for
     report : who is told of full passes, if somebody is; see `callbacks`
@@ -54,6 +55,7 @@ class Plan(NamedTuple):
     values: int
     ceiling: float
     shown: slice
+    unset: tuple[str, ...] = ()
     n_jobs: int | None = None
     calibrating: Any = None
     report: Any = None
@@ -98,7 +100,9 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     converged = passes.converged and certificate.bound > 0.0 and not stuck
     warning, unproved = "", plan.tol is not None and certificate.ratio < 1.0 - plan.tol
     if gave_up:
-        warning = gave_up.complaint(plan.name, certificate.bound, passes.n_iter)
+        warning = gave_up.complaint(
+            plan.name, certificate.bound, passes.n_iter, plan.unset, model.spec.average
+        )
     elif (unproved or not converged) and not passes.stopped:
         warning = giving_up.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)

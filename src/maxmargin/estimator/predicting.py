@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import update_wrapper
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -26,19 +27,35 @@ from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
 
 
-def _is_calibrated(clf: Any) -> bool:
-    if not hasattr(clf, "calibration"):
-        why = "no probabilities: use sklearn.calibration.CalibratedClassifierCV around it"
-    elif clf.calibration is None:
-        why = "probabilities only with calibration='online'"
-    else:
-        return True
-    raise AttributeError(f"{type(clf).__name__} has {why}.")
+class _IfCalibrated:
+    """A method that a learner has only with probabilities, as scikit-learn's `available_if`.
+
+    Where it is not available, the message says what to do.
+    """
+
+    def __init__(self, method: Any) -> None:
+        self._method = available_if(lambda clf: getattr(clf, "calibration", None) is not None)(
+            method
+        )
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, clf: Any, kind: Any = None) -> Any:
+        try:
+            return self._method.__get__(clf, kind)
+        except AttributeError:
+            ways = ["wrap it in sklearn.calibration.CalibratedClassifierCV"]
+            if hasattr(clf, "calibration"):
+                ways.insert(0, "set calibration='online' before it learns")
+            name = self.__wrapped__.__name__  # type: ignore[attr-defined]
+            raise AttributeError(
+                f"This {type(clf).__name__} has no {name}, since it has no probabilities: "
+                f"{', or '.join(ways)}."
+            ) from None
 
 
 def if_calibrated(method: Method) -> Method:
     """Let a learner have this method only if it has probabilities."""
-    return available_if(_is_calibrated)(method)
+    return cast(Method, _IfCalibrated(method))
 
 
 class Predicting:

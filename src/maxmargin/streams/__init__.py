@@ -72,6 +72,8 @@ SOURCES = {
     "iterator": ("iterators", "IteratorSource"),
     "dicts": ("tables", "DictSource"),
 }
+# Names of what is not read.
+JSON = (".json", ".jsonl", ".ndjson")
 FORMATS = ("svmlight", "csv", "parquet", "arrow", "numpy")
 FROM_FRONT_TO_BACK = ("svmlight", "csv")
 
@@ -274,11 +276,23 @@ def opened(path: Any) -> Stored | Folder | Peeked:
     return LocalFile(Path(path)) if pipe is None else Peeked(pipe)
 
 
+def no_json(name: str, lines: bool) -> str:
+    """What is said of JSON, of one object per line or of a list."""
+    file = name if os.path.exists(name) else "rows.json"
+    how = f"{file!r}, lines=True" if lines else repr(file)
+    return (
+        f"{name} is JSON, which is not read; convert it to Parquet or CSV, in Python by "
+        f"pandas.read_json({how}).to_parquet('rows.parquet')."
+    )
+
+
 def format_of(source: Stored | Folder | Peeked) -> str:
     """As the first bytes of a file say, or its name, or its first line."""
     if isinstance(source, Peeked):
         if source.first_line.lower().startswith(b"@relation"):
             raise StreamError(f"{source.name} is ARFF, which is not read; behind @data it is CSV.")
+        if source.first_line.startswith((b'{"', b"[{")):
+            raise StreamError(no_json(source.name, source.first_line.startswith(b"{")))
         is_text = opener_of(source.first_line) is None
         return "csv" if is_text and looks_like_csv(source.first_line) else "svmlight"
     if isinstance(source, Folder):
@@ -291,6 +305,8 @@ def format_of(source: Stored | Folder | Peeked) -> str:
         suffix = plain_suffix(source.path).lower()
         if suffix in SUFFIXES:
             return SUFFIXES[suffix]
+        if suffix in JSON:
+            raise StreamError(no_json(source.name, head[:1] != b"["))
         file.seek(0)
         try:
             first = Peeked(Bytes(file, source.name))
