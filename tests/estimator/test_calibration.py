@@ -558,7 +558,7 @@ def test_probabilities_are_there_only_if_asked_for():
     assert not hasattr(MaxMargin(), "predict_log_proba")
     with pytest.raises(AttributeError, match="predict_proba") as refusal:
         MaxMargin().predict_proba(X)
-    assert "CalibratedClassifierCV" in str(refusal.value.__cause__)
+    assert "CalibratedClassifierCV" in str(refusal.value)
     clf.set_params(calibration="online")
     with pytest.raises(NotFittedError, match="no row since calibration"):
         clf.predict_proba(X)
