@@ -18,7 +18,7 @@ from maxmargin.core.looks import lowest_outputs
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
 from maxmargin.estimator.weights import counted
-from maxmargin.evaluate.pipelines import last_step
+from maxmargin.evaluate.last_step import last_step
 from maxmargin.models.linear import as_rows
 
 

@@ -63,7 +63,7 @@ def save(clf: BaseEstimator, path: Any) -> None:
         raise TypeError(not_ours(clf))
     content = {"model": clf}
     if hasattr(clf, "steps"):
-        from maxmargin.persistence.pipelines import content_of  # imports much
+        from maxmargin.persistence.pipeline_files import content_of  # imports much
 
         content = content_of(clf)
     write_file(path, "model", content)
@@ -88,7 +88,7 @@ def load(path: Any) -> Any:
     content = read_file(path, "model")
     with explained(path):
         if "pipeline" in content:
-            from maxmargin.persistence.pipelines import pipeline_from
+            from maxmargin.persistence.pipeline_files import pipeline_from
 
             return pipeline_from(content)
         clf = content["model"]
