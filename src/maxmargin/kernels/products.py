@@ -13,6 +13,12 @@ from maxmargin.spaces.gram import add_weighted
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
+# A product of at most so many multiplications, of rows with at most so many features, is made by one
+# thread. Threads that wait for each other on a busy machine lose more than they gain there: a
+# product that takes 0.1 ms alone took 20 ms on two cores that others used as well.
+MOST_ALONE, WIDEST_ALONE = 2**27, 64
+# A piece of it: BLAS libraries start no threads for so few multiplications.
+PIECE_ROWS, PIECE_MULTIPLICATIONS = 128, 2**18
 # Numbers of fewer digits than float32 that devices multiply quickly.
 NARROW_TYPES = ("tf32", "bfloat16")
 
@@ -30,12 +36,14 @@ class Products:
     chunk : rows to which the changes of others are applied in one go
     most_waiting : rows with other coefficients wait until there are so many
     works_aside : are sums made while this machine does something else?
+    keeps_lines : does `lines` keep kernel values of the rows of a fit?
     """
 
     block = 256
     chunk = CHUNK
     most_waiting = 512
     works_aside = False
+    keeps_lines = True
 
     def points(self, kernel: Kernel, X: Any) -> Points:
         """Rows with what the kernel needs to know of each, ready for products."""
@@ -79,10 +87,7 @@ class Products:
 
         ``same`` are pairs of the numbers of a changed row and of the point that it is.
         """
-        values = self.gram(kernel, changed, points)
-        sums = np.zeros((weights.shape[0], points.size()))
-        add_weighted(weights, values, shift, sums)
-        return sums, values[same]
+        return effects_of(self.gram(kernel, changed, points), weights, shift, same)
 
     def add_at(self, sums: Any, places: np.ndarray, amounts: np.ndarray) -> None:
         """Add ``amounts``, a column for each place, to what `effects` gave."""
@@ -143,15 +148,40 @@ class Products:
         return kernel.rounding(points)
 
 
+def effects_of(
+    values: np.ndarray, weights: np.ndarray, shift: float, same: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `Products.effects`, given the kernel values."""
+    sums = np.zeros((weights.shape[0], values.shape[1]))
+    add_weighted(weights, values, shift, sums)
+    return sums, values[same]
+
+
 def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = None) -> np.ndarray:
     """``some @ others.T`` as a dense array of ``dtype``; of two dense arrays, in ``out``."""
     if not sparse.issparse(some):
         if sparse.issparse(others):
             return np.ascontiguousarray(inner_products(others, some, dtype).T)
-        return np.matmul(as_type(some, dtype), as_type(others, dtype).T, out=out)
+        return _multiplied(as_type(some, dtype), as_type(others, dtype), out)
     result = np.empty((some.shape[0], others.shape[0]), dtype)
     step = max(1, MOST_DENSE_VALUES // max(1, some.shape[1]))
     for start in range(0, some.shape[0], step):
         few = some[start : start + step].toarray().astype(dtype, copy=False)
         result[start : start + step] = (others @ few.T).T
     return result
+
+
+def _multiplied(left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """``left @ right.T``."""
+    (rows, width), columns = left.shape, right.shape[0]
+    work = rows * columns * width
+    if width > WIDEST_ALONE or not PIECE_MULTIPLICATIONS < work <= MOST_ALONE:
+        return np.matmul(left, right.T, out=out)
+    if out is None:
+        out = np.empty((rows, columns), left.dtype)
+    step = PIECE_MULTIPLICATIONS // (PIECE_ROWS * width)
+    for i in range(0, rows, PIECE_ROWS):
+        for k in range(0, columns, step):
+            some, others = slice(i, i + PIECE_ROWS), slice(k, k + step)
+            np.matmul(left[some], right[others].T, out=out[some, others])
+    return out

@@ -377,7 +377,9 @@ class KernelModel(Model):
         weights[:, : slots.size] = known.coefs[:, slots]
         first = known.numbers.size  # the slot of the first new row, if it is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
-        block = Block(space, ids, points, diagonal, outputs, weights)
+        rounding = self.products.rounding(self.kernel, points)
+        values = space.gram(points, points)
+        block = Block(space, ids, values, rounding, diagonal, outputs, weights)
         trials = self.trials()
         own = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))
         order = np.arange(slots.size, ids.size)

@@ -23,12 +23,17 @@ from maxmargin.core.loop import Trace, learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.lines import Lines
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
 from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY
 from maxmargin.spaces.scalars import Scalars
+
+# The part of `cache_size` for lines of kernel values where the Gram matrix of all rows is too large.
+# The rest is for that of a block, which then may have at least half of the rows that just fit.
+LINES_SHARE = 0.75
 
 
 class KernelSpace(NamedTuple):
@@ -94,8 +99,10 @@ class Block:
     space : KernelSpace
     ids : array of int
         Names of the rows, in any order.
-    points : Points
-        The rows.
+    products : array of shape (rows, rows)
+        Kernel values between the rows.
+    rounding : float
+        How exact these are, relative to the largest.
     diagonal : array
         ``|phi(x)|**2`` of each row.
     outputs, weights : arrays of shape (problems, rows)
@@ -106,7 +113,8 @@ class Block:
         self,
         space: KernelSpace,
         ids: np.ndarray,
-        points: Points,
+        products: np.ndarray,
+        rounding: float,
         diagonal: np.ndarray,
         outputs: np.ndarray,
         weights: np.ndarray,
@@ -115,9 +123,8 @@ class Block:
         self.entered_with = weights.copy()
         problems, size = weights.shape
         self.average, self.closed = np.zeros((space.past.size, size)), np.zeros(space.past.size)
-        products = space.gram(points, points).view()
+        products = products.view()
         products.flags.writeable = False
-        rounding = space.products.rounding(space.kernel, points)
         self.geometry = Gram(
             2.0, products, diagonal, space.shift(), rounding, outputs, np.ones(problems)
         )
@@ -198,7 +205,10 @@ class KernelFit:
         self.outputs = space.products.here(np.zeros((problems, size)))
         self.waiting = np.empty(0, dtype=np.int64)
         self.gains = np.empty((problems, 0))
-        self.largest_block = space.kernel.most_rows(cache_bytes)
+        self.is_whole = size <= space.kernel.most_rows(cache_bytes)
+        of_lines = LINES_SHARE if space.products.keeps_lines and not self.is_whole else 0.0
+        self.lines = Lines(space.products, space.kernel, self.points, of_lines * cache_bytes)
+        self.largest_block = space.kernel.most_rows((1.0 - of_lines) * cache_bytes)
         self.block: Block | None = None
 
     def over(self, space: KernelSpace) -> KernelFit:
@@ -231,9 +241,8 @@ class KernelFit:
 
     def present(self, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         size, self.labels = self.points.size(), targets.labels
-        is_whole = size <= self.largest_block
-        due = np.arange(size) if is_whole else sorted_without_doubles(order)
-        if is_whole or due.size <= min(self.largest_block, size // 2):
+        due = np.arange(size) if self.is_whole else sorted_without_doubles(order)
+        if self.is_whole or due.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
                 self.leave()
                 self.block = self.enter(due)
@@ -262,14 +271,16 @@ class KernelFit:
         members = self.space.members
         if members.size:
             ids = np.union1d(ids, members[members >= 0])
-        rows, products = self.points.take(ids), self.space.products
+        products = self.space.products
         outputs = self.outputs[:, products.index(ids)]
         if self.waiting.size:
-            outputs += self._effect(self.points.take(self.waiting), rows, ids)
+            outputs += self._effect(ids)
         # An index of columns leaves apart what belongs to one problem.
         outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
-        return Block(self.space, ids, rows, self.diagonal[ids], outputs, coefs)
+        values = self.lines.values(ids, ids)
+        rounding = products.rounding(self.space.kernel, self.points.take(ids))
+        return Block(self.space, ids, values, rounding, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
         """Bring the coefficients up to date, without leaving the block."""
@@ -310,26 +321,24 @@ class KernelFit:
         """Let the changed rows act on all others."""
         if self.waiting.size == 0:
             return
-        changed, size = self.points.take(self.waiting), self.points.size()
+        self.lines.keep(self.waiting)
+        size, step = self.points.size(), self.space.products.chunk
         outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
-        step = self.space.products.chunk
         for start in range(0, size, step):
             part = slice(start, min(start + step, size))
-            ids = np.arange(part.start, part.stop)
-            outputs[:, part] += self._effect(changed, self.points.take(part), ids)
+            outputs[:, part] += self._effect(np.arange(part.start, part.stop))
         self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
 
-    def _effect(self, changed: Points, points: Points, ids: np.ndarray) -> Any:
-        """What the waiting rows add to the outputs of these points, whose ``ids`` are sorted."""
-        space, shift = self.space, self.space.shift()
+    def _effect(self, ids: np.ndarray) -> Any:
+        """What the waiting rows add to the outputs of the rows ``ids``, which are sorted."""
+        shift = self.space.shift()
         places = np.minimum(np.searchsorted(ids, self.waiting), ids.size - 1)
         at = np.flatnonzero(ids[places] == self.waiting)
         same = at, places[at]
-        given = self.gains, changed, points, shift, same
-        effect, values = space.products.effects(space.kernel, *given)
+        effect, values = self.lines.effects(self.gains, self.waiting, ids, shift, same)
         # With itself a row has an exact product, which includes the soft margin.
         own = self.diagonal[self.waiting[at]] - shift - values
-        space.products.add_at(effect, places[at], self.gains[:, at] * own)
+        self.space.products.add_at(effect, places[at], self.gains[:, at] * own)
         return effect
 
     def finish(self) -> None:

@@ -161,3 +161,11 @@ def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
             if weight != 0.0:
                 for k in range(values.shape[1]):
                     sums[c, k] += weight * (float(values[r, k]) + shift)
+
+
+@Compiled
+def copy_lines(lines, which, columns, out, places):  # type: ignore[no-untyped-def]
+    """``out[places] = lines[which][:, columns]``."""
+    for r in range(which.size):
+        for k in range(columns.size):
+            out[places[r], k] = lines[which[r], columns[k]]
