@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
-from maxmargin.kernels.products import CHUNK, Products, effects_of
-from maxmargin.spaces.gram import copy_lines
+from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.spaces.gram import add_lines, copy_lines
 
-# Memory is allocated for so many lines at a time, when they are needed.
-SLAB = 256
 NOWHERE = -1
 
 
-class Lines:
-    """Kernel values between the rows of a fit; those of some rows with all others are kept.
+class Values(NamedTuple):
+    """Kernel values between the rows of a block; see `spaces.gram.Gram`."""
 
-    A row whose coefficients change again and again acts on the outputs of all rows each time, so
-    the lines of rows that have changed most often are kept.
+    products: np.ndarray
+    lines: np.ndarray
+    columns: np.ndarray
+    sources: np.ndarray
+
+
+def between(products: np.ndarray) -> Values:
+    """The kernel values of a block that are one matrix."""
+    products = products.view()
+    products.flags.writeable = False
+    lines = np.empty((0, 0), products.dtype)
+    lines.flags.writeable = False
+    return Values(products, lines, np.empty(0, np.int64), np.arange(products.shape[0]))
+
+
+class Lines:
+    """The kernel matrix of the rows of a fit, of which some lines are kept.
+
+    A row whose coefficients change acts on the outputs of all rows. So the lines of those rows are
+    kept that have changed most often.
 
     Parameters
     ----------
@@ -27,89 +45,88 @@ class Lines:
     points : Points
         The rows of the fit. They are named by their numbers.
     most_bytes : float
-        The most memory for lines; 0 computes all values anew.
+        The most memory for lines.
     """
 
     def __init__(
         self, products: Products, kernel: Kernel, points: Points, most_bytes: float
     ) -> None:
         self.products, self.kernel, self.points = products, kernel, points
-        size = points.size()
-        self.dtype = np.dtype(kernel.value_type())
-        self.capacity = min(size, int(most_bytes / max(1, self.dtype.itemsize * size)))
-        self._slabs: list[np.ndarray] = []
+        size, dtype = points.size(), np.dtype(kernel.value_type())
+        capacity = min(size, int(most_bytes / max(1, dtype.itemsize * size)))
+        # The system gives memory to lines when they are written.
+        self._lines = np.empty((capacity, size if capacity else 0), dtype)
         self._slots = np.full(size, NOWHERE)
         self._changes = np.zeros(size, dtype=np.int64)
 
-    def values(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """The matrix of kernel values, one line for each of ``some``."""
-        known = self._slots[some] != NOWHERE
-        if not known.any():
-            return self._computed(some, others)
-        values = np.empty((some.size, others.size), self.dtype)
-        places, slots = np.flatnonzero(known), self._slots[some[known]]
-        for number, slab in enumerate(self._slabs):
-            here = slots // SLAB == number
-            copy_lines(slab, slots[here] % SLAB, others, values, places[here])
-        if known.all():
-            return values
-        if some is not others:
-            values[~known] = self._computed(some[~known], others)
-            return values
-        # The matrix is symmetric.
-        values[np.ix_(~known, known)] = values[np.ix_(known, ~known)].T
-        values[np.ix_(~known, ~known)] = self._computed(some[~known], some[~known])
-        return values
+    def have(self, ids: np.ndarray) -> np.ndarray:
+        """Whether the lines of the rows ``ids`` are kept."""
+        return self._slots[ids] != NOWHERE
 
-    def effects(
+    def values(self, ids: np.ndarray, repeatedly: bool) -> Values:
+        """Kernel values between the rows ``ids``.
+
+        Those that are needed ``repeatedly`` are copied from the lines into one small matrix.
+        """
+        known = self.have(ids)
+        if not known.any():
+            return between(self._computed(ids, ids))
+        slots, missing = self._slots[ids], np.flatnonzero(~known)
+        if not repeatedly:
+            sources = -1 - slots
+            sources[missing] = np.arange(missing.size)
+            values = between(self._computed(ids[missing], ids))
+            lines = self._lines.view()
+            lines.flags.writeable = False
+            columns = ids.astype(np.int64, copy=False)  # one type, one compiled loop
+            return values._replace(lines=lines, columns=columns, sources=sources)
+        products, there = np.empty((ids.size, ids.size), self._lines.dtype), np.flatnonzero(known)
+        copy_lines(self._lines, slots[there], ids, there, products)
+        if missing.size:  # the matrix is symmetric
+            products[np.ix_(missing, there)] = products[np.ix_(there, missing)].T
+            products[np.ix_(missing, missing)] = self._computed(ids[missing], ids[missing])
+        return between(products)
+
+    def act(
         self,
-        weights: np.ndarray,
         changed: np.ndarray,
-        others: np.ndarray,
+        gains: np.ndarray,
+        diagonal: np.ndarray,
         shift: float,
-        same: tuple[np.ndarray, np.ndarray],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """See `Products.effects`."""
-        if self.capacity == 0:
-            points = self.points.take(changed), self.points.take(others)
-            return self.products.effects(self.kernel, weights, *points, shift, same)
-        return effects_of(self.values(changed, others), weights, shift, same)
+        outputs: np.ndarray,
+    ) -> None:
+        """Let rows that have lines act on the outputs of all rows.
+
+        This is one compiled call, which nothing interrupts.
+        """
+        add_lines(gains, self._lines, self._slots[changed], changed, diagonal, shift, outputs)
 
     def keep(self, changed: np.ndarray) -> None:
         """Keep the lines of rows that have changed, as far as there is room.
 
         Lines of rows that have changed less often make room.
         """
-        if self.capacity == 0:
+        capacity, size = self._lines.shape
+        if capacity == 0:
             return
         changed = np.unique(changed)
         self._changes[changed] += 1
         held = np.flatnonzero(self._slots != NOWHERE)
-        new = changed[self._slots[changed] == NOWHERE]
+        new = changed[~self.have(changed)]
         new = new[np.argsort(-self._changes[new], kind="stable")]
         old = held[np.argsort(self._changes[held], kind="stable")]
-        free = self.capacity - held.size
-        number = min(max(0, new.size - free), old.size)
-        rivals = new[free : free + number]
-        replaced = int((self._changes[rivals] > self._changes[old[:number]]).sum())
+        free = capacity - held.size
+        rivals = new[free : free + old.size]
+        replaced = int((self._changes[rivals] > self._changes[old[: rivals.size]]).sum())
         new = new[: free + replaced]
-        # A row has a line when this is complete, whatever interrupts it.
+        # A row has a line when that is complete, whatever interrupts this.
         self._slots[old[:replaced]] = NOWHERE
-        self._slots[new] = self._filled(new)
-
-    def _filled(self, new: np.ndarray) -> np.ndarray:
-        """Compute lines; the slots in which they are."""
-        slots = np.setdiff1d(np.arange(self.capacity), self._slots)[: new.size]
-        size = self.points.size()
-        while slots.size and len(self._slabs) * SLAB <= slots[-1]:
-            room = min(SLAB, self.capacity - len(self._slabs) * SLAB)
-            self._slabs.append(np.empty((room, size), self.dtype))
-        for number, slab in enumerate(self._slabs):
-            here = slots // SLAB == number
-            for start in range(0, size if here.any() else 0, CHUNK):
-                others = np.arange(start, min(start + CHUNK, size))
-                slab[slots[here] % SLAB, start : start + CHUNK] = self._computed(new[here], others)
-        return slots
+        slots = np.setdiff1d(np.arange(capacity), self._slots)[: new.size]
+        for start in range(0, size if new.size else 0, CHUNK):
+            part = slice(start, min(start + CHUNK, size))
+            others = np.arange(part.start, part.stop)
+            self._lines[slots, part] = self._computed(new, others)
+        self._slots[new] = slots
 
     def _computed(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
         points = self.points.take(some)

@@ -36,7 +36,7 @@ class Products:
     chunk : rows to which the changes of others are applied in one go
     most_waiting : rows with other coefficients wait until there are so many
     works_aside : are sums made while this machine does something else?
-    keeps_lines : does `lines` keep kernel values of the rows of a fit?
+    keeps_lines : are lines of the kernel matrix of a fit kept? (see `kernels.lines`)
     """
 
     block = 256
@@ -87,7 +87,10 @@ class Products:
 
         ``same`` are pairs of the numbers of a changed row and of the point that it is.
         """
-        return effects_of(self.gram(kernel, changed, points), weights, shift, same)
+        values = self.gram(kernel, changed, points)
+        sums = np.zeros((weights.shape[0], points.size()))
+        add_weighted(weights, values, shift, sums)
+        return sums, values[same]
 
     def add_at(self, sums: Any, places: np.ndarray, amounts: np.ndarray) -> None:
         """Add ``amounts``, a column for each place, to what `effects` gave."""
@@ -146,15 +149,6 @@ class Products:
     def rounding(self, kernel: Kernel, points: Points) -> float:
         """How exact kernel values between these rows are, relative to the largest."""
         return kernel.rounding(points)
-
-
-def effects_of(
-    values: np.ndarray, weights: np.ndarray, shift: float, same: tuple[np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """See `Products.effects`, given the kernel values."""
-    sums = np.zeros((weights.shape[0], values.shape[1]))
-    add_weighted(weights, values, shift, sums)
-    return sums, values[same]
 
 
 def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = None) -> np.ndarray:

@@ -19,6 +19,7 @@ from maxmargin.core.rivals import learn_jointly
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
+from maxmargin.kernels.lines import between
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
 from maxmargin.kernels.room import appended, room_begun_by
@@ -378,7 +379,7 @@ class KernelModel(Model):
         first = known.numbers.size  # the slot of the first new row, if it is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
         rounding = self.products.rounding(self.kernel, points)
-        values = space.gram(points, points)
+        values = between(space.gram(points, points))
         block = Block(space, ids, values, rounding, diagonal, outputs, weights)
         trials = self.trials()
         own = of_rows(targets, np.concatenate([np.zeros(slots.size, order.dtype), order]))

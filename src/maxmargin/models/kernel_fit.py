@@ -23,7 +23,7 @@ from maxmargin.core.loop import Trace, learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.kernels.functions import Kernel, finite_diagonal
-from maxmargin.kernels.lines import Lines
+from maxmargin.kernels.lines import Lines, Values
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
@@ -99,7 +99,7 @@ class Block:
     space : KernelSpace
     ids : array of int
         Names of the rows, in any order.
-    products : array of shape (rows, rows)
+    values : Values
         Kernel values between the rows.
     rounding : float
         How exact these are, relative to the largest.
@@ -113,7 +113,7 @@ class Block:
         self,
         space: KernelSpace,
         ids: np.ndarray,
-        products: np.ndarray,
+        values: Values,
         rounding: float,
         diagonal: np.ndarray,
         outputs: np.ndarray,
@@ -123,11 +123,8 @@ class Block:
         self.entered_with = weights.copy()
         problems, size = weights.shape
         self.average, self.closed = np.zeros((space.past.size, size)), np.zeros(space.past.size)
-        products = products.view()
-        products.flags.writeable = False
-        self.geometry = Gram(
-            2.0, products, diagonal, space.shift(), rounding, outputs, np.ones(problems)
-        )
+        scalars = diagonal, space.shift(), rounding
+        self.geometry = Gram(2.0, *values, *scalars, outputs, np.ones(problems))
         averages = Averages(self.average, space.past, self.geometry.folded, self.closed)
         linear = LinearSpace(self.geometry, size, weights, space.scalars, averages)
         self.places = places(space.members, ids)
@@ -245,7 +242,7 @@ class KernelFit:
         if self.is_whole or due.size <= min(self.largest_block, size // 2):
             if self.block is None or not np.isin(due, self.block.ids, assume_unique=True).all():
                 self.leave()
-                self.block = self.enter(due)
+                self.block = self.enter(due, repeatedly=True)
             self._learn(self.block, targets, order, rule, trace)
             return
         self.leave()
@@ -266,19 +263,22 @@ class KernelFit:
         block.learn(own, here, rule, trace._replace(touched=touched))
         trace.touched[block.ids[np.flatnonzero(touched)]] = stamp
 
-    def enter(self, ids: np.ndarray) -> Block:
-        """The block of the rows ``ids``, and of those that steps go along beside them."""
+    def enter(self, ids: np.ndarray, repeatedly: bool = False) -> Block:
+        """The block of the rows ``ids``, and of those that steps go along beside them.
+
+        ``repeatedly`` says that the rows will be presented more than once.
+        """
         members = self.space.members
         if members.size:
             ids = np.union1d(ids, members[members >= 0])
         products = self.space.products
         outputs = self.outputs[:, products.index(ids)]
         if self.waiting.size:
-            outputs += self._effect(ids)
+            outputs += self._effect(self.waiting, self.gains, ids)
         # An index of columns leaves apart what belongs to one problem.
         outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
-        values = self.lines.values(ids, ids)
+        values = self.lines.values(ids, repeatedly)
         rounding = products.rounding(self.space.kernel, self.points.take(ids))
         return Block(self.space, ids, values, rounding, self.diagonal[ids], outputs, coefs)
 
@@ -309,6 +309,10 @@ class KernelFit:
             return
         gains = block.gains()
         changed = gains.any(axis=0)
+        known = changed & self.lines.have(block.ids)
+        if known.any():
+            self._act(block.ids[known], gains[:, known], self.outputs)
+        changed &= ~known
         self.waiting = np.append(self.waiting, block.ids[changed])
         self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
         if self.waiting.size >= self.space.products.most_waiting:
@@ -322,23 +326,34 @@ class KernelFit:
         if self.waiting.size == 0:
             return
         self.lines.keep(self.waiting)
-        size, step = self.points.size(), self.space.products.chunk
         outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
-        for start in range(0, size, step):
-            part = slice(start, min(start + step, size))
-            outputs[:, part] += self._effect(np.arange(part.start, part.stop))
+        known = self.lines.have(self.waiting)
+        if known.any():
+            self._act(self.waiting[known], self.gains[:, known], outputs)
+        if not known.all():
+            changed, gains = self.waiting[~known], np.ascontiguousarray(self.gains[:, ~known])
+            size, step = self.points.size(), self.space.products.chunk
+            for start in range(0, size, step):
+                part = slice(start, min(start + step, size))
+                outputs[:, part] += self._effect(changed, gains, np.arange(part.start, part.stop))
         self.outputs, self.waiting, self.gains = outputs, self.waiting[:0], self.gains[:, :0]
 
-    def _effect(self, ids: np.ndarray) -> Any:
-        """What the waiting rows add to the outputs of the rows ``ids``, which are sorted."""
-        shift = self.space.shift()
-        places = np.minimum(np.searchsorted(ids, self.waiting), ids.size - 1)
-        at = np.flatnonzero(ids[places] == self.waiting)
+    def _act(self, changed: np.ndarray, gains: np.ndarray, outputs: np.ndarray) -> None:
+        """Let rows that have lines act on the outputs of all rows."""
+        given = changed, np.ascontiguousarray(gains), self.diagonal, self.space.shift()
+        self.lines.act(*given, outputs)
+
+    def _effect(self, changed: np.ndarray, gains: np.ndarray, ids: np.ndarray) -> Any:
+        """What changed rows add to the outputs of the rows ``ids``, which are sorted."""
+        space, shift = self.space, self.space.shift()
+        places = np.minimum(np.searchsorted(ids, changed), ids.size - 1)
+        at = np.flatnonzero(ids[places] == changed)
         same = at, places[at]
-        effect, values = self.lines.effects(self.gains, self.waiting, ids, shift, same)
+        given = self.points.take(changed), self.points.take(ids), shift, same
+        effect, values = space.products.effects(space.kernel, gains, *given)
         # With itself a row has an exact product, which includes the soft margin.
-        own = self.diagonal[self.waiting[at]] - shift - values
-        self.space.products.add_at(effect, places[at], self.gains[:, at] * own)
+        own = self.diagonal[changed[at]] - shift - values
+        space.products.add_at(effect, places[at], gains[:, at] * own)
         return effect
 
     def finish(self) -> None:

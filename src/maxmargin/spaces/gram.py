@@ -49,7 +49,10 @@ class Gram(NamedTuple):
     Attributes
     ----------
     p : 2
-    products : kernel values between the rows of the block
+    products : kernel values of rows of the block with all of its rows
+    lines : those of other rows of the block with all rows of the fit
+    columns : the numbers that the rows of the block have in the fit; empty without ``lines``
+    sources : for each row of the block its line in ``products``, or -1 - its line in ``lines``
     diagonal : ``|phi(x)|**2`` of each row, shift and soft margin included
     shift : added to all kernel values, the square of the intercept's coordinate
     rounding : how exact kernel values are, relative to the largest
@@ -59,6 +62,9 @@ class Gram(NamedTuple):
 
     p: float
     products: np.ndarray
+    lines: np.ndarray
+    columns: np.ndarray
+    sources: np.ndarray
     diagonal: np.ndarray
     shift: float
     rounding: float
@@ -86,10 +92,23 @@ class Gram(NamedTuple):
     def move_along(self, i, weights, c, amount):
         """``w += amount * phi(x_i)``, and all outputs with it."""
         weights[c, i] += amount
-        mine = self.outputs[c, i] + amount * self.diagonal[i]
-        for k in range(self.outputs.shape[1]):
-            self.outputs[c, k] += amount * (float(self.products[i, k]) + self.shift)
+        mine, source = self.outputs[c, i] + amount * self.diagonal[i], self.sources[i]
+        if source >= 0:
+            for k in range(self.outputs.shape[1]):
+                self.outputs[c, k] += amount * (float(self.products[source, k]) + self.shift)
+        else:
+            line = -1 - source
+            for k in range(self.outputs.shape[1]):
+                value = float(self.lines[line, self.columns[k]])
+                self.outputs[c, k] += amount * (value + self.shift)
         self.outputs[c, i] = mine
+
+    def value(self, i, k):
+        """The kernel value of two rows of the block."""
+        source = self.sources[i]
+        if source >= 0:
+            return float(self.products[source, k])
+        return float(self.lines[-1 - source, self.columns[k]])
 
     def square_of(self, rows, i):
         return self.diagonal[i]
@@ -111,7 +130,7 @@ class Gram(NamedTuple):
     def half_distance2(self, pair, rows, i, c, other, xx, weights):
         number = pair.numbers[c, other]
         total = xx + pair.squares[c, other]
-        apart = total - 2.0 * (float(self.products[i, number]) + self.shift)
+        apart = total - 2.0 * (self.value(i, number) + self.shift)
         limit = 0.5 * math.sqrt(max(apart, 0.0) + self.rounding * total)
         same = apart <= min(self.rounding, SAME_POINT) * total
         return (0.0 if same else 0.25 * apart), limit
@@ -149,7 +168,7 @@ class Averages(NamedTuple):
             self.closed[c] += self.past[c].scales * self.folded[c]
 
 
-bridge("move_along", inline=False)
+bridge("move_along", "value", inline=False)
 
 
 @Compiled
@@ -164,8 +183,25 @@ def add_weighted(weights, values, shift, sums):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def copy_lines(lines, which, columns, out, places):  # type: ignore[no-untyped-def]
-    """``out[places] = lines[which][:, columns]``."""
-    for r in range(which.size):
+def add_lines(weights, lines, slots, ids, diagonal, shift, sums):  # type: ignore[no-untyped-def]
+    """`add_weighted` for the lines of all rows with the rows ``ids``, which are at ``slots``.
+
+    With itself a row has the product in ``diagonal``.
+    """
+    for c in range(weights.shape[0]):
+        for r in range(weights.shape[1]):
+            weight = weights[c, r]
+            if weight != 0.0:
+                line, own = slots[r], ids[r]
+                mine = sums[c, own] + weight * diagonal[own]
+                for k in range(sums.shape[1]):
+                    sums[c, k] += weight * (float(lines[line, k]) + shift)
+                sums[c, own] = mine
+
+
+@Compiled
+def copy_lines(lines, slots, columns, places, out):  # type: ignore[no-untyped-def]
+    """``out[places] = lines[slots][:, columns]``."""
+    for r in range(slots.size):
         for k in range(columns.size):
-            out[places[r], k] = lines[which[r], columns[k]]
+            out[places[r], k] = lines[slots[r], columns[k]]
