@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
-from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import add_lines, copy_lines
 
 NOWHERE = -1
@@ -63,6 +63,10 @@ class Lines:
         """Whether the lines of the rows ``ids`` are kept."""
         return self._slots[ids] != NOWHERE
 
+    def count(self, changed: np.ndarray) -> None:
+        """Count the changes of these rows, which decide about the lines that are kept."""
+        self._changes[changed] += 1
+
     def values(self, ids: np.ndarray, repeatedly: bool) -> Values:
         """Kernel values between the rows ``ids``.
 
@@ -110,7 +114,6 @@ class Lines:
         if capacity == 0:
             return
         changed = np.unique(changed)
-        self._changes[changed] += 1
         held = np.flatnonzero(self._slots != NOWHERE)
         new = changed[~self.have(changed)]
         new = new[np.argsort(-self._changes[new], kind="stable")]
@@ -122,8 +125,9 @@ class Lines:
         # A row has a line when that is complete, whatever interrupts this.
         self._slots[old[:replaced]] = NOWHERE
         slots = np.setdiff1d(np.arange(capacity), self._slots)[: new.size]
-        for start in range(0, size if new.size else 0, CHUNK):
-            part = slice(start, min(start + CHUNK, size))
+        step = self.products.chunk
+        for start in range(0, size if new.size else 0, step):
+            part = slice(start, min(start + step, size))
             others = np.arange(part.start, part.stop)
             self._lines[slots, part] = self._computed(new, others)
         self._slots[new] = slots

@@ -195,6 +195,7 @@ class KernelFit:
         self.space, self.points = space, space.products.kept(space.kernel, points, cache_bytes)
         size, problems = points.size(), space.problems()
         self.diagonal = space.diagonal(points)
+        self.rounding = space.products.rounding(space.kernel, self.points)
         self.labels = np.zeros(size, dtype=np.int32)
         self.coefs = np.zeros((problems, size))
         self.marks = np.zeros((2, problems, size))
@@ -279,8 +280,7 @@ class KernelFit:
         outputs = np.ascontiguousarray(products.host(outputs))
         coefs = self.coefs[:, ids].copy()
         values = self.lines.values(ids, repeatedly)
-        rounding = products.rounding(self.space.kernel, self.points.take(ids))
-        return Block(self.space, ids, values, rounding, self.diagonal[ids], outputs, coefs)
+        return Block(self.space, ids, values, self.rounding, self.diagonal[ids], outputs, coefs)
 
     def take_over_coefficients(self) -> None:
         """Bring the coefficients up to date, without leaving the block."""
@@ -309,6 +309,7 @@ class KernelFit:
             return
         gains = block.gains()
         changed = gains.any(axis=0)
+        self.lines.count(block.ids[changed])
         known = changed & self.lines.have(block.ids)
         if known.any():
             self._act(block.ids[known], gains[:, known], self.outputs)
