@@ -6,6 +6,7 @@ from types import ModuleType
 
 from benchmarks import (
     budgets,
+    cache,
     calibration,
     classes,
     cold_start,
@@ -46,7 +47,7 @@ THEMES: dict[str, tuple[ModuleType, ...]] = {
     "Files, streams and tables": (files, tables),
     "Servers": (serving,),
     "Certified margins and exact solvers": (soft_margin, exact, r_of_k, schedule),
-    "Kernels and budgets": (usps, mnist, k_best, noca, budgets, endless),
+    "Kernels and budgets": (usps, mnist, cache, k_best, noca, budgets, endless),
     "Moving targets and probabilities": (moving, electricity, votes, calibration),
     "Start-up and memory": (cold_start, memory),
 }

@@ -1,4 +1,4 @@
-"""Fits whose kernel matrix is larger than the cache: what they cost, and that nothing else differs."""
+"""Fits whose kernel matrix is larger than the cache: what they cost, and the same models."""
 
 import tracemalloc
 import warnings

@@ -188,7 +188,7 @@ fit_intercept : bool, default={fit_intercept}
     coef0 : float, default=0.0
         For "poly".
     cache_size : float, default=200.0
-        Largest Gram matrix that `fit` may keep, in MB.
+        The most memory for kernel values that `fit` keeps, in MB.
     kernel_dtype : {{"auto", "float32", "float64", "tf32", "bfloat16"}}, default="auto"
         How kernel values are computed; coefficients and outputs are float64. "auto" is float32 for
         float32 rows and from 5000 training rows on. That rounds kernel values by some 1e-7 of the

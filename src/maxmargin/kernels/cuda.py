@@ -147,7 +147,9 @@ class CudaProducts(Products):
     chunk = 2**16
     most_waiting = 2048
     works_aside = True
-    keeps_lines = False  # sums are made on the device, which computes values faster than it gets them
+    keeps_lines = (
+        False  # sums are made on the device, which computes values faster than it gets them
+    )
 
     def __init__(self) -> None:
         self._forget()

@@ -13,10 +13,10 @@ from maxmargin.spaces.gram import add_weighted
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
-# A product of at most so many multiplications, of rows with at most so many features, is made by one
-# thread. Threads that wait for each other on a busy machine lose more than they gain there: a
+# A product of at most so many multiplications, of rows with at most so many features, is made by
+# one thread. Threads that wait for each other on a busy machine lose more than they gain there: a
 # product that takes 0.1 ms alone took 20 ms on two cores that others used as well.
-MOST_ALONE, WIDEST_ALONE = 2**27, 64
+MOST_ALONE, WIDEST_ALONE = 2**26, 64
 # A piece of it: BLAS libraries start no threads for so few multiplications.
 PIECE_ROWS, PIECE_MULTIPLICATIONS = 128, 2**18
 # Numbers of fewer digits than float32 that devices multiply quickly.

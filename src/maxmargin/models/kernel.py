@@ -1,7 +1,7 @@
 """Models in a kernel's space: supporting rows, and their coefficients.
 
-Memory: the supporting rows; in `fit` two numbers per row and problem; a block's Gram matrix, at
-most `cache_size`. See `kernel_fit` for how rows are learnt from.
+Memory: the supporting rows; in `fit` two numbers per row and problem; a block's Gram matrix and
+lines of that of all rows, at most `cache_size`. See `kernel_fit` for how rows are learnt from.
 """
 
 from __future__ import annotations

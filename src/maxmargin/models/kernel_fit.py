@@ -6,8 +6,9 @@ strictly in order, and after each step corrects the outputs of the block's other
 is that of one row at a time, at the speed of matrix products.
 
 In a fit the outputs ``w.phi(x)`` of all training rows are kept. After a block, the rows whose
-coefficients have changed wait until there are some hundred of them, and are then multiplied with
-all rows at once. Until then, a block that is entered asks for its own products with those that
+coefficients have changed act on all outputs: at once if their kernel values with all rows are kept
+(`kernels.lines`). The others wait until there are some hundred of them, and are then multiplied
+with all rows at once. Until then, a block that is entered asks for its own products with those that
 wait.
 """
 
@@ -31,8 +32,8 @@ from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import NOBODY
 from maxmargin.spaces.scalars import Scalars
 
-# The part of `cache_size` for lines of kernel values where the Gram matrix of all rows is too large.
-# The rest is for that of a block, which then may have at least half of the rows that just fit.
+# The part of `cache_size` for lines of kernel values where the Gram matrix of all rows is too
+# large. The rest is for that of a block, which then may have half of the rows that just fit.
 LINES_SHARE = 0.75
 
 
