@@ -393,7 +393,7 @@ def written(chance: Chance, table: Table, format: str, folder: Path) -> tuple[An
         path = folder / f"table.{format}"
         # Of a header such as "x,y;label" nobody could tell.
         options["delimiter"] = ";" if table.decimal == "," else ","
-        return csv_file(chance, table, path), options | {"decimal": table.decimal}
+        return csv_file(chance, table, path), options | {"decimal": table.decimal, "header": True}
     if format == "parquet":
         rows = chance.choice((1, 3, 100))
         pyarrow.parquet.write_table(typed, folder / "table.parquet", row_group_size=rows)
