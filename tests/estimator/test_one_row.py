@@ -19,18 +19,19 @@ from maxmargin.estimator import named_rows, one_row
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"
 LINEAR = [
-    *(each for each in kinds_of_learners() if not getattr(each, "average", False)),
+    *kinds_of_learners(),
     mm.AMIRA(intercept="pair"),
     mm.PassiveAggressive(multiclass="1-best"),
+    mm.AMIRA(average=True),  # of several classes together
+    mm.NORMA(average=True),
 ]
 INDIRECT = [
-    mm.Perceptron(average=True),
     mm.Perceptron(kernel="rbf", gamma=0.5),
     mm.PUMMA(kernel="rbf", gamma=0.5),
     mm.Forgetron(budget=5, gamma=0.5),
     mm.AMIRA(kernel="rbf", gamma=0.5, budget=5, on_full="project"),
 ]
-SOME = [mm.Perceptron(), mm.PUMMA(), *INDIRECT[:2], INDIRECT[-1]]
+SOME = [mm.Perceptron(), mm.Perceptron(average=True), mm.PUMMA(), INDIRECT[0], INDIRECT[-1]]
 some_learners = pytest.mark.parametrize("learner", SOME, ids=label)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rule import Trial
+from maxmargin.core.sharing import with_methods_of
 
 # Between these squared norms no rule over- or underflows: products of two of them are still
 # numbers.
@@ -37,15 +38,61 @@ class Trace(NamedTuple):
     history: np.ndarray
     steps: np.ndarray
 
+    def scores(self):
+        """The outputs that `predict` goes by, in columns of which more may follow."""
+        return self.history
+
     def updates_before(self, start):
         """The updates before the place ``start``."""
         known = 0 < start <= self.history.shape[0]
         return self.history[start - 1, self.history.shape[1] - 1] if known else 0.0
 
+    def note(self, space, rows, i, n, c, f, trials):
+        """Write down ``f``, the output of problem ``c`` for row ``i`` at place ``n``.
 
-bridge("updates_before")
+        ``trials`` is the number of rows learnt from before it.
+        """
+        if n < self.history.shape[0]:
+            self.history[n, c] = f
+
+
+@with_methods_of(Trace)
+class MeanTrace(NamedTuple):
+    """A `Trace` for a model that predicts by averaged weights.
+
+    It is a class of its own so that loops without averages are compiled without a second product.
+
+    Attributes
+    ----------
+    touched, stamp, history, steps : as in `Trace`, about the weights that learn
+    means : the outputs of the averaged weights, for each place of the order and each problem,
+        before anything is learnt
+    """
+
+    touched: np.ndarray
+    stamp: int
+    history: np.ndarray
+    steps: np.ndarray
+    means: np.ndarray
+
+    def scores(self):
+        return self.means
+
+    def note(self, space, rows, i, n, c, f, trials):
+        if n < self.history.shape[0]:
+            self.history[n, c] = f
+            self.means[n, c] = space.look_mean(rows, i, c, trials)
+
+
+bridge("updates_before", "note")
 
 NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)), np.empty((0, 0, 0)))
+
+
+def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:
+    """A trace with room for the outputs of so many places and problems."""
+    trace = NO_TRACE._replace(history=np.empty((places, problems + 1)))
+    return MeanTrace(*trace, np.empty((places, problems))) if average else trace
 
 
 @Compiled
@@ -64,7 +111,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
         learning = i >= 0
         if not learning:
             i = -1 - i
-        xx = np.nan  # not known yet
+        xx, past = np.nan, trials  # the norm is not known yet
         if learning:
             trials += 1
             if rule.needs_norm():
@@ -73,8 +120,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
         own, rival, least = 0.0, -np.inf, np.inf
         for c in range(targets.problems()):
             f = space.look(rows, i, c)
-            if n < trace.history.shape[0]:
-                trace.history[n, c] = f
+            trace.note(space, rows, i, n, c, f, past)
             if not learning:
                 continue
             y = targets.sign(i, c)

@@ -165,7 +165,7 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
         space.meet(rows, i)
         if n < trace.history.shape[0]:
             for c in range(targets.problems()):
-                trace.history[n, c] = space.rivals.outputs[c]
+                trace.note(space, rows, i, n, c, space.rivals.outputs[c], trials)
             trace.history[n, targets.problems()] = made
         n += 1
         if not learning:

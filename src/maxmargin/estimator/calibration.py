@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import Trace
 from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
@@ -34,27 +33,12 @@ def maps_for(model: Any) -> Maps:
     return new_maps(model.problems(), model.width() if knows_level(model) else None)
 
 
-def traced(model: Any, trace: Trace, places: int) -> Trace:
-    """With room for what maps have to know."""
-    if not trace.history.size:
-        trace = trace._replace(history=np.empty((places, model.problems() + 1)))
+def traced(model: Any, places: int) -> Any:
+    """A trace with room for what maps have to know."""
+    trace = model.tracing(places)
     if knows_level(model):
         trace = trace._replace(steps=np.empty((places, model.problems(), 2)))
     return trace
-
-
-@Compiled
-def mean_outputs(rows, i, linear, trials, scales, found):  # type: ignore[no-untyped-def]
-    """The output of the mean of the weights over all trials so far, for row ``i``; `mean_weights`.
-
-    ``scales`` is 0 where all problems are under one scale.
-    """
-    for c in range(found.size):
-        scale, past = linear.scalars.table[c * scales].scale, linear.witness.past[c]
-        summed = past.scales + scale * (trials - past.trial)
-        now = linear.geometry.product(rows, i, linear.weights, c)
-        before = linear.geometry.product(rows, i, linear.witness.average, c)
-        found[c] = (summed * now - before) / max(trials, 1)
 
 
 class Calibrating:
@@ -73,40 +57,19 @@ class Calibrating:
 
     def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
         """`Model.present`, with the maps."""
-        model, trace = self.model, traced(self.model, trace, order.size)
+        model, own = self.model, traced(self.model, order.size)
+        if trace.history.size:  # the caller reads them as well
+            own = trace._replace(steps=own.steps)
+        own = own._replace(touched=trace.touched, stamp=trace.stamp)
         trials = model.trials() if model.spec.average else -1
-        if model.spec.average:
-            scores = self._present_one_by_one(rows, targets, order, rule, trace)
-        else:
-            model.present(rows, targets, order, rule, trace)
-            scores = trace.history
+        model.present(rows, targets, order, rule, own)
         rows = rows if knows_level(model) else NO_ROWS
-        outputs, steps, weights = trace.history, trace.steps, self.weights
-        follow(rows, scores, outputs, steps, targets, order, weights, self.maps, trials)
+        scores, outputs, weights = own.scores(), own.history, self.weights
+        follow(rows, scores, outputs, own.steps, targets, order, weights, self.maps, trials)
 
     def settle(self) -> None:
         """`Model.settle`."""
         self.model.settle()
-
-    def _present_one_by_one(
-        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace
-    ) -> np.ndarray:
-        """The same for means of weights, whose outputs the loop does not see; these outputs."""
-        model, space, tally = self.model, self.model.space, self.model.tally
-        found, scales = np.empty((order.size, model.problems())), int(not model.is_joint)
-        if not order.size:
-            return found
-        # The machine code is looked up once: that takes longer than a row.
-        look = mean_outputs.entry(rows, 0, model.linear, 0, scales, found[0])
-        learn = model.loop.entry(rows, targets, order[:1], 0, rule, space, tally, trace)
-        model.unsettled = True
-        for n, i in enumerate(order.tolist()):
-            look(rows, i if i >= 0 else -1 - i, model.linear, model.trials(), scales, found[n])
-            _, due = learn(rows, targets, order[: n + 1], n, rule, space, tally, trace)
-            if due:
-                model.maintain(space)
-        model.unsettled = False
-        return found
 
 
 def calibrating(model: Any, maps: Maps | None, weights: np.ndarray | None) -> Calibrating:

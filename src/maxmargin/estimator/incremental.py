@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin._extras import Self
-from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX, Trace
+from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX, MeanTrace, Trace
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.calibration import calibrating
@@ -18,6 +18,7 @@ from maxmargin.estimator.columns import Features
 from maxmargin.estimator.growing import grown
 from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.named_rows import are_dicts, met_all
+from maxmargin.estimator.predicting import check_new_X
 from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import diverged, likely_classes
 from maxmargin.estimator.state import State, problems_for, shown
@@ -119,11 +120,44 @@ class Incremental:
             state, features, X = met_all(X, state)
             # The rows have no names of their own.
             state = state and state._replace(features=Features(features.count))
-        state, history = self._learnt(
-            state, X, y, classes, order=order, foretell=True, sample_weight=sample_weight
-        )
+        if self._is_mean_of_kernels():
+            state, scores, made = self._foretold(state, X, y, order, classes, sample_weight)
+        else:
+            state, trace = self._learnt(
+                state, X, y, classes, order=order, foretell=True, sample_weight=sample_weight
+            )
+            scores, made = trace.scores()[:, : state.model.problems()], trace.history[:, -1]
         self._state = state if features is None else state._replace(features=features)
-        return history[:, :-1][:, shown(self._known())], history[:, -1]
+        return scores[:, shown(self._known())], made
+
+    def _is_mean_of_kernels(self) -> bool:
+        """Does it predict by averaged coefficients of a kernel, whose outputs no loop computes?"""
+        return getattr(self, "average", False) and self.kernel != "linear"
+
+    def _foretold(
+        self, state: State | None, X: Any, y: Any, order: np.ndarray, classes: Any, weights: Any
+    ) -> tuple[State, np.ndarray, np.ndarray]:
+        """`foretell` row by row: the new state, the outputs of all problems, and the updates."""
+        rows, found = X.iloc if hasattr(X, "iloc") else X, []
+        worth = None if weights is None else check_weights(weights, len(y))
+        before = made = 0 if state is None else state.model.updates()
+        for i in order.tolist():
+            k = i if i >= 0 else -1 - i
+            row, outputs = rows[k : k + 1], None
+            if state is not None:
+                outputs = state.model.outputs(check_new_X(self, row, state.features))
+            if i >= 0:
+                weight = None if worth is None else worth[k : k + 1]
+                state, _ = self._learnt(state, row, y[k : k + 1], classes, sample_weight=weight)
+                made = state.model.updates()
+            found.append((outputs, made - before))
+        if state is None:  # no row is learnt from
+            state, _ = self._learnt(None, X, y, classes, order=order)
+        scores, updates = np.zeros((order.size, state.model.problems())), np.zeros(order.size)
+        for n, (outputs, updates[n]) in enumerate(found):
+            if outputs is not None:
+                scores[n] = outputs
+        return state, scores, updates
 
     def _learnt(
         self,
@@ -137,8 +171,8 @@ class Incremental:
         foretell: bool = False,
         alone: bool = False,
         sample_weight: Any = None,
-    ) -> tuple[State, np.ndarray]:
-        """The state after each row was learnt from once, and the `Trace.history` of that.
+    ) -> tuple[State, Trace | MeanTrace]:
+        """The state after each row was learnt from once, and what was seen before each.
 
         What is known stays as it is unless ``alone``, or until one assignment puts the new state in
         place.
@@ -196,9 +230,7 @@ class Incremental:
         by_steps = worth if model.spec.soft_margin == 0.0 else None
         rows = model.rows(X, worth)
         targets = inputs.as_targets(codes, known.size, state.spare, by_steps)
-        trace = NO_TRACE
-        if foretell:
-            trace = trace._replace(history=np.empty((order.size, model.problems() + 1)))
+        trace = model.tracing(order.size) if foretell else NO_TRACE
         maps = None
         if self.calibration is not None:
             learner = calibrating(model, state.calibration, how_often)
@@ -207,12 +239,12 @@ class Incremental:
         elif model is state.model:
             with access_to(self).changing:
                 present_all(model, rows, targets, order, rule, trace)
-            return (state._replace(totals=totals) if is_counted else state), trace.history
+            return (state._replace(totals=totals) if is_counted else state), trace
         else:
             model.present(rows, targets, order, rule, trace)
         if not model.is_finite():
             raise ValueError(diverged(type(self).__name__))
-        return state._replace(model=model, totals=totals, calibration=maps), trace.history
+        return state._replace(model=model, totals=totals, calibration=maps), trace
 
     def _continued(
         self, before: State, classes: np.ndarray, X: Any, worth: np.ndarray | None

@@ -203,9 +203,7 @@ class OneRow:
         self.rule: Any = None  # until it is asked to learn
         self.is_paired = isinstance(self.model, PairModel)
         self.width = self.model.width()
-        # Each array of a space takes time to hand over, and a look needs no witness.
-        bare = {"witness": ()} if "witness" in self.space._fields else {}
-        self.looking = self.space._replace(**bare)
+        self.looking, self.trace = self.model.view(), NO_TRACE
         self.labels = state.classes.tolist()
         self.only_label = self.labels[0] if len(self.labels) == 1 else None
         self.spare, codes = state.spare, [np.array([k], np.int32) for k in range(len(self.labels))]
@@ -230,7 +228,7 @@ class OneRow:
     def is_possible(state: State) -> bool:
         """Linear models have such a way, if rows have one label and no coordinates of their own."""
         model = state.model
-        if not isinstance(model, LinearModel) or model.spec.average or state.multilabel:
+        if not isinstance(model, LinearModel) or state.multilabel:
             return False
         if recipe_of(state) is not None:
             return False
@@ -243,9 +241,11 @@ class OneRow:
     def followed(self, state: State) -> OneRow:
         """The same for a learner that may know more names than before."""
         self.state: State | None = state
-        self.totals, self.maps, self.trace = state.totals, state.calibration, NO_TRACE
-        if self.maps is not None:
-            self.trace = traced(self.model, NO_TRACE, 1)
+        self.totals, self.maps = state.totals, state.calibration
+        trace: Any = NO_TRACE if self.maps is None else traced(self.model, 1)
+        if type(trace) is not type(self.trace):
+            self.learners.clear()  # machine code for another type
+        self.trace = trace
         features = named_features(state)
         self.features, self.columns = features.count, features.columns
         self.shape = (self.features,)
@@ -377,8 +377,9 @@ class OneRow:
     def _follow(self, rows: Any, targets: Any, how_often: np.ndarray) -> None:
         """Let the maps to probabilities learn from the scores that the row had."""
         rows = rows if knows_level(self.model) else NO_ROWS
-        scores, steps = self.trace.history, self.trace.steps
-        parts = rows, scores, scores, steps, targets, THE_ROW, how_often, self.maps, -1
+        scores, outputs, steps = self.trace.scores(), self.trace.history, self.trace.steps
+        trials = self.model.trials() - 1 if self.model.spec.average else -1
+        parts = rows, scores, outputs, steps, targets, THE_ROW, how_often, self.maps, trials
         kinds = type(rows), type(targets), type(rows.tail)
         if kinds not in self.followers:
             self.followers[kinds] = follow.entry(*parts)

@@ -107,15 +107,15 @@ class Reporter:
             self._one_by_one(_single_rows(X, y, weight))
 
     def _is_compiled(self) -> bool:
-        """Does the loop see what `predict` would say? Not if it predicts by averages.
+        """Does `foretell` give what `predict` would say?
 
-        Nor does it see probabilities, or drifts before labels that come late.
+        Not probabilities, nor drifts before labels that come late.
         """
         if self.followed and self.followed.wants_chances:
             return False
         if self.watch is not None and self.delay > 1:
             return False
-        return isinstance(self.clf, OnlineClassifier) and not getattr(self.clf, "average", False)
+        return isinstance(self.clf, OnlineClassifier)
 
     def counts_alone(self) -> bool:
         """Does the loop know all counts? Not how many rows are kept for a kernel."""

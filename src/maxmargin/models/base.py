@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.core.loop import NO_TRACE, TALLY, Trace
+from maxmargin.core.loop import NO_TRACE, TALLY, MeanTrace, Trace, tracing
 from maxmargin.core.rows import Tail
 from maxmargin.models.formulas import Formula
 from maxmargin.models.spec import ModelSpec
@@ -93,6 +93,10 @@ class Model(ABC):
         self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
+
+    def tracing(self, places: int) -> Trace | MeanTrace:
+        """Room for what the model says of rows at so many places before it learns from them."""
+        return tracing(places, self.problems(), average=False)
 
     # ------------------------------------------------------------------------------ what was learnt
     @abstractmethod

@@ -14,7 +14,7 @@ from maxmargin.certificates import bounds, geometric_margins
 from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.looks import lowest_outputs
-from maxmargin.core.loop import NO_TRACE, Trace, learn, maintain, present
+from maxmargin.core.loop import NO_TRACE, MeanTrace, Trace, learn, maintain, present, tracing
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
 from maxmargin.models import growth
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
@@ -22,12 +22,12 @@ from maxmargin.models.formulas import Planes
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.euclid import Euclid
-from maxmargin.spaces.linear import LinearSpace
+from maxmargin.spaces.linear import LinearSpace, MeanSpace
 from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.plane import PlaneSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.scalars import AWAITING, LARGEST_SCALE, SINCE_SNAPSHOT
-from maxmargin.spaces.witness import PAST, Witness, mean_weights, remember
+from maxmargin.spaces.witness import PAST, MeanWitness, Witness, mean_weights, remember
 
 Rows = DenseRows | SparseRows
 
@@ -95,6 +95,17 @@ class LinearModel(Model):
     def space(self) -> Any:
         """What the loop runs on."""
         return self.linear
+
+    def view(self) -> Any:
+        """What gives the outputs to predict by, one row at a time, by its method `look`.
+
+        Each array takes time to hand over to machine code, so it has no more than that needs.
+        """
+        seen, average = self.linear.witness, self.spec.average
+        kept = MeanWitness(seen.average, seen.past) if average else ()
+        linear = self.linear._replace(witness=kept)
+        space = linear if self.space is self.linear else self.space._replace(linear=linear)
+        return MeanSpace(space, self.tally) if average else space
 
     def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
         if worth is None or self.tail.private == 0.0:
@@ -189,6 +200,9 @@ class LinearModel(Model):
         if not self.in_fit:
             self.begin_rows()
         self.unsettled = False
+
+    def tracing(self, places: int) -> Trace | MeanTrace:
+        return tracing(places, self.problems(), self.spec.average)
 
     def maintain(self, space: Any) -> None:
         """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""

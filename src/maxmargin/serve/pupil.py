@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 import maxmargin
 from maxmargin.estimator import OnlineClassifier, handles
 from maxmargin.estimator.prepared import RECIPE, restored, storable
-from maxmargin.evaluate.drift import become
 from maxmargin.evaluate.predicted import classes_by, hinge_losses
 from maxmargin.serve.standing import Standing
 from maxmargin.streams import Recipe
@@ -130,11 +128,8 @@ class Pupil:
             schema = {**schema, RECIPE: recipe}
         elif classes is None and isinstance(rows, np.ndarray):
             rows = self._as_wide(rows)
-        if getattr(self.learner, "average", False):
-            outputs = self._one_by_one(rows, y, weights, classes)
-        else:
-            order = np.arange(y.size, dtype=np.int32)
-            outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
+        order = np.arange(y.size, dtype=np.int32)
+        outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
         if schema is not None:
             state: Any = handles.state_of(self.learner)
             handles.put(self.learner, state._replace(schema=schema))
@@ -148,30 +143,6 @@ class Pupil:
         if missing > 0 and hasattr(self.learner, "columns_"):
             return np.pad(rows, ((0, 0), (0, missing)))
         return rows
-
-    def _one_by_one(
-        self, rows: Any, y: np.ndarray, weights: np.ndarray | None, classes: Any
-    ) -> np.ndarray:
-        """The same for a learner that predicts by averages, of which loops know nothing."""
-        before, outputs = copy.deepcopy(self.learner), []
-        try:
-            for k in range(y.size):
-                row = rows[k : k + 1] if not isinstance(rows, list) else [rows[k]]
-                weight = None if weights is None else weights[k : k + 1]
-                outputs.append(self._output(row))
-                order = np.zeros(1, dtype=np.int32)
-                self.learner.foretell(row, y[k : k + 1], order, classes, weight)
-                classes = None
-        except BaseException:
-            become(self.learner, before)
-            raise
-        return np.concatenate(outputs)
-
-    def _output(self, row: Any) -> np.ndarray:
-        size = self.classes.size
-        if not self.learner.__sklearn_is_fitted__():
-            return np.zeros((1, 1 if size == 2 else size))
-        return np.reshape(outputs_of(self.learner, row), (1, -1))
 
     # ------------------------------------------------------------------------------- for files
     def tree(self) -> dict[str, Any]:

@@ -109,6 +109,10 @@ class JointSpace(NamedTuple):
         linear = self.linear
         return linear.scalars.table[0].scale * linear.geometry.product(rows, i, linear.weights, c)
 
+    def look_mean(self, rows, i, c, trials):
+        linear = self.linear
+        return linear.mean_under(rows, i, c, linear.scalars.table[0].scale, trials)
+
     def meet(self, rows, i):
         """Compute the outputs for all classes."""
         for c in range(self.rivals.outputs.size):

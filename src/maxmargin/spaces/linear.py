@@ -52,6 +52,17 @@ class LinearSpace(NamedTuple):
         """``w.x``."""
         return self.scalars.table[c].scale * self.geometry.product(rows, i, self.weights, c)
 
+    def look_mean(self, rows, i, c, trials):
+        """The output of the mean of ``w`` over the ``trials`` so far; see `spaces.witness`."""
+        return self.mean_under(rows, i, c, self.scalars.table[c].scale, trials)
+
+    def mean_under(self, rows, i, line, scale, trials):
+        """The same for a line of weights under this scale."""
+        summed = self.witness.past_scales(line, scale, trials + 1)
+        now = self.geometry.product(rows, i, self.weights, line)
+        before = self.geometry.product(rows, i, self.witness.average, line)
+        return (summed * now - before) / max(trials, 1)
+
     def square_of(self, rows, i):
         """The squared norm of row ``i``."""
         return self.geometry.square_of(rows, i)
@@ -137,5 +148,22 @@ class LinearSpace(NamedTuple):
             self.fold_lines(c, c, c + 1, self.scalars.table[c].scale)
 
 
+class MeanSpace(NamedTuple):
+    """The mean of the weights of ``space`` over all trials so far, to look at rows by.
+
+    Attributes
+    ----------
+    space : `LinearSpace` or `JointSpace`
+    tally : the counts of its model, see `core.loop.TALLY`
+    """
+
+    space: Any
+    tally: np.recarray
+
+    def look(self, rows, i, c):
+        return self.space.look_mean(rows, i, c, self.tally[0].trials)
+
+
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "rescale_lines")
+bridge("look_mean", "mean_under")
 bridge("fold_lines", "maintain", inline=False)

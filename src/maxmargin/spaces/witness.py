@@ -69,6 +69,14 @@ class Means:
 
 
 @with_methods_of(Means)
+class MeanWitness(NamedTuple):
+    """What gives the mean, and nothing else: enough to look at rows by it."""
+
+    average: np.ndarray
+    past: np.recarray
+
+
+@with_methods_of(Means)
 class Witness(NamedTuple):
     """Vectors that follow ``w``, one row per problem; an array without rows is switched off.
 
