@@ -65,6 +65,11 @@ def grouped(learners: Sequence[Any]) -> list[Group]:
     return groups
 
 
+def rules_in(rules: Any) -> list[Any]:
+    """The rules of a `Bank`, each as its numbers, or the only one."""
+    return [tuple(line) for line in rules.table.tolist()] if isinstance(rules, Bank) else [rules]
+
+
 def rules_of(group: Group, p: float) -> Any:
     """The rules of the experts of a group in that norm, or the rule of the only one."""
     rules = [learner._rule(p) for learner in group.learners]

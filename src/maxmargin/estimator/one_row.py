@@ -19,9 +19,11 @@ from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
+from maxmargin.core.vote import poll, say
 from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
 from maxmargin.estimator.columns import Features
+from maxmargin.estimator.experts import rules_in
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.named_rows import met, named_features
@@ -32,6 +34,7 @@ from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
 from maxmargin.models.linear import LinearModel, PairModel, read_only
+from maxmargin.models.vote import Ballot, VoteModel
 from maxmargin.streams.iterators import entries
 
 THE_ROW = np.zeros(1, dtype=np.int32)
@@ -197,13 +200,12 @@ class OneRow:
 
     def __init__(self, state: State, shown: slice, access: Access, class_weight: Any) -> None:
         self.access, self.lock = access, access.changing
-        assert isinstance(state.model, LinearModel)
         self.model = state.model
-        self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
         self.rule: Any = None  # until it is asked to learn
         self.is_paired = isinstance(self.model, PairModel)
         self.width = self.model.width()
-        self.looking, self.trace = self.model.view(), NO_TRACE
+        self.trace: Any = NO_TRACE
+        self._prepare()
         self.labels = state.classes.tolist()
         self.only_label = self.labels[0] if len(self.labels) == 1 else None
         self.spare, codes = state.spare, [np.array([k], np.int32) for k in range(len(self.labels))]
@@ -224,15 +226,19 @@ class OneRow:
         self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
         self.followed(state)
 
+    def _prepare(self) -> None:
+        """Make ready what machine code is given."""
+        self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
+        self.looking = self.model.view()
+
     @staticmethod
-    def is_possible(state: State) -> bool:
-        """Linear models have such a way, if rows have one label and no coordinates of their own."""
-        model = state.model
-        if not isinstance(model, LinearModel) or state.multilabel:
-            return False
-        if recipe_of(state) is not None:
-            return False
-        return model.private_coordinates() == 0
+    def is_possible(model: Any) -> bool:
+        """Linear models have such a way, if rows have no coordinates of their own."""
+        return isinstance(model, LinearModel) and model.private_coordinates() == 0
+
+    def can_learn(self, w: Any, rule: Any) -> bool:
+        """Can a row of this weight be learnt in place by this rule?"""
+        return not may_overflow(self.model, rule)
 
     def can_follow(self, state: State) -> bool:
         """Are these the same weights and classes?"""
@@ -313,7 +319,8 @@ class OneRow:
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         learnt = self._learn(rows, targets, type(rows))
-        if layout is not None and layout.is_whole() and not self.maps:
+        kept = SparseRows in self.learners and layout is not None and layout.is_whole()
+        if kept and not self.maps:
             code = list(x), self.learners[SparseRows], self.checks[1], layout.fill
             parts = rows, rows.values, self.rule, self.space, self.tally
             self.quick_learning = code + parts
@@ -400,28 +407,38 @@ class OneRow:
         rows = self._known_part(x)
         if self.only_label is not None:
             return self.only_label
+        number = self._class_number(rows)
+        if number < 0:
+            raise ValueError(_what_is_wrong(rows, x))
+        return self.labels[number]
+
+    def _class_number(self, rows: Any) -> int:
+        """See `class_number`."""
         try:
             predictor = self.predictors[type(rows)]
         except KeyError:
             predictor = class_number.entry(rows, self.looking, self.first, self.shown)
             self.predictors[type(rows)] = predictor
         number = predictor(rows, self.looking, self.first, self.shown)
-        if number < 0:
-            raise ValueError(_what_is_wrong(rows, x))
         if self.names is not None and rows is self.latest.row and self.latest.is_whole():
             parts = self.looking, self.first, self.shown
             self.quick_look = list(self.names), predictor, self.latest.fill, rows, *parts
-        return self.labels[number]
+        return number
 
     def scores(self, x: Any) -> np.ndarray:
         """The outputs of the problems that are shown."""
-        rows, found = self._known_part(x), np.empty(self.shown)
-        kind = type(rows)
-        if kind not in self.lookers:
-            self.lookers[kind] = outputs_into.entry(rows, self.looking, self.first, found)
-        if not self.lookers[kind](rows, self.looking, self.first, found):
+        rows = self._known_part(x)
+        found = self._outputs(rows)
+        if found is None:
             raise ValueError(_what_is_wrong(rows, x))
         return found
+
+    def _outputs(self, rows: Any) -> np.ndarray | None:
+        """The same for a row, unless one is no number."""
+        found, kind = np.empty(self.shown), type(rows)
+        if kind not in self.lookers:
+            self.lookers[kind] = outputs_into.entry(rows, self.looking, self.first, found)
+        return found if self.lookers[kind](rows, self.looking, self.first, found) else None
 
     # ---------------------------------------------------------------------------- what a row is
     def _known_part(self, x: Any) -> Any:
@@ -474,6 +491,72 @@ class OneRow:
     def _from_pair(self, x: tuple[Any, Any]) -> Parts:
         columns, numbers = checked_pair(x, self.features)
         return read_only(numbers), read_only(columns), starts_of(columns.size)
+
+
+class OneRowOfVotes(OneRow):
+    """The same for a vote of linear models, without weights of rows or classes."""
+
+    @staticmethod
+    def is_possible(model: Any) -> bool:
+        return isinstance(model, VoteModel) and model.can_learn_in_place()
+
+    def can_learn(self, w: Any, rule: Any) -> bool:
+        pairs = zip(self.model.groups, rule.rules, strict=True)
+        each = ((group, one) for group, rules in pairs for one in rules_in(rules))
+        return w == 1.0 and not any(may_overflow(group, one) for group, one in each)
+
+    def _prepare(self) -> None:
+        model = self.model
+        self.tail, self.ballots = model.groups[0].tail, dict[type, Ballot]()
+        self.said = np.empty((1, model.votes.weights.size), np.int32)
+        self.found = np.empty((1, model.problems()))
+        self.views, first = list[tuple[Any, ...]](), 0
+        for group, count in zip(model.groups, model.sizes(), strict=True):
+            found = np.empty((1, count * model.problems()))
+            asked = found, model.problems(), model.classes(), first, first + count, self.said
+            self.views.append((group.tail, group.view(), found[0], say.entry(*asked), asked))
+            first += count
+        self.poll = poll.entry(self.said, model.votes, self.found)
+
+    def _learn_weighted(self, rows: Any, targets: Any, w: Any) -> bool:
+        return False
+
+    def _learn(
+        self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
+    ) -> bool:
+        if kinds not in self.ballots:
+            self.ballots[kinds] = Ballot(self.model, self.rule, rows, targets, THE_ROW)
+        try:
+            if self.ballots[kinds].learn(rows, targets) and not self.can_learn(1.0, self.rule):
+                self.state = None
+        except BaseException:
+            self._stop()
+            raise
+        return True
+
+    def _class_number(self, rows: Any) -> int:
+        found = self._outputs(rows)
+        if found is None:
+            return -1
+        return int(found[0] >= 0.0) if found.size == 1 else int(found.argmax())
+
+    def _outputs(self, rows: Any) -> np.ndarray | None:
+        if type(rows) not in self.lookers:
+            self.lookers[type(rows)] = [
+                outputs_into.entry(rows._replace(tail=tail), view, 0, found)
+                for tail, view, found, _, _ in self.views
+            ]
+        ways = zip(self.lookers[type(rows)], self.views, strict=True)
+        for look, (tail, view, found, ask, asked) in ways:
+            row = rows if rows.tail == tail else rows._replace(tail=tail)
+            if not look(row, view, 0, found):
+                return None
+            ask(*asked)
+        self.poll(self.said, self.model.votes, self.found)
+        return self.found[0, self.first : self.first + self.shown].copy()
+
+
+WAYS = (OneRow, OneRowOfVotes)
 
 
 def in_numbers(x: dict[Any, Any]) -> dict[Any, Any]:
@@ -622,7 +705,7 @@ class RowByRow:
             state = state._replace(model=state.model.streaming(1), totals=totals, calibration=maps)
         one = self._one_row_for(state, prepared)
         rule = None if state is None else self._rule(state.model.p)
-        if one is None or (grow and y not in one.targets) or may_overflow(one.model, rule):
+        if one is None or (grow and y not in one.targets) or not one.can_learn(w, rule):
             row = x if sparse.issparse(x) else as_matrix(x, features)
             # The row has no names of its own.
             bare = state and state._replace(features=Features(row.shape[1]))
@@ -644,6 +727,7 @@ class RowByRow:
             with one.lock:
                 one.learn(x, y, w)
         except BaseException:
+            self._known()  # a row that counts is learnt to the end
             if state.model.trials() == trials:
                 self._state = before
             raise
@@ -744,11 +828,15 @@ class RowByRow:
 
     def _one_row_for(self, state: State | None, one: OneRow | None) -> OneRow | None:
         """The fast path for this state, if there is one, made from that for an earlier one."""
-        if state is None or not OneRow.is_possible(state):
+        if state is None or state.multilabel or recipe_of(state) is not None:
+            return None
+        way = next((way for way in WAYS if way.is_possible(state.model)), None)
+        is_weighted = self.class_weight is not None or self.calibration is not None
+        if way is None or (way is not OneRow and is_weighted):
             return None
         if one is not None and one.can_follow(state):
             return one.followed(state)
-        return OneRow(state, shown(state), access_to(self), self.class_weight)
+        return way(state, shown(state), access_to(self), self.class_weight)
 
     @property
     def columns_(self) -> dict[Any, int]:

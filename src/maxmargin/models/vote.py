@@ -13,6 +13,7 @@ from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.vote import Votes, experts_of, hold, new_votes, poll, say
 from maxmargin.models import formulas
 from maxmargin.models.base import Model, new_tally
+from maxmargin.models.linear import LinearModel
 from maxmargin.models.spec import ModelSpec
 
 # Rows that all experts learn before the next ones come: few enough to stay in a cache.
@@ -52,17 +53,20 @@ class VoteModel(Model):
     groups : list of Model
     """
 
+    # The single row that is being learnt from in place, if any.
+    ballot: Any = None
+
     def __init__(self, spec: ModelSpec, problems: int, spare: bool, groups: list[Model]) -> None:
         self.spec, self.spare, self.groups = spec, spare, groups
         self.tail, self.tally, self.unsettled = NO_TAIL, new_tally(), False
         self._problems = problems
-        self.votes = new_votes(sum(self._sizes()))
+        self.votes = new_votes(sum(self.sizes()))
 
-    def _sizes(self) -> list[int]:
+    def sizes(self) -> list[int]:
         """The number of experts of each group."""
         return [count for _, count in self.spec.experts]
 
-    def _classes(self) -> int:
+    def classes(self) -> int:
         """How many classes can be predicted."""
         return 2 if self._problems == 1 else self._problems - self.spare
 
@@ -111,13 +115,21 @@ class VoteModel(Model):
         return self._with([new.twin() if new is old else new for new, old in pairs])
 
     def settle(self) -> None:
+        if self.ballot is not None:
+            self.ballot.finish()
         for model in self.groups:
             model.settle()
+        vars(self).pop("ballot", None)
         self.unsettled = False
+
+    def can_learn_in_place(self) -> bool:
+        """Can single rows be learnt in place, see `Ballot`? All experts must be linear then."""
+        linear = all(isinstance(model, LinearModel) for model in self.groups)
+        return linear and not any(model.knows_numbers() for model in self.groups)  # type: ignore[attr-defined]
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> VoteModel:
         groups = []
-        for model, count in zip(self.groups, self._sizes(), strict=True):
+        for model, count in zip(self.groups, self.sizes(), strict=True):
             firsts = range(0, count * self._problems, self._problems)
             groups.append(model.grown(width, [first + c for first in firsts for c in which], codes))
         more = self._with(groups)
@@ -152,8 +164,8 @@ class VoteModel(Model):
         """
         said = np.empty((order.size, self.votes.weights.size), np.int32)
         updates, first = np.zeros(order.size), 0
-        classes = self._classes()
-        groups = zip(self.groups, rows, rule.rules, self._sizes(), strict=True)
+        classes = self.classes()
+        groups = zip(self.groups, rows, rule.rules, self.sizes(), strict=True)
         for model, own, rules, count in groups:
             history = np.empty((order.size, count * self._problems + 1))
             aims = targets
@@ -178,9 +190,9 @@ class VoteModel(Model):
     def outputs(self, X: Any) -> np.ndarray:
         """The weight of those who vote for a class, less that of the others."""
         said, first = np.empty((X.shape[0], self.votes.weights.size), np.int32), 0
-        for model, count in zip(self.groups, self._sizes(), strict=True):
+        for model, count in zip(self.groups, self.sizes(), strict=True):
             outputs = np.ascontiguousarray(model.outputs(X))
-            say(outputs, self._problems, self._classes(), first, first + count, said)
+            say(outputs, self._problems, self.classes(), first, first + count, said)
             first += count
         scores = np.empty((X.shape[0], self._problems))
         poll(said, self.votes, scores)
@@ -188,7 +200,7 @@ class VoteModel(Model):
 
     def formula(self, features: int) -> formulas.Votes:
         groups = [model.formula(features) for model in self.groups]
-        return formulas.Votes(groups, self.votes.weights.copy(), self._problems, self._classes())
+        return formulas.Votes(groups, self.votes.weights.copy(), self._problems, self.classes())
 
     def weights(self) -> np.ndarray:
         raise AttributeError("A vote has no weights of features: see weights_, those of experts.")
@@ -204,6 +216,87 @@ class VoteModel(Model):
 
     def ceiling(self, rows: Any, radius: float) -> float:
         return np.inf
+
+
+class Ballot:
+    """The way of single rows through a vote of linear models, which learn in place.
+
+    The machine code of each group of experts is looked up once: that takes longer than learning.
+    One row takes several calls, and if an interruption comes between two of them, `finish` makes up
+    for those that are missing: the counts of the models say which.
+
+    Parameters
+    ----------
+    model : VoteModel
+    rule : VoteRule
+    rows, targets : one row as linear models take it, and its label, of the types of all to come
+    order : array of the only place
+    """
+
+    def __init__(
+        self, model: VoteModel, rule: VoteRule, rows: Any, targets: Any, order: np.ndarray
+    ) -> None:
+        self.model, self.order, self.rows, self.targets = model, order, rows, targets
+        self.counts, self.trials, self.is_due = trials_in(model), -1, False
+        self.aims: dict[int, tuple[Any, list[Any]]] = {}
+        self.groups: list[tuple[Any, ...]] = []
+        each, first = model.problems(), 0
+        said = np.empty((1, model.votes.weights.size), np.int32)
+        known = zip(model.groups, model.sizes(), rule.rules, self._aims_for(targets), strict=True)
+        for group, count, rules, aims in known:
+            assert isinstance(group, LinearModel)
+            trace = NO_TRACE._replace(history=np.empty((1, count * each + 1)))
+            rules = rules._replace(each=each) if count > 1 else rules
+            given = rules, group.space, group.tally, trace
+            learn = group.loop.entry(rows._replace(tail=group.tail), aims, order, 0, *given)
+            asked = trace.history, each, model.classes(), first, first + count, said
+            ways = learn, given, say.entry(*asked), asked
+            self.groups.append((group, trials_in(group), *ways))
+            first += count
+        scores = np.empty((1, each))
+        self.held = model.classes(), model.votes, rule.keep, rule.share, scores, model.tally
+        self.said, self.hold = said, hold.entry(said, order, targets, *self.held)
+
+    def _aims_for(self, targets: Any) -> list[Any]:
+        """The label as each group takes it; there are few, and each is one object."""
+        if id(targets) not in self.aims:
+            each, sizes = self.model.problems(), self.model.sizes()
+            aims = [targets if n == 1 else experts_of(targets, each, n) for n in sizes]
+            self.aims[id(targets)] = targets, aims
+        return self.aims[id(targets)][1]
+
+    def learn(self, rows: Any, targets: Any) -> bool:
+        """Learn from a row; is there something that is rarely due?"""
+        model = self.model
+        self._aims_for(targets)
+        self.rows, self.targets = rows, targets
+        self.trials, self.is_due, model.unsettled = model.trials(), False, True
+        model.ballot = self  # from here on the row counts
+        self.finish()
+        del model.ballot
+        model.unsettled = False
+        return self.is_due
+
+    def finish(self) -> None:
+        """Let those learn from the row who have not yet."""
+        rows, order, trials = self.rows, self.order, self.trials
+        aims = self._aims_for(self.targets)
+        for (group, counts, learn, given, ask, asked), aim in zip(self.groups, aims, strict=True):
+            if counts[0] == trials:
+                row = rows if rows.tail == group.tail else rows._replace(tail=group.tail)
+                _, due = learn(row, aim, order, 0, *given)
+                if due:
+                    self.is_due = True
+                    group.maintain(group.space)
+                group.begin_rows()
+            ask(*asked)
+        if self.counts[0] == trials:
+            self.hold(self.said, order, self.targets, *self.held)
+
+
+def trials_in(model: Model) -> np.ndarray:
+    """The number of trials of a model, over the same memory."""
+    return np.asarray(model.tally)["trials"]
 
 
 def _rows_per_block(rows: Any) -> int:
