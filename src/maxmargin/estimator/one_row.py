@@ -6,6 +6,7 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 
 from __future__ import annotations
 
+import copy
 import struct
 from bisect import bisect_left
 from functools import lru_cache, partial
@@ -33,6 +34,7 @@ from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
+from maxmargin.models.budget import BudgetModel
 from maxmargin.models.linear import LinearModel, PairModel, read_only
 from maxmargin.models.vote import Ballot, VoteModel
 from maxmargin.streams.iterators import entries
@@ -556,7 +558,50 @@ class OneRowOfVotes(OneRow):
         return self.found[0, self.first : self.first + self.shown].copy()
 
 
-WAYS = (OneRow, OneRowOfVotes)
+class OneRowOfBudgets(OneRowOfVotes):
+    """The same for a kernel's model on a budget."""
+
+    @staticmethod
+    def is_possible(model: Any) -> bool:
+        return isinstance(model, BudgetModel) and not model.kernel.only_in_fit
+
+    def can_learn(self, w: Any, rule: Any) -> bool:
+        return bool(w == 1.0)
+
+    def _prepare(self) -> None:
+        self.tail, self.blank = NO_TAIL, sparse.csr_matrix((1, self.width))
+
+    def _matrix(self, rows: Any) -> Any:
+        """The row in memory of its own, as models take rows."""
+        if isinstance(rows, DenseRows):
+            return rows.values.copy()
+        X = copy.copy(self.blank)  # SciPy's checks would take as long as the rest
+        X.data, X.indices, X.indptr = rows.values.copy(), rows.columns.copy(), rows.starts.copy()
+        return X
+
+    def _learn(
+        self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
+    ) -> bool:
+        try:
+            after = self.model.streaming(1)
+            after.present(after.rows(self._matrix(rows)), targets, THE_ROW, self.rule)
+            if not after.is_finite():
+                return False
+            vars(self.model).update(vars(after))  # at once
+            self.model.settle()
+        except BaseException:
+            self.state = None
+            raise
+        return True
+
+    def _outputs(self, rows: Any) -> np.ndarray | None:
+        values = rows.values
+        if not (self.checks.get(values.ndim) or self._check_of(values))(values):
+            return None
+        return self.model.look(self._matrix(rows))[self.first : self.first + self.shown]
+
+
+WAYS = (OneRow, OneRowOfVotes, OneRowOfBudgets)
 
 
 def in_numbers(x: dict[Any, Any]) -> dict[Any, Any]:

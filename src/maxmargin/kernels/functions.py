@@ -203,6 +203,8 @@ class GaussianKernel(Kernel):
 
     def points(self, X: Any) -> Points:
         step = max(1, MOST_DENSE_VALUES // max(1, X.shape[1]))
+        if X.shape[0] <= step:
+            return Points(X, squared_norms(self._from_center(X)))
         parts = [
             squared_norms(self._from_center(X[start : start + step]))
             for start in range(0, X.shape[0], step)

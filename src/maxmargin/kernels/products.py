@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, Kernel
-from maxmargin.kernels.points import Points, as_type
+from maxmargin.kernels.points import Points, as_type, sparse_products
 from maxmargin.spaces.gram import add_weighted
 
 # Rows that are multiplied in one go.
@@ -158,6 +158,11 @@ def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = 
             return np.ascontiguousarray(inner_products(others, some, dtype).T)
         return _multiplied(as_type(some, dtype), as_type(others, dtype), out)
     result = np.empty((some.shape[0], others.shape[0]), dtype)
+    if some.shape[0] == 1 and sparse.issparse(others) and others.dtype == np.float64:
+        row = np.zeros(some.shape[1], dtype)
+        row[some.indices] = some.data
+        sparse_products(others.data, others.indices, others.indptr, row, result[0])
+        return result
     step = max(1, MOST_DENSE_VALUES // max(1, some.shape[1]))
     for start in range(0, some.shape[0], step):
         few = some[start : start + step].toarray().astype(dtype, copy=False)

@@ -408,6 +408,18 @@ class BudgetModel(Model):
             outputs[part] = self._sums(weights, points, self.shift).T
         return outputs
 
+    def look(self, X: Any) -> np.ndarray:
+        """The outputs for a single row."""
+        store = self.store
+        if not store.points:
+            return np.zeros(self.problems())
+        point = self.products.new_points(self.kernel, X).laid_out_like(store.points[0])
+        cross, coefs = self._cross_products(point, np.array([NOBODY])), store.slots.coefs
+        sums = np.einsum("cp,cp->c", cross, coefs)
+        if self.shift > 0.0:
+            sums += self.shift * coefs.sum(axis=1)
+        return np.asarray(self.scalars.table)["scale"] * sums
+
     def formula(self, features: int) -> Formula:
         points, weights = self._supports()[0], self.weights()
         return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
