@@ -57,11 +57,17 @@ class Compiled:
 
 def _are_ours(args: tuple[Any, ...]) -> bool:
     """Is code for them made of this package's classes only? Plain tuples are what is in them."""
-    inner = (arg for arg in args if type(arg) is tuple)
-    return all(map(_is_ours, map(type, args))) and all(map(_are_ours, inner))
+    kinds = tuple(map(type, args))
+    if not _are_kinds_of_ours(kinds):
+        return False
+    return tuple not in kinds or all(_are_ours(arg) for arg in args if type(arg) is tuple)
 
 
 @cache_of_calls
+def _are_kinds_of_ours(kinds: tuple[type, ...]) -> bool:
+    return all(map(_is_ours, kinds))
+
+
 def _is_ours(kind: type) -> bool:
     """Is it one of this package's classes, or none that code is made of?"""
     plain = kind is tuple or not issubclass(kind, tuple)

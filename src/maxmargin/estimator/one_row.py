@@ -563,13 +563,17 @@ class OneRowOfBudgets(OneRowOfVotes):
 
     @staticmethod
     def is_possible(model: Any) -> bool:
-        return isinstance(model, BudgetModel) and not model.kernel.only_in_fit
+        if not isinstance(model, BudgetModel) or not model.store.points:
+            return False
+        return not model.kernel.only_in_fit
 
     def can_learn(self, w: Any, rule: Any) -> bool:
         return bool(w == 1.0)
 
     def _prepare(self) -> None:
         self.tail, self.blank = NO_TAIL, sparse.csr_matrix((1, self.width))
+        # The last row that was looked at, and what was found, until another is learnt from.
+        self.seen: tuple[Any, Any] = (None, None)
 
     def _matrix(self, rows: Any) -> Any:
         """The row in memory of its own, as models take rows."""
@@ -583,10 +587,11 @@ class OneRowOfBudgets(OneRowOfVotes):
         self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
     ) -> bool:
         try:
-            after = self.model.streaming(1)
-            after.present(after.rows(self._matrix(rows)), targets, THE_ROW, self.rule)
+            (row, glance), self.seen = self.seen, (None, None)
+            glance = glance if row == _content(rows) else None
+            after = self.model.after_row(self._matrix(rows), targets, self.rule, glance)
             if not after.is_finite():
-                return False
+                return False  # what refuses it says why
             vars(self.model).update(vars(after))  # at once
             self.model.settle()
         except BaseException:
@@ -598,10 +603,18 @@ class OneRowOfBudgets(OneRowOfVotes):
         values = rows.values
         if not (self.checks.get(values.ndim) or self._check_of(values))(values):
             return None
-        return self.model.look(self._matrix(rows))[self.first : self.first + self.shown]
+        found = self.model.look(self._matrix(rows))
+        self.seen = _content(rows), found
+        return found.outputs[self.first : self.first + self.shown]
 
 
 WAYS = (OneRow, OneRowOfVotes, OneRowOfBudgets)
+
+
+def _content(rows: Any) -> tuple[bytes, ...]:
+    """What tells a row from others of the same width."""
+    parts = (rows.values,) if isinstance(rows, DenseRows) else (rows.values, rows.columns)
+    return tuple(part.tobytes() for part in parts)
 
 
 def in_numbers(x: dict[Any, Any]) -> dict[Any, Any]:

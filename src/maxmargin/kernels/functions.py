@@ -228,12 +228,11 @@ class GaussianKernel(Kernel):
     def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
         assert some.squares is not None
         assert others.squares is not None
-        own = (self.gamma * some.squares).astype(self.dtype)
-        other = (self.gamma * others.squares).astype(self.dtype)
+        own = (self.gamma * some.squares).astype(self.dtype, copy=False)
+        other = (self.gamma * others.squares).astype(self.dtype, copy=False)
+        factor = np.dtype(self.dtype).type(2.0 * self.gamma)
         for piece, rows in _pieces(values):
-            turn_into_exponents(
-                piece, np.dtype(self.dtype).type(2.0 * self.gamma), own[rows], other
-            )
+            turn_into_exponents(piece, factor, own[rows], other)
             np.exp(piece, out=piece)
 
     def diagonal(self, points: Points) -> np.ndarray:

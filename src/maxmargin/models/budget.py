@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair import NOBODY
 from maxmargin.spaces.scalars import AWAITING, Scalars
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
+
+
+ONLY_ROW = np.zeros(1, dtype=np.int32)
 
 
 class Store:
@@ -128,6 +131,14 @@ class Store:
             coefs[c, end - taken[c] : end] = self.slots.coefs[c, : taken[c]]
         numbers = np.concatenate([self.numbers[c, : taken[c]] for c in range(taken.size)])
         return points, coefs, numbers
+
+
+class Glance(NamedTuple):
+    """What a look at a single row has found: outputs, the row, and its `SlotSpace.cross`."""
+
+    outputs: np.ndarray
+    point: Points
+    cross: np.ndarray
 
 
 class BudgetModel(Model):
@@ -300,6 +311,20 @@ class BudgetModel(Model):
             if touched.any():
                 trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
+    def after_row(self, X: Any, targets: Any, rule: Any, glance: Glance | None) -> BudgetModel:
+        """A model that has learnt from a single row, beside this one until it settles.
+
+        It must not be unsettled. ``glance`` is what `look` gave for the same row, if it was looked
+        at since the last one was learnt from.
+        """
+        after, cross = self._beside(), None
+        point = self.rows(X) if glance is None else glance.point
+        new = after._exact_enough(point)
+        if glance is not None and new is point and self.ridge == 0.0:
+            cross = glance.cross
+        after._learn(new, np.array([self.trials()]), targets, ONLY_ROW, rule, NO_TRACE, cross)
+        return after
+
     def _learn(
         self,
         new: Points,
@@ -308,8 +333,12 @@ class BudgetModel(Model):
         order: np.ndarray,
         rule: Any,
         trace: Trace,
+        cross: np.ndarray | None = None,
     ) -> None:
-        """Learn from the rows of a block, which take their slots when this is settled."""
+        """Learn from the rows of a block, which take their slots when this is settled.
+
+        ``cross`` are the `_cross_products`, if they are known.
+        """
         size, store = new.size(), self.store
         if store.points:
             new = new.laid_out_like(store.points[0])
@@ -317,7 +346,8 @@ class BudgetModel(Model):
         diagonal = finite_diagonal(self.kernel, new) + self.shift + self.ridge
         self._make_room(new)
         products = _own(self.products.gram(self.kernel, new, new))
-        cross = self._cross_products(new, ids)
+        if cross is None:
+            cross = self._cross_products(new, ids)
         if self.ridge > 0.0:
             products += self.ridge * (ids[:, None] == ids)
         self._bounds = self._together = None
@@ -408,17 +438,17 @@ class BudgetModel(Model):
             outputs[part] = self._sums(weights, points, self.shift).T
         return outputs
 
-    def look(self, X: Any) -> np.ndarray:
-        """The outputs for a single row."""
-        store = self.store
-        if not store.points:
-            return np.zeros(self.problems())
-        point = self.products.new_points(self.kernel, X).laid_out_like(store.points[0])
-        cross, coefs = self._cross_products(point, np.array([NOBODY])), store.slots.coefs
+    def look(self, X: Any) -> Glance:
+        """The outputs for a single row, and what they come from; there must be rows in the slots.
+
+        Learning from the same row needs the same kernel values.
+        """
+        point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
+        cross = self._cross_products(point, np.array([NOBODY])).copy()
         sums = np.einsum("cp,cp->c", cross, coefs)
         if self.shift > 0.0:
             sums += self.shift * coefs.sum(axis=1)
-        return np.asarray(self.scalars.table)["scale"] * sums
+        return Glance(np.asarray(self.scalars.table)["scale"] * sums, point, cross)
 
     def formula(self, features: int) -> Formula:
         points, weights = self._supports()[0], self.weights()
