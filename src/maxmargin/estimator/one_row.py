@@ -587,9 +587,8 @@ class OneRowOfBudgets(OneRowOfVotes):
         self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
     ) -> bool:
         try:
-            (row, glance), self.seen = self.seen, (None, None)
-            glance = glance if row == _content(rows) else None
-            after = self.model.after_row(self._matrix(rows), targets, self.rule, glance)
+            glance, self.seen = self._glance(rows), (None, None)
+            after = self.model.after_row(glance, targets, self.rule)
             if not after.is_finite():
                 return False  # what refuses it says why
             vars(self.model).update(vars(after))  # at once
@@ -603,9 +602,14 @@ class OneRowOfBudgets(OneRowOfVotes):
         values = rows.values
         if not (self.checks.get(values.ndim) or self._check_of(values))(values):
             return None
-        found = self.model.look(self._matrix(rows))
-        self.seen = _content(rows), found
-        return found.outputs[self.first : self.first + self.shown]
+        return self._glance(rows).outputs[self.first : self.first + self.shown]
+
+    def _glance(self, rows: Any) -> Any:
+        """A look at the row, which learning from it right after needs not repeat."""
+        content = _content(rows)
+        if self.seen[0] != content:
+            self.seen = content, self.model.look(self._matrix(rows))
+        return self.seen[1]
 
 
 WAYS = (OneRow, OneRowOfVotes, OneRowOfBudgets)

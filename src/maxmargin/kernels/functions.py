@@ -8,7 +8,7 @@ A kernel says what it needs to know of rows (`points`), what becomes of their in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -396,12 +396,13 @@ def _squares(points: Points) -> np.ndarray:
     return squared_norms(points.X) if points.squares is None else points.squares.copy()
 
 
-def _pieces(values: np.ndarray) -> Iterator[tuple[np.ndarray, slice]]:
+def _pieces(values: np.ndarray) -> list[tuple[np.ndarray, slice]]:
     """Groups of whole rows, each with the slice that it is."""
     step = max(1, VALUES_PER_PIECE // max(1, values.shape[1]))
-    for start in range(0, values.shape[0], step):
-        rows = slice(start, start + step)
-        yield values[rows], rows
+    if values.shape[0] <= step:
+        return [(values, slice(None))]
+    parts = (slice(start, start + step) for start in range(0, values.shape[0], step))
+    return [(values[rows], rows) for rows in parts]
 
 
 def _raise_in_place(values: np.ndarray, degree: float) -> None:

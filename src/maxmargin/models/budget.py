@@ -311,18 +311,16 @@ class BudgetModel(Model):
             if touched.any():
                 trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
-    def after_row(self, X: Any, targets: Any, rule: Any, glance: Glance | None) -> BudgetModel:
+    def after_row(self, glance: Glance, targets: Any, rule: Any) -> BudgetModel:
         """A model that has learnt from a single row, beside this one until it settles.
 
-        It must not be unsettled. ``glance`` is what `look` gave for the same row, if it was looked
-        at since the last one was learnt from.
+        This one must be settled, and have learnt from no row since it looked at this one.
         """
-        after, cross = self._beside(), None
-        point = self.rows(X) if glance is None else glance.point
-        new = after._exact_enough(point)
-        if glance is not None and new is point and self.ridge == 0.0:
-            cross = glance.cross
-        after._learn(new, np.array([self.trials()]), targets, ONLY_ROW, rule, NO_TRACE, cross)
+        after = self._beside()
+        new = after._exact_enough(glance.point)
+        is_known = new is glance.point and self.ridge == 0.0
+        cross, ids = glance.cross if is_known else None, np.array([self.trials()])
+        after._learn(new, ids, targets, ONLY_ROW, rule, NO_TRACE, cross)
         return after
 
     def _learn(
@@ -439,9 +437,9 @@ class BudgetModel(Model):
         return outputs
 
     def look(self, X: Any) -> Glance:
-        """The outputs for a single row, and what they come from; there must be rows in the slots.
+        """The outputs for a single row, and what learning from it needs as well.
 
-        Learning from the same row needs the same kernel values.
+        There must be rows in the slots.
         """
         point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
         cross = self._cross_products(point, np.array([NOBODY])).copy()
