@@ -694,8 +694,8 @@ class RowByRow:
         ----------
         x : dict, pair (indices, values), or array of shape (n_features,)
             The names in dicts get columns in the order in which they appear (`columns_`), and new
-            names new ones; text is an entry 1 of the column "name=text". With a kernel, or
-            averaged weights, this is `partial_fit`.
+            names new ones; text is an entry 1 of the column "name=text". With a kernel and
+            no budget, this is `partial_fit`.
         y : label
         w : float, default=1.0
             How often the row counts, see `docs/weights.md`; 0 is no row.

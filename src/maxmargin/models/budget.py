@@ -30,7 +30,6 @@ from maxmargin.spaces.pair import NOBODY
 from maxmargin.spaces.scalars import AWAITING, Scalars
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
 
-
 ONLY_ROW = np.zeros(1, dtype=np.int32)
 
 
