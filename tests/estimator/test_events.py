@@ -22,7 +22,7 @@ AVERAGED = [
 ]
 EVENTS = {
     "average": (Perceptron(average=True), 60),
-    "vote": (FixedShare(), 120),
+    "vote": (FixedShare(), 500),
     "oldest": (Forgetron(gamma=0.1, budget=10), 500),
     "project": (Projectron(kernel="rbf", gamma=0.1, budget=10), 500),
 }

@@ -207,6 +207,7 @@ class OneRow:
         self.is_paired = isinstance(self.model, PairModel)
         self.width = self.model.width()
         self.trace: Any = NO_TRACE
+        self.tail: Any = self.model.tail
         self._prepare()
         self.labels = state.classes.tolist()
         self.only_label = self.labels[0] if len(self.labels) == 1 else None
@@ -230,7 +231,7 @@ class OneRow:
 
     def _prepare(self) -> None:
         """Make ready what machine code is given."""
-        self.space, self.tally, self.tail = self.model.space, self.model.tally, self.model.tail
+        self.space, self.tally = self.model.space, self.model.tally
         self.looking = self.model.view()
 
     @staticmethod
@@ -321,8 +322,8 @@ class OneRow:
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         learnt = self._learn(rows, targets, type(rows))
-        kept = SparseRows in self.learners and layout is not None and layout.is_whole()
-        if kept and not self.maps:
+        is_quick = SparseRows in self.learners and not self.maps
+        if is_quick and layout is not None and layout.is_whole():
             code = list(x), self.learners[SparseRows], self.checks[1], layout.fill
             parts = rows, rows.values, self.rule, self.space, self.tally
             self.quick_learning = code + parts
@@ -571,7 +572,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         return bool(w == 1.0)
 
     def _prepare(self) -> None:
-        self.tail, self.blank = NO_TAIL, sparse.csr_matrix((1, self.width))
+        self.blank = sparse.csr_matrix((1, self.width))
         # The last row that was looked at, and what was found, until another is learnt from.
         self.seen: tuple[Any, Any] = (None, None)
 

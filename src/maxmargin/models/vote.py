@@ -248,7 +248,8 @@ class Ballot:
             trace = NO_TRACE._replace(history=np.empty((1, count * each + 1)))
             rules = rules._replace(each=each) if count > 1 else rules
             given = rules, group.space, group.tally, trace
-            learn = group.loop.entry(rows._replace(tail=group.tail), aims, order, 0, *given)
+            loop: Any = group.loop
+            learn = loop.entry(rows._replace(tail=group.tail), aims, order, 0, *given)
             asked = trace.history, each, model.classes(), first, first + count, said
             ways = learn, given, say.entry(*asked), asked
             self.groups.append((group, trials_in(group), *ways))
