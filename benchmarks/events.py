@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.harness import (
     Comparison,
@@ -18,7 +19,7 @@ from benchmarks.harness import (
     ratios,
     seconds,
 )
-from maxmargin import PassiveAggressive
+from maxmargin import FixedShare, Forgetron, PassiveAggressive
 
 NAME = "events"
 QUESTION = "How long do predict_one and learn_one take on a dict?"
@@ -27,6 +28,13 @@ CALLS, WIDTH = 5000, 14
 # river's progressive_val_score, with a metric of classes and one of probabilities.
 LOOPS = "river's loop, Accuracy", "river's loop, ROCAUC"
 CASE = f"dicts of {WIDTH} features"
+# Learners that take longer, for which river has no counterpart, and microseconds that they may take.
+OTHERS = {
+    "averaged weights": PassiveAggressive(C=1.0, average=True),
+    "a vote of 34 experts": FixedShare(),
+    "a budget of 100 rows": Forgetron(gamma=0.1, budget=100),
+}
+MOST = dict(zip(OTHERS, (15.0, 60.0, 200.0), strict=True))
 
 
 def run(scale: Scale) -> Report:
@@ -51,8 +59,21 @@ def run(scale: Scale) -> Report:
             contenders.append(Contender(Key(what, name), measure))
     if "river" in learners:
         contenders += loops
+    for name, learner in OTHERS.items():
+        clf = clone(learner)
+        both = per_call(predicting_and_learning(clf, rows, y), len(y))
+        contenders.append(Contender(Key(f"both, {name}", "maxmargin"), both))
     values = race(contenders, scale.rounds)
     floors = [
+        Floor(
+            f"both calls, {name}, microseconds",
+            "<=",
+            most,
+            [1e6 * one for one in values[Key(f"both, {name}", "maxmargin")]],
+        )
+        for name, most in MOST.items()
+    ]
+    floors += [
         Floor(
             f"{what}, microseconds",
             "<=",
@@ -115,6 +136,17 @@ def predicting(learner: Any, rows: list[dict[str, float]], y: list[bool]) -> Cal
     def work() -> None:
         for row in rows:
             learner.predict_one(row)
+
+    return work
+
+
+def predicting_and_learning(
+    learner: Any, rows: list[dict[str, float]], y: list[bool]
+) -> Callable[[], None]:
+    def work() -> None:
+        for row, label in zip(rows, y, strict=True):
+            learner.predict_one(row, grow=True)
+            learner.learn_one(row, label, grow=True)
 
     return work
 

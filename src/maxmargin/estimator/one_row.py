@@ -342,7 +342,9 @@ class OneRow:
         else:
             worth *= self.told[codes[0]]
         if self.tail.private > 0.0:
-            rows = rows._replace(tail=WeightedTail(*self.tail, read_only(worth)))
+            rows = rows._replace(
+                tail=WeightedTail(self.tail.offset, self.tail.private, read_only(worth))
+            )
         else:
             targets = as_targets(codes, len(self.labels), self.spare, worth)
         try:
