@@ -28,7 +28,7 @@ CALLS, WIDTH = 5000, 14
 # river's progressive_val_score, with a metric of classes and one of probabilities.
 LOOPS = "river's loop, Accuracy", "river's loop, ROCAUC"
 CASE = f"dicts of {WIDTH} features"
-# Learners that take longer, for which river has no counterpart, and microseconds that they may take.
+# Learners for which river has no counterpart, and the microseconds that they may take.
 OTHERS = {
     "averaged weights": PassiveAggressive(C=1.0, average=True),
     "a vote of 34 experts": FixedShare(),
