@@ -14,6 +14,7 @@ from maxmargin.persistence import ModelFileError
 from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion, Waiting, decoded
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import LogError, read_log, segments_of
+from maxmargin.serve.pupil import Pupil
 from maxmargin.serve.refusals import Refusal
 from maxmargin.serve.replaying import Replay
 from maxmargin.serve.service import READY, Beginning, Service, Snapshot
@@ -658,3 +659,117 @@ def test_a_full_queue_refuses_more(tmp_path):
     for thread in [*threads, stopping]:
         thread.join()  # what had come is finished
     assert service.status == "stopped"
+
+
+def poisoned(service, event):
+    """Write an event to the log that its route would refuse."""
+    service.ask_and_wait(Call(lambda: service.log.append([event.encoded()])))
+    return service
+
+
+UNBUILDABLE = {
+    "costs": ("amira", {"costs": [[0.0, 1e300], [1e300, 0.0]]}),
+    "shape": ("amira", {"costs": [1.0, 2.0]}),
+    "value": ("amira", {"soft_margin": "much"}),
+    "name": ("nothing", {}),
+}
+
+
+@pytest.mark.parametrize("case", UNBUILDABLE)
+def test_a_shadow_that_cannot_be_built_is_refused_before_it_is_logged_and_on_replay(tmp_path, case):
+    event = NewShadow("x", *UNBUILDABLE[case])
+    service = opened(tmp_path / "one", AMIRA())
+    with pytest.raises(Refusal) as refused:
+        service.ask_and_wait(Change(event))
+    assert (refused.value.status, service.sequence, service.status) == (422, 0, READY)
+    two = crashed(poisoned(service, event), tmp_path / "two")
+    service.close()
+    again = opened(two)
+    assert (again.status, again.sequence, [*again.shadows]) == (READY, 1, [])
+    assert learn(again, *rows_of(3, np.random.default_rng(0)))["sequence"] == 2
+    again.close()
+
+
+def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_path):
+    three = ["a", "b", "c"]
+    limits = Limits(numbers=3000, columns=2000)
+    service = opened(tmp_path / "one", AMIRA(), classes=three, limits=limits)
+    wide = {f"x{k}": 1.0 for k in range(1001)}
+    for rows in (np.ones((1, 1001)), [wide], [{"x": f"{k}"} for k in range(1001)]):
+        with pytest.raises(Refusal, match="would keep 3,003 numbers") as refused:
+            learn(service, rows, ["a"] * len(rows))
+        assert refused.value.status == 413
+    service.ask_and_wait(Await(["p"], [wide], ["a"]))
+    with pytest.raises(Refusal, match="3,003 numbers"):
+        service.ask_and_wait(Label([Answer("p", "b", None)], several=False))
+    assert service.sequence == 1  # that of the prediction
+    learn(service, [{"x1": 1.0}, {f"x{k}": 1.0 for k in range(600)}], ["a", "b"])
+    with pytest.raises(Refusal, match="3,600 numbers"):
+        service.ask_and_wait(Change(NewShadow("x", "perceptron", {})))
+    budgeted = {"kernel": "rbf", "gamma": 1.0, "budget": 10}
+    with pytest.raises(Refusal, match="20,100 numbers"):  # 3 (600 + 10 (600 + 10))
+        service.ask_and_wait(Change(NewShadow("x", "forgetron", budgeted)))
+    learn(service, [{f"x{k}": 2.0 for k in range(600)}] * 3, three)  # which are known
+    with pytest.raises(Refusal, match="2,001 columns; at most 2,000"):
+        learn(service, [{f"y{k}": 1.0 for k in range(1401)}], ["a"])
+    again = opened(crashed(service, tmp_path / "two"), limits=Limits(numbers=1))
+    assert known(again) == known(service)  # limits are for what is new
+    again.close()
+    service.close()
+
+
+def test_a_shadow_that_runs_out_of_memory_is_dropped_and_the_live_model_goes_on(
+    tmp_path, monkeypatch
+):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    for name in ("x", "y"):
+        service.ask_and_wait(Change(NewShadow(name, "perceptron", {})))
+    random = np.random.default_rng(0)
+    learn(service, *rows_of(5, random))
+
+    def fails(*_):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as short:
+        short.setattr(service.shadows["x"], "learn", fails)
+        assert learn(service, *rows_of(5, random))["learnt"] == 5
+    assert (service.status, [*service.shadows]) == (READY, ["y"])
+    with pytest.raises(Refusal, match="no shadow 'x'"):
+        service.ask_and_wait(Change(Promotion("x")))
+    learn(service, *rows_of(5, random))
+    replayed = opened(crashed(service, tmp_path / "two"))
+    assert known(replayed) == known(service)  # with memory enough for both
+    service.ask_and_wait(Change(NewShadow("x", "romma", {})))
+    learn(service, *rows_of(5, random))
+    service.ask_and_wait(Change(Promotion("x")))
+    two = crashed(service, tmp_path / "three")
+    replayed.close()
+    replayed = opened(two)
+    assert known(replayed) == known(service)
+    replayed.close()
+    service.close()
+    assert [*opened(tmp_path / "one").shadows] == ["y", "amira"]
+
+
+def test_a_promoted_shadow_that_runs_out_of_memory_on_replay_is_an_error(tmp_path, monkeypatch):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    service.ask_and_wait(Change(NewShadow("x", "perceptron", {})))
+    learn(service, *rows_of(5, np.random.default_rng(0)))
+    service.ask_and_wait(Change(Promotion("x")))
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    real = Pupil.learn
+
+    def fails(pupil, *rest):
+        if pupil.algorithm == "Perceptron":
+            raise MemoryError("no room")
+        real(pupil, *rest)
+
+    monkeypatch.setattr(Pupil, "learn", fails)
+    again = opened(two)
+    assert again.status == "failed"  # never another live learner than the promoted one
+    assert "the shadow x, which was promoted" in str(again.failure)
+    monkeypatch.undo()
+    again = opened(two)
+    assert (again.status, again.live.algorithm) == (READY, "Perceptron")
+    again.close()

@@ -23,6 +23,8 @@ class Limits:
     listeners : of server-sent events
     shadows : of a model
     budget : of a shadow, in rows
+    numbers : in the learners of a model and its shadows together: columns times classes for each,
+        or for one with a budget, budget times (budget + columns) times classes
     snapshot_seconds, snapshot_bytes, snapshot_events : a snapshot is due after that time,
         so many bytes of the log, or so many events
     segment_bytes : of a file of the log
@@ -45,6 +47,7 @@ class Limits:
     listeners: int = 32
     shadows: int = 8
     budget: int = 2**16
+    numbers: int = 2**27
     snapshot_seconds: float = 60.0
     snapshot_bytes: int = 2**28
     snapshot_events: int = 10**7

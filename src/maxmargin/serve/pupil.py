@@ -11,9 +11,13 @@ from sklearn.exceptions import NotFittedError
 import maxmargin
 from maxmargin.estimator import OnlineClassifier, handles
 from maxmargin.estimator.prepared import RECIPE, restored, storable
+from maxmargin.estimator.state import problems_for
 from maxmargin.evaluate.predicted import classes_by, hinge_losses
+from maxmargin.models.spec import ModelSpec
 from maxmargin.serve.standing import Standing
 from maxmargin.streams import Recipe
+from maxmargin.streams.iterators import entries
+from maxmargin.streams.source import StreamError
 
 # Learners without a seed get one: what they learn must be the same whenever it is learnt again.
 SEED = 0
@@ -95,12 +99,19 @@ class Pupil:
         self.places = {label: code for code, label in enumerate(classes.tolist())}
         self.standing = standing or Standing(classes.size)
         self.refused = 0  # lessons that others could learn
-        spec = handles.spec_of(learner)
-        self.can_join = spec.kernel == "linear" and spec.on_full is None
+        self.spec = handles.spec_of(learner)
+        self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
 
     @property
     def algorithm(self) -> str:
         return type(self.learner).__name__
+
+    def numbers(self, columns: int) -> int:
+        """About how many numbers the model keeps if rows have so many columns.
+
+        Rows that a kernel model without a budget keeps are not counted: they come one by one.
+        """
+        return numbers_of(self.spec, columns) * problems_for(self.classes)
 
     def preparing(self) -> Recipe | None:
         """The recipe for its rows, if they are raw."""
@@ -163,6 +174,27 @@ class Pupil:
         one = cls(learner, classes, Standing.from_tree(tree["standing"]), schema)
         one.refused = tree["refused"]
         return one
+
+
+def numbers_of(spec: ModelSpec, columns: int) -> int:
+    """About how many numbers a model keeps for each of its problems."""
+    if spec.experts:
+        return sum(count * numbers_of(expert, columns) for expert, count in spec.experts)
+    if spec.on_full is None or spec.budget is None:
+        return columns
+    has_products = spec.lengths or spec.on_full == "project"
+    return spec.budget * (columns + (spec.budget if has_products else 1))
+
+
+def new_names(learner: OnlineClassifier, rows: list[dict[str, Any]]) -> set[str]:
+    """The names of columns that a learner does not have yet."""
+    known: Any = getattr(learner, "columns_", None)
+    if known is None:
+        known = getattr(learner, "feature_names_in_", ())
+    try:
+        return {name for row in rows for name, _ in entries(row, "row")}.difference(known)
+    except StreamError:  # the learner refuses such rows
+        return set()
 
 
 def outputs_of(learner: BaseEstimator, rows: Any) -> np.ndarray:

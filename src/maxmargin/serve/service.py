@@ -35,10 +35,10 @@ from maxmargin.serve.events import (
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import Log, LogError, segments_of
 from maxmargin.serve.memory import Ids, Predictions
-from maxmargin.serve.pupil import Pupil, checked_learner, new_learner
+from maxmargin.serve.pupil import Pupil, checked_learner, new_learner, new_names
 from maxmargin.serve.refusals import Refusal, malformed, unavailable, unlearnable
 from maxmargin.serve.standing import Tally
-from maxmargin.serve.tasks import Call, Change, Outcome, Task
+from maxmargin.serve.tasks import Change, Outcome, Task
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
 # Rows that are learnt in one go, at most, where lessons allow it.
@@ -217,6 +217,7 @@ class Service:
         self.labelled = Ids.from_text(limits.known_ids, found.labelled)
         self.waiting = Predictions(limits.waiting, limits.waiting_bytes, limits.waiting_seconds)
         self.waiting.fill(found.waiting)
+        self._lost: list[str] = []  # shadows that had no memory, and whose end is not in the log
 
     # ---------------------------------------------------------------------------------- requests
     def start(self) -> None:
@@ -353,12 +354,12 @@ class Service:
             while self._queue and len(taken) < GROUP_TASKS and size < GROUP_BYTES:
                 task = self._queue[0]
                 claims = set(task.claims())
-                if claims & claimed or (isinstance(task, Call) and taken):
+                if claims & claimed or (task.is_alone and taken):
                     break
                 claimed |= claims
                 size += task.bytes
                 taken.append(self._queue.popleft())
-                if isinstance(task, Call):
+                if task.is_alone:
                     break
             self.queued_bytes -= size
             return taken
@@ -367,8 +368,10 @@ class Service:
         """Write, learn, answer."""
         answers: list[tuple[Task, Any]] = []
         planned: list[tuple[Task, int]] = []
-        events: list[Event] = []
-        payloads: list[bytes] = []
+        # A log that is replayed with more memory must lose the same shadows.
+        lost = [DropShadow(name) for name in self._lost]
+        events: list[Event] = [*lost]
+        payloads = [event.encoded() for event in lost]
         for task in tasks:
             try:
                 found = task.prepare(self)
@@ -393,12 +396,15 @@ class Service:
             else:
                 self.trouble = ""
                 self._bytes_since += sum(map(len, payloads))
+                del self._lost[: len(lost)]
                 outcomes = self._apply(events, first)
-        place = 0
+        place = len(lost)
         for task, count in planned:
             answers.append((task, _answer(task, outcomes[place : place + count])))
             place += count
         _deliver(answers)
+        if self._lost and tasks:
+            self._work([])
 
     def _apply(self, events: Sequence[Event], first: int) -> list[Outcome]:
         """Let events have their effects, in order; ``first`` is the number of the first."""
@@ -446,11 +452,16 @@ class Service:
                 for k, lesson in enumerate(lessons)
                 for outcome in self._teach([lesson], first + k)
             ]
-        for shadow in self.shadows.values():
-            if taught(shadow, lessons) is not None:
-                for lesson in lessons if len(lessons) > 1 else ():
-                    shadow.refused += taught(shadow, [lesson]) is not None
-                shadow.refused += len(lessons) == 1
+        for name, shadow in self.shadows.items():
+            try:
+                if taught(shadow, lessons) is not None:
+                    for lesson in lessons if len(lessons) > 1 else ():
+                        shadow.refused += taught(shadow, [lesson]) is not None
+                    shadow.refused += len(lessons) == 1
+            except MemoryError as error:
+                says.warning("%s: the shadow %s is dropped: %s", self.name, name, error)
+                self._lost.append(name)
+                self.shadows = without(self.shadows, name)
         outcomes = []
         for sequence, lesson in enumerate(lessons, first):
             self.events += 1
@@ -472,22 +483,23 @@ class Service:
             for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
                 self.waiting.add(key, row, event.time, answer)
             return None
+        assert not isinstance(event, Lesson)
+        if event.name in self._lost:
+            if isinstance(event, Promotion):
+                raise MemoryError(f"the shadow {event.name}, which was promoted, is too large.")
+            self._lost.remove(event.name)
         try:
             self.check_change(event)
         except Refusal as refusal:
             return refusal
         if isinstance(event, NewShadow):
-            learner = new_learner(event.algorithm, event.parameters)
-            self.shadows = {
-                **self.shadows,
-                event.name: Pupil(learner, self.classes, schema=self.live.schema_of_raw()),
-            }
+            self.shadows = {**self.shadows, event.name: self._new_shadow(event)}
             self.names.append(event.name)
         elif isinstance(event, DropShadow):
-            self.shadows = {k: v for k, v in self.shadows.items() if k != event.name}
+            self.shadows = without(self.shadows, event.name)
         else:
             assert isinstance(event, Promotion)
-            others = {k: v for k, v in self.shadows.items() if k != event.name}
+            others = without(self.shadows, event.name)
             called = before = self.live.algorithm.lower()
             number = 2
             while called in others:
@@ -500,12 +512,53 @@ class Service:
 
     def check_room(self, event: Any) -> None:
         """Raise a `Refusal` if it would be too much; what is in the log has had room."""
-        if not isinstance(event, NewShadow):
+        if isinstance(event, Lesson):
+            self._check_columns(event.rows)
+        elif isinstance(event, NewShadow):
+            if len(self.shadows) >= self.limits.shadows:
+                raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
+            if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
+                raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
+            self._check_numbers(self._columns(), self._new_shadow(event))
+
+    def _columns(self) -> int:
+        learner = self.live.learner
+        return int(learner.n_features_in_) if learner.__sklearn_is_fitted__() else 0
+
+    def _check_columns(self, rows: Any) -> None:
+        """Are there too many columns, with those that the rows bring?"""
+        if self.live.preparing() is not None:  # the recipe decides on columns
             return
-        if len(self.shadows) >= self.limits.shadows:
-            raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
-        if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
-            raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
+        known, most = self._columns(), self.limits.columns
+        if isinstance(rows, list):
+            columns = known + sum(map(len, rows))
+            if columns <= most and self._numbers(columns) <= self.limits.numbers:
+                return  # even if all names are new
+            columns = known + len(new_names(self.live.learner, rows))
+        else:
+            columns = rows.shape[1]
+        if columns > known:
+            if columns > most:
+                raise Refusal(413, f"there would be {columns:,} columns; at most {most:,} fit.")
+            self._check_numbers(columns)
+
+    def _numbers(self, columns: int, *more: Pupil) -> int:
+        """What all learners keep, with so many columns."""
+        return sum(each.numbers(columns) for each in (self.live, *self.shadows.values(), *more))
+
+    def _check_numbers(self, columns: int, *more: Pupil) -> None:
+        needed, most = self._numbers(columns, *more), self.limits.numbers
+        if needed > most:
+            raise Refusal(
+                413,
+                f"the learners would keep {needed:,} numbers for {columns:,} columns and "
+                f"{self.classes.size:,} classes; at most {most:,} fit. Use fewer columns or "
+                "shadows, a smaller budget, or a higher limit of numbers.",
+            )
+
+    def _new_shadow(self, event: NewShadow) -> Pupil:
+        learner = new_learner(event.algorithm, event.parameters)
+        return Pupil(learner, self.classes, schema=self.live.schema_of_raw())
 
     def check_change(self, event: Any) -> None:
         """Raise a `Refusal` if there can be no such change."""
@@ -516,9 +569,9 @@ class Service:
         if event.name in self.shadows:
             raise Refusal(409, f"there is a shadow {event.name!r} already.")
         try:
-            new_learner(event.algorithm, event.parameters)
-        except ValueError as error:
-            raise unlearnable(str(error)) from None
+            self._new_shadow(event)
+        except Exception as error:  # the same whenever the log is replayed
+            raise unlearnable(str(error) or type(error).__name__) from None
 
     # -------------------------------------------------------------------------------- snapshots
     def _is_snapshot_due(self) -> bool:
@@ -576,6 +629,10 @@ class Service:
             tasks, self.queued_bytes = [*self._at_work, *self._queue], 0
             self._queue.clear()
         _deliver([(task, refusal) for task in tasks])
+
+
+def without(shadows: dict[str, Pupil], name: str) -> dict[str, Pupil]:
+    return {known: pupil for known, pupil in shadows.items() if known != name}
 
 
 def taught(pupil: Pupil, lessons: list[Lesson]) -> str | None:

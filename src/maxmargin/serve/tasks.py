@@ -10,7 +10,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import orjson
@@ -37,6 +37,8 @@ class Task(ABC):
     # Where the answer goes: a future, and the loop that it belongs to, if any.
     future: Any = None
     loop: Any = None
+    # Must it not share a write with others?
+    is_alone: ClassVar[bool] = False
 
     def claims(self) -> Iterable[str]:
         """The ids that it depends on: tasks with the same are never written together."""
@@ -66,6 +68,7 @@ class Learn(Task):
         if not any(each in ids for each in lesson.ids) and not (
             self.by_row and len(set(lesson.ids)) < len(lesson.ids)
         ):
+            service.check_room(lesson)
             return [lesson]
         if not self.by_row:
             self.duplicates, self.known = 1, ids.get(lesson.ids[0])  # type: ignore[arg-type]
@@ -87,6 +90,7 @@ class Learn(Task):
             None if lesson.weights is None else [lesson.weights[k] for k in new],
             [lesson.ids[k] for k in new],
         )
+        service.check_room(self.lesson)
         return [self.lesson]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
@@ -135,6 +139,7 @@ class Label(Task):
             if predicted is None:
                 raise Refusal(404, f"no prediction with the id {key!r} waits for its label.")
             lessons[key] = lesson_of(key, predicted, label, weight)
+            service.check_room(lessons[key])
         return list(lessons.values())
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
@@ -180,11 +185,10 @@ class Await(Task):
 class Change(Task):
     """A shadow comes, goes or is promoted."""
 
+    is_alone = True
+
     def __init__(self, event: NewShadow | DropShadow | Promotion) -> None:
         self.event, self.known = event, 0
-
-    def claims(self) -> Iterable[str]:
-        return ["shadows"]
 
     def prepare(self, service: Service) -> Sequence[Event]:
         (key,) = self.event.ids or (None,)
@@ -205,6 +209,8 @@ class Change(Task):
 
 class Call(Task):
     """Call a function between two events, when the learners hold still."""
+
+    is_alone = True
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
