@@ -205,6 +205,24 @@ def test_after_a_failed_fsync_events_go_to_a_new_file(tmp_path, monkeypatch, bef
     assert segments_of(log.folder)[-1].first == len(before) + 1
 
 
+@pytest.mark.parametrize("broken", [{"fdatasync"}, {"fdatasync", "ftruncate"}])
+def test_an_event_whose_fsync_failed_is_not_there_after_a_restart(tmp_path, monkeypatch, broken):
+    log, _ = opened(tmp_path / "log")
+    log.append([b"first"])
+    disk = Disk(monkeypatch)
+    disk.broken = broken
+    with pytest.raises(OSError, match="Input/output"):
+        log.append([b"lost"])
+    if broken == {"fdatasync"}:  # at once, as a process that is killed leaves it
+        assert list(read_log(log.folder)) == [Record(1, b"first")]
+    disk.broken = set()
+    done = []
+    monkeypatch.setattr(logs.os, "fsync", lambda file: done.append(os.fstat(file).st_size))
+    log.close()
+    assert done == [segments_of(log.folder)[0].path.stat().st_size]
+    assert opened(tmp_path / "log")[1] == [Record(1, b"first")]
+
+
 def test_a_log_of_a_later_version_is_refused(tmp_path):
     written(tmp_path / "log", [])
     (segment,) = segments_of(tmp_path / "log")

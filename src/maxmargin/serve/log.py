@@ -274,6 +274,7 @@ class Log:
         try:
             os.fdatasync(self._file)
         except OSError:
+            self._cut()  # whoever sent them hears that they are not there
             self._in_doubt = True  # nobody knows what of it is on the disk
             raise
         self._end += size
@@ -296,7 +297,12 @@ class Log:
             sync_folder(self.folder)
 
     def close(self) -> None:
+        """Let the file end with the last event that was acknowledged."""
         if self._file >= 0:
+            if self._in_doubt:
+                with contextlib.suppress(OSError):  # a disk that fails for good
+                    os.ftruncate(self._file, self._end)
+                    os.fsync(self._file)
             os.close(self._file)
             self._file = -1
 
