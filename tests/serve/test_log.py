@@ -223,6 +223,62 @@ def test_an_event_whose_fsync_failed_is_not_there_after_a_restart(tmp_path, monk
     assert opened(tmp_path / "log")[1] == [Record(1, b"first")]
 
 
+@pytest.mark.parametrize("target", [b"of somebody else", b"", None])
+def test_a_link_in_the_log_is_refused_and_its_target_stays(tmp_path, target):
+    written(tmp_path / "log", segment_bytes=100)
+    somebody = tmp_path / "somebody"
+    if target is not None:
+        somebody.write_bytes(target)
+    last = segments_of(tmp_path / "log")[-1]
+    last.path.unlink()
+    last.path.symlink_to(somebody)
+    for use in (opened, lambda folder: list(read_log(folder))):
+        with pytest.raises(LogError, match=rf"{last.path.name}: .* plain file"):
+            use(tmp_path / "log")
+    assert (somebody.read_bytes() if somebody.exists() else None) == target
+    assert last.path.is_symlink()
+
+
+def test_a_pipe_in_the_log_is_refused_unread(tmp_path):
+    (tmp_path / "log").mkdir()
+    os.mkfifo(tmp_path / "log" / f"{1:020d}.log")
+    for use in (opened, lambda folder: list(read_log(folder))):
+        with pytest.raises(LogError, match="plain file"):
+            use(tmp_path / "log")
+
+
+@pytest.mark.parametrize("content", [b"x", b"MMEVENTT", b"MMEVENTS\1\0\0\0\3", b"a,b\n1,2\n" * 99])
+def test_a_file_that_is_no_beginning_of_a_log_is_never_truncated(tmp_path, content):
+    folder = tmp_path / "log"
+    folder.mkdir()
+    path = folder / f"{1:020d}.log"
+    path.write_bytes(content)
+    with pytest.raises(LogError, match=f"{path.name}: it does not begin as a log"):
+        opened(folder)
+    assert path.read_bytes() == content
+    path.unlink()
+    log, _ = opened(folder, segment_bytes=30)
+    log.append([b"first"])
+    (folder / f"{2:020d}.log").write_bytes(content)
+    with pytest.raises(FileExistsError):
+        log.append([b"second"])
+    (folder / f"{2:020d}.log").unlink()
+    assert log.append([b"second"]) == 2
+    log.close()
+
+
+def test_only_files_of_the_log_are_dropped(tmp_path):
+    log, _ = opened(tmp_path / "log", segment_bytes=30)
+    for k in range(4):
+        log.append([b"%d" % k])
+    foreign = segments_of(log.folder)[0].path
+    foreign.write_bytes(b"of somebody else")
+    log.drop_until(3)
+    assert foreign.read_bytes() == b"of somebody else"
+    assert [segment.first for segment in segments_of(log.folder)] == [1, 4]
+    log.close()
+
+
 def test_a_log_of_a_later_version_is_refused(tmp_path):
     written(tmp_path / "log", [])
     (segment,) = segments_of(tmp_path / "log")

@@ -11,14 +11,25 @@ pytest.importorskip("orjson")
 
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
 from maxmargin.persistence import ModelFileError
-from maxmargin.serve.events import DropShadow, Lesson, NewShadow, Promotion, Waiting, decoded
+from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.serve.events import (
+    DropShadow,
+    Lesson,
+    NewShadow,
+    Promotion,
+    Waiting,
+    decoded,
+    packed,
+)
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.log import LogError, read_log, segments_of
+from maxmargin.serve.models import Models
 from maxmargin.serve.pupil import Pupil
 from maxmargin.serve.refusals import Refusal
 from maxmargin.serve.replaying import Replay
 from maxmargin.serve.service import READY, Beginning, Service, Snapshot
 from maxmargin.serve.standing import LOOK, Standing
+from maxmargin.serve.state import Report, metrics
 from maxmargin.serve.tasks import Answer, Await, Call, Change, Label, Learn
 from maxmargin.streams import Recipe
 
@@ -773,3 +784,121 @@ def test_a_promoted_shadow_that_runs_out_of_memory_on_replay_is_an_error(tmp_pat
     again = opened(two)
     assert (again.status, again.live.algorithm) == (READY, "Perceptron")
     again.close()
+
+
+EVENTS = {
+    "kind": b"?\x02\0\0\0{}",
+    "short": b"L",
+    "json": b"L\x02\0\0\0{]",
+    "labels": packed(b"L", {"x": [{"a": 1.0}], "y": ["no", "yes"]}),
+    "rows": packed(b"L", {"n": [1], "y": ["no"]}, bytes(8)),
+    "lists": packed(b"L", {"x": [[1.0]], "y": ["no"]}),
+    "weights": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "w": [1.0, 2.0]}),
+    "ids": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "i": [["a"]]}),
+    "prediction": packed(b"L", {"x": [{"a": 1.0}], "y": ["no"], "p": ["a"]}),
+    "waiting": packed(b"W", {"i": ["a"], "x": [], "t": 1.0}),
+    "time": packed(b"W", {"i": ["a"], "x": [[1.0]], "t": "now"}),
+    "shadow": packed(b"S", {"name": ["x"], "algorithm": "amira", "parameters": {}}),
+    "fields": packed(b"P", {"nothing": 1}),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS)
+def test_an_event_that_nobody_could_have_sent_is_an_error_that_names_file_and_event(tmp_path, case):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    learn(service, *rows_of(2, np.random.default_rng(0)))
+    service.ask_and_wait(Call(lambda: service.log.append([EVENTS[case]])))
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    again = opened(two)
+    assert isinstance(again.failure, LogError)
+    assert f"{1:020d}.log: event 2 cannot be read" in str(again.failure)
+    replay = Replay(two, Perceptron())
+    with pytest.raises(LogError, match="event 2 cannot be read"):
+        replay.run()
+
+
+def test_a_table_with_offsets_outside_its_text_is_an_error_on_replay(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"town": ["Rom", "Ulm"], "age": [1.0, 2.0]})
+    offsets = np.array([0, 3, 6], "<i4").tobytes()
+    body = Lesson(table, ["no", "yes"]).encoded()
+    assert body.count(offsets) == 1
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    bad = body.replace(offsets, np.array([0, -(10**9), 6], "<i4").tobytes())
+    service.ask_and_wait(Call(lambda: service.log.append([bad])))
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    again = opened(two)
+    assert isinstance(again.failure, LogError)
+    assert "event 1 cannot be read" in str(again.failure)
+
+
+def put(content, *path, value):
+    for name in path[:-1]:
+        content = content[name]
+    content[path[-1]] = value
+
+
+TAMPERED = {
+    "step": ("live", "standing", "step", -10),
+    "step 0": ("live", "standing", "step", 0),
+    "rows": ("live", "standing", "rows", -1),
+    "counts": ("live", "standing", "counts", np.array([5])),
+    "sum": ("live", "standing", "counts", np.array([1, 1])),
+    "lately": ("live", "standing", "lately", [-5]),
+    "history": ("live", "standing", "history", [[1, "x", 0.5, 0.5]]),
+    "refused": ("live", "refused", -1),
+    "shadow": ("shadows", "other", "standing", "before", -100),
+    "answers": ("answers", "mistakes", 7),
+    "classes": ("classes", np.array(["no", "no"])),
+    "names": ("names", [3]),
+    "ids": ("ids", "[[1, 2]]"),
+    "labelled": ("labelled", '[["a", 2]]'),
+    "waiting": ("waiting", '[["a", [1.0], "now", 0]]'),
+    "deep": ("waiting", '[["a", ' + "[" * 400 + "]" * 400 + ", 1.0, 0]]"),
+    "origin": ("origin", {}),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_a_snapshot_with_values_that_cannot_be_is_an_error_that_names_it(tmp_path, case):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    service.ask_and_wait(Change(NewShadow("other", "perceptron", {})))
+    learn(service, *rows_of(30, np.random.default_rng(0)))
+    content = service.ask_and_wait(Call(service._content))
+    service.close()
+    *path, value = TAMPERED[case]
+    put(content, *path, value=value)
+    file = CheckpointFile(tmp_path / "one" / "snapshot.mm")
+    file.path.unlink()
+    file.replace(content)
+    file.previous.unlink(missing_ok=True)
+    with pytest.raises(ModelFileError, match=r"snapshot\.mm: the file is inconsistent"):
+        opened(tmp_path / "one")
+
+
+def test_a_snapshot_that_is_a_link_is_refused_and_its_target_stays(tmp_path):
+    opened(tmp_path / "one", AMIRA()).close()
+    somebody = tmp_path / "somebody.mm"
+    (tmp_path / "one" / "snapshot.mm").rename(somebody)
+    (tmp_path / "one" / "snapshot.mm").symlink_to(somebody)
+    with pytest.raises(LogError, match=r"snapshot\.mm is a link"):
+        opened(tmp_path / "one")
+    assert [path.name for path in tmp_path.glob("somebody*")] == ["somebody.mm"]
+
+
+def test_a_folder_cannot_forge_names_of_models(tmp_path):
+    Models(tmp_path / "all", {"good": Beginning.of(AMIRA(), CLASSES)}).close()
+    forged = 'x"} 1\nmaxmargin_up{model="good'
+    shutil.copytree(tmp_path / "all" / "good", tmp_path / "all" / forged)
+    with pytest.raises(ValueError, match="a model cannot be called that"):
+        Models(tmp_path / "all", {})
+    shutil.rmtree(tmp_path / "all" / forged)
+    models = Models(tmp_path / "all", {})
+    text = metrics({forged: Report(models.services["good"])})
+    models.close()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert lines
+    escaped = 'model="x\\"} 1\\nmaxmargin_up{model=\\"good"'
+    assert all(escaped in line for line in lines)

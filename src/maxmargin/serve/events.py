@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from types import NoneType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,8 +74,17 @@ class Lesson:
             rows = head["x"]
         else:
             rows = table_from_bytes(blob)
-        weights, ids = head.get("w"), head.get("i", ())
-        return cls(rows, head["y"], weights, ids, head.get("p"), head.get("a"))
+            rows.validate(full=True)  # one that is damaged could be read beyond its memory
+        labels, weights, ids = head["y"], head.get("w"), head.get("i", ())
+        prediction, answer = head.get("p"), head.get("a")
+        count = rows.num_rows if hasattr(rows, "num_rows") else len(rows)
+        _check(isinstance(labels, list) and len(labels) == count > 0, "labels")
+        _check(not isinstance(rows, np.ndarray) or rows.ndim == 2, "rows")
+        _check(not isinstance(rows, list) or all(type(row) is dict for row in rows), "rows")
+        _check(weights is None or _are(weights, count, int, float), "weights")
+        _check(_are(ids, len(ids), str, NoneType) and len(ids) in (0, 1, count), "ids")
+        _check(isinstance(prediction, str | None) and isinstance(answer, int | None), "prediction")
+        return cls(rows, labels, weights, ids, prediction, answer)
 
     def size(self) -> int:
         return len(self.labels)
@@ -103,8 +113,13 @@ class Waiting:
 
     @classmethod
     def decoded(cls, head: dict[str, Any], blob: memoryview) -> Waiting:
-        answers = head.get("a") or [None] * len(head["i"])
-        return cls(head["i"], head["x"], answers, head["t"])
+        ids, rows, time = head["i"], head["x"], head["t"]
+        answers = head.get("a") or [None] * len(ids)
+        _check(_are(ids, len(ids), str), "ids")
+        _check(_are(rows, len(ids), list, dict), "rows")
+        _check(_are(answers, len(ids), int, NoneType), "answers")
+        _check(type(time) in (int, float), "time")
+        return cls(ids, rows, answers, time)
 
 
 class Change:
@@ -112,6 +127,7 @@ class Change:
 
     __slots__ = ()
     kind: ClassVar[bytes]
+    ids: Sequence[str | None]
 
     def encoded(self) -> bytes:
         known: Any = self
@@ -119,7 +135,11 @@ class Change:
 
     @classmethod
     def decoded(cls, head: dict[str, Any], blob: memoryview) -> Self:
-        return cls(**head)
+        found = cls(**head)
+        wanted = {"name": str, "algorithm": str, "parameters": dict}
+        _check(all(type(head[each]) is wanted.get(each, list) for each in head), "fields")
+        _check(_are(found.ids, len(found.ids), str, NoneType), "ids")
+        return found
 
 
 @dataclass(slots=True)
@@ -169,12 +189,26 @@ def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
 
 
 def decoded(payload: bytes) -> Event:
-    """The event that ``encoded`` made of one."""
+    """The event that ``encoded`` made of one; an exception if it is none, whatever that is."""
     kind, size = PREFIX.unpack_from(payload)
     start = PREFIX.size + size
     view = memoryview(payload)
     found: Event = KINDS[kind].decoded(orjson.loads(view[PREFIX.size : start]), view[start:])
     return found
+
+
+def _check(is_right: bool, what: str) -> None:
+    if not is_right:
+        raise ValueError(f"its {what} are not those of an event")
+
+
+def _are(values: Any, size: int, *kinds: type) -> bool:
+    """Is it a list of so many values of these types?"""
+    return (
+        isinstance(values, list | tuple)
+        and len(values) == size
+        and set(map(type, values)) <= set(kinds)
+    )
 
 
 def table_to_bytes(table: Any) -> bytes:

@@ -13,7 +13,9 @@ one before is on the disk: so whatever a crash leaves undone is the last frame, 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -57,9 +59,43 @@ def segments_of(folder: Path) -> list[Segment]:
     """The files of a log, in order."""
     found = []
     for path in folder.glob(f"*{SUFFIX}"):
-        if path.stem.isdigit():
+        if path.stem.isascii() and path.stem.isdigit():
             found.append(Segment(path, int(path.stem)))
     return sorted(found, key=lambda segment: segment.first)
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Open a file of the log, which is never a link, a pipe or a device.
+
+    A folder may come from a stranger, and what a link in it points at belongs to somebody else.
+    """
+    try:
+        file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink() or not path.is_file():
+            raise _not_plain(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise _not_plain(path)
+    return file
+
+
+def _not_plain(path: Path) -> LogError:
+    return LogError(
+        f"{path}: a file of the log must be a plain file, not a link, a folder, a pipe or a "
+        "device. Move it away, or put the file itself there."
+    )
+
+
+def content_of(path: Path, size: int = -1) -> bytes:
+    with open(open_plain(path, os.O_RDONLY), "rb") as file:
+        return file.read(size)
+
+
+def is_begun(data: bytes, first: int) -> bool:
+    """Is it what a crash leaves of a file whose header was not finished?"""
+    return header_of(first).startswith(data) or (len(data) <= HEADER.size and not any(data))
 
 
 def frame_of(first: int, payloads: Sequence[bytes]) -> bytes:
@@ -92,11 +128,17 @@ class Scan:
         self.next, self.end, self.torn = segment.first, 0, 0
 
     def records(self) -> Iterator[Record]:
-        data = self.segment.path.read_bytes()
+        data = content_of(self.segment.path)
         whole = header_of(self.segment.first)
         if data[: HEADER.size] != whole:
             self._check_version(data)
             self._give_up(data, 0)
+            if not is_begun(data, self.segment.first):
+                raise LogError(
+                    f"{self.segment.path}: it does not begin as a log whose first event is "
+                    f"{self.segment.first:,}, and is left as it is. Restore the file, or move it "
+                    "away."
+                )
             return
         self.end = HEADER.size
         while self.end < len(data):
@@ -224,7 +266,7 @@ class Log:
         anything else until it is there: so that comes first.
         """
         for segment in segments_of(self.folder)[-1:]:
-            file = os.open(segment.path, os.O_RDWR)
+            file = open_plain(segment.path, os.O_RDWR)
             try:
                 os.fsync(file)
             finally:
@@ -246,7 +288,7 @@ class Log:
             self._begin_segment()
             return
         self.torn = scan.torn
-        self._file = os.open(scan.segment.path, os.O_WRONLY)
+        self._file = open_plain(scan.segment.path, os.O_WRONLY)
         self._segment, self._end = scan.segment, scan.end
         if scan.torn:
             os.ftruncate(self._file, scan.end)
@@ -291,8 +333,9 @@ class Log:
         for segment, behind in pairwise(segments):
             if behind.first > sequence + 1:
                 break
-            segment.path.unlink()
-            removed = True
+            if content_of(segment.path, HEADER.size) == header_of(segment.first):
+                segment.path.unlink()
+                removed = True
         if removed:
             sync_folder(self.folder)
 
@@ -332,7 +375,11 @@ class Log:
     def _begin_segment(self) -> None:
         first = self.sequence + 1
         path = self.folder / f"{first:020d}{SUFFIX}"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        if os.path.lexists(path):  # of a crash, or of an attempt that failed
+            if not is_begun(content_of(path), first):
+                raise FileExistsError(errno.EEXIST, "It is not the beginning of a log", str(path))
+            path.unlink()
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             header = header_of(first)
             if os.write(file, header) != len(header):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import orjson
@@ -31,10 +32,6 @@ class Ids:
 
     def text(self) -> str:
         return orjson.dumps(list(self._known.items())).decode()
-
-    @classmethod
-    def from_text(cls, most: int, text: str) -> Ids:
-        return cls(most, orjson.loads(text))
 
 
 class Prediction(NamedTuple):
@@ -103,6 +100,35 @@ class Predictions:
         ]
         return (b"[" + b",".join(parts) + b"]").decode()
 
-    def fill(self, text: str) -> None:
-        for key, row, time, *answer in orjson.loads(text):  # some snapshots have no answers
+    def fill(self, found: list[Any]) -> None:
+        for key, row, time, *answer in found:  # some snapshots have no answers
             self.add(key, row, time, *(answer or [None]))
+
+
+# ---------------------------------------------------------------------------------------- for files
+def ids_from(text: str) -> list[Any]:
+    """What `Ids.text` has written of events; a ValueError if it is something else."""
+    return _checked(text, lambda number: type(number) is int)
+
+
+def labelled_from(text: str) -> list[Any]:
+    """The same of ids with their labels."""
+    return _checked(text, lambda known: len(known) == 2 and type(known[1]) is int)
+
+
+def waiting_from(text: str) -> list[Any]:
+    """What `Predictions.text` has written; a ValueError if it is something else."""
+
+    def is_prediction(row: Any, time: Any, answer: Any = None) -> bool:
+        is_row = type(row) in (list, dict) and type(time) in (int, float)
+        return is_row and isinstance(answer, int | None)
+
+    return _checked(text, is_prediction)
+
+
+def _checked(text: str, is_right: Callable[..., bool]) -> list[Any]:
+    found = orjson.loads(text)
+    for key, *known in found:
+        if type(key) is not str or not is_right(*known):
+            raise ValueError("its ids are none")
+    return list(found)

@@ -47,7 +47,9 @@ class Models:
                 raise ValueError(f"a shadow cannot be called {name!r}.")
         self.folder.mkdir(parents=True, exist_ok=True)
         sync_folder(self.folder.absolute().parent)
-        self._lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = os.open(
+            self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
         self.services: dict[str, Service] = {}
         try:
             try:
@@ -96,4 +98,11 @@ def states_in(folder: Path) -> list[str]:
 
     A process that was killed while it replaced a snapshot has left the one before.
     """
-    return sorted({path.parent.name for path in folder.glob(f"*/{SNAPSHOT}*")})
+    names = sorted({path.parent.name for path in folder.glob(f"*/{SNAPSHOT}*")})
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                f"{folder} has a folder {name!r}, and a model cannot be called that: names are of "
+                "letters, digits, '_', '.' and '-'. Rename it, or move it away."
+            )
+    return names

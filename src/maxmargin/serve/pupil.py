@@ -166,12 +166,17 @@ class Pupil:
 
     @classmethod
     def from_tree(cls, tree: dict[str, Any], classes: np.ndarray) -> Pupil:
-        learner, schema = tree["learner"], restored(tree["schema"])
-        if not isinstance(learner, OnlineClassifier) or type(tree["refused"]) is not int:
-            raise ValueError("there is no learner in it")
+        learner, schema = checked_learner(tree["learner"]), restored(tree["schema"])
+        if type(tree["refused"]) is not int or tree["refused"] < 0:
+            raise ValueError("its counts are no numbers")
+        if schema is not None and not isinstance(schema.get(RECIPE), Recipe):
+            raise ValueError("its schema has no recipe")
         if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
             raise ValueError("its learners have other classes")
-        one = cls(learner, classes, Standing.from_tree(tree["standing"]), schema)
+        standing = Standing.from_tree(tree["standing"])
+        if standing.counts.size != classes.size:
+            raise ValueError("its counts are those of other classes")
+        one = cls(learner, classes, standing, schema)
         one.refused = tree["refused"]
         return one
 

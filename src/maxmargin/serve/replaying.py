@@ -8,11 +8,20 @@ from typing import Any
 from maxmargin.estimator.prepared import RECIPE
 from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
-from maxmargin.serve.events import Lesson, decoded
+from maxmargin.persistence.container import explained
+from maxmargin.serve.events import Lesson
 from maxmargin.serve.log import read_log, segments_of
 from maxmargin.serve.models import DEFAULT
 from maxmargin.serve.pupil import Pupil, checked_learner
-from maxmargin.serve.service import BLOCK_ROWS, LOG, SNAPSHOT, Snapshot, alike, taught
+from maxmargin.serve.service import (
+    BLOCK_ROWS,
+    LOG,
+    SNAPSHOT,
+    Snapshot,
+    alike,
+    decoded_record,
+    taught,
+)
 
 
 class Replay:
@@ -56,7 +65,7 @@ class Replay:
         block: list[Lesson] = []
         rows = 0
         for record in read_log(self.folder, self.first - 1):
-            event = decoded(record.payload)
+            event = decoded_record(self.folder, record)
             if not isinstance(event, Lesson):
                 continue
             if block and (rows + event.size() > BLOCK_ROWS or not alike(block[0], event)):
@@ -101,7 +110,9 @@ def last_of(paths: list[Path]) -> Snapshot | None:
     trouble: ModelFileError | None = None
     for path in paths:
         try:
-            return Snapshot.of(read_file(path, KIND))
+            content = read_file(path, KIND)
+            with explained(path):
+                return Snapshot.of(content)
         except ModelFileError as error:
             trouble = trouble or error
     if trouble is not None:

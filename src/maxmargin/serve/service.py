@@ -22,19 +22,11 @@ import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.persistence.container import sync_folder
-from maxmargin.serve.events import (
-    DropShadow,
-    Event,
-    Lesson,
-    NewShadow,
-    Promotion,
-    Waiting,
-    decoded,
-)
+from maxmargin.persistence.container import explained, sync_folder
+from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting, decoded
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.log import Log, LogError, segments_of
-from maxmargin.serve.memory import Ids, Predictions
+from maxmargin.serve.log import Log, LogError, Record, segments_of
+from maxmargin.serve.memory import Ids, Predictions, ids_from, labelled_from, waiting_from
 from maxmargin.serve.pupil import Pupil, checked_learner, new_learner, new_names
 from maxmargin.serve.refusals import Refusal, malformed, unavailable, unlearnable
 from maxmargin.serve.standing import Tally
@@ -93,9 +85,9 @@ class Snapshot(NamedTuple):
     live: Pupil
     shadows: dict[str, Pupil]
     names: list[str]
-    ids: str
-    labelled: str
-    waiting: str
+    ids: list[Any]
+    labelled: list[Any]
+    waiting: list[Any]
     answers: Tally
     origin: dict[str, Any]
 
@@ -105,14 +97,23 @@ class Snapshot(NamedTuple):
         classes = content["classes"]
         if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
             raise ValueError("its classes are none")
+        if not np.array_equal(np.unique(classes), classes):
+            raise ValueError("its classes are not different, or not in order")
         for name in ("sequence", "events", "rows"):
             if type(content[name]) is not int or not 0 <= content[name] < 2**62:
                 raise ValueError("its counts are no numbers")
+        if not all(type(name) is str for name in (*content["names"], *content["shadows"])):
+            raise ValueError("its shadows have no names")
+        if content["origin"].keys() != {"algorithm", "parameters", "classes"}:
+            raise ValueError("its origin is none")
         given = {name: content[name] for name in cls._fields if name in content}
         given["live"] = Pupil.from_tree(content["live"], classes)
         given["shadows"] = {
             name: Pupil.from_tree(tree, classes) for name, tree in content["shadows"].items()
         }
+        given["ids"] = ids_from(content["ids"])
+        given["labelled"] = labelled_from(content["labelled"])
+        given["waiting"] = waiting_from(content["waiting"])
         scored = content.get("answers")  # some snapshots do not have them
         given["answers"] = Tally() if scored is None else Tally.from_tree(scored)
         return cls(**given)
@@ -156,6 +157,11 @@ class Service:
         (folder / LOG).mkdir(parents=True, exist_ok=True)
         for made in (folder, folder.parent):
             sync_folder(made)
+        if (folder / SNAPSHOT).is_symlink():
+            raise LogError(
+                f"{folder / SNAPSHOT} is a link, and what it points at would be replaced: put the "
+                "file itself there."
+            )
         self._file = CheckpointFile(folder / SNAPSHOT)
         self.log = Log(folder / LOG, limits.segment_bytes)
         found = self._file.read(Snapshot.of)
@@ -163,7 +169,8 @@ class Service:
             found = self._begun(beginning)
         elif beginning is not None:
             self._check_same(found, beginning)
-        self._restore(found)
+        with explained(folder / SNAPSHOT):
+            self._restore(found)
         if self._is_new:
             self._file.replace(self._content())
         self.snapshot_sequence, self._snapshot_time = self.sequence, time.monotonic()
@@ -193,7 +200,7 @@ class Service:
             raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
         live = Pupil(beginning.learner, beginning.classes)
         origin = beginning.origin()
-        return Snapshot(0, 0, 0, beginning.classes, live, {}, [], "[]", "[]", "[]", Tally(), origin)
+        return Snapshot(0, 0, 0, beginning.classes, live, {}, [], [], [], [], Tally(), origin)
 
     def _check_same(self, found: Snapshot, beginning: Beginning) -> None:
         for name, now in beginning.origin().items():
@@ -213,8 +220,8 @@ class Service:
         self.places = {label: code for code, label in enumerate(self.labels)}
         self.live, self.shadows, self.names = found.live, found.shadows, found.names
         self.answers = found.answers  # of whichever learner was live when the caller asked
-        self.ids = Ids.from_text(limits.known_ids, found.ids)
-        self.labelled = Ids.from_text(limits.known_ids, found.labelled)
+        self.ids = Ids(limits.known_ids, found.ids)
+        self.labelled = Ids(limits.known_ids, found.labelled)
         self.waiting = Predictions(limits.waiting, limits.waiting_bytes, limits.waiting_seconds)
         self.waiting.fill(found.waiting)
         self._lost: list[str] = []  # shadows that had no memory, and whose end is not in the log
@@ -313,7 +320,7 @@ class Service:
         events: list[Event] = []
         rows, first = 0, self.sequence + 1
         for record in self.log.recover(self.sequence):
-            event = decoded(record.payload)
+            event = decoded_record(self.log.folder, record)
             events.append(event)
             rows += event.size() if isinstance(event, Lesson) else 1
             self._bytes_since += len(record.payload)
@@ -629,6 +636,20 @@ class Service:
             tasks, self.queued_bytes = [*self._at_work, *self._queue], 0
             self._queue.clear()
         _deliver([(task, refusal) for task in tasks])
+
+
+def decoded_record(folder: Path, record: Record) -> Event:
+    """The event that stands in a log."""
+    try:
+        return decoded(record.payload)
+    except MemoryError:
+        raise
+    except Exception as error:
+        found = [each.path for each in segments_of(folder) if each.first <= record.sequence]
+        raise LogError(
+            f"{found[-1]}: event {record.sequence:,} cannot be read: {error or type(error)}. "
+            "Restore the file, or move the folder away to begin anew."
+        ) from error
 
 
 def without(shadows: dict[str, Pupil], name: str) -> dict[str, Pupil]:

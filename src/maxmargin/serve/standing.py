@@ -70,7 +70,12 @@ class Tally:
             if not fits:
                 raise ValueError(f"its counts are none: {name}")
             setattr(self, name, value)
+        if not self._is_possible():
+            raise ValueError("its counts are impossible")
         return self
+
+    def _is_possible(self) -> bool:
+        return 0 <= self.mistakes <= self.rows < 2**53
 
 
 class Standing(Tally):
@@ -157,3 +162,31 @@ class Standing(Tally):
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> Self:
         return cls(tree["counts"].size)._filled(tree)
+
+    def _is_possible(self) -> bool:
+        steps = self.step // FIRST_STEP
+        return (
+            super()._is_possible()
+            and self.step == FIRST_STEP * steps > 0
+            and steps & (steps - 1) == 0  # it is doubled now and then
+            and bool((self.counts >= 0).all())
+            and int(self.counts.sum()) == self.rows
+            and len(self.history) <= MOST_POINTS
+            and all(_is_point(point, 4) for point in self.history)
+            and len(self.drifts) <= MOST_DRIFTS
+            and all(_is_point(point, 3) for point in self.drifts)
+            and 0 <= self.wrong_before <= self.before <= self.rows
+            and len(self.lately) * LOOK <= LATELY
+            and all(type(each) is int and 0 <= each <= LOOK for each in self.lately)
+            and 0 <= self.wrong_now <= self.rows % LOOK
+        )
+
+
+def _is_point(found: Any, size: int) -> bool:
+    """Is it a number of a row, with numbers that belong to it?"""
+    return (
+        isinstance(found, list | tuple)
+        and len(found) == size
+        and type(found[0]) is int
+        and all(type(each) is float for each in found[1:])
+    )

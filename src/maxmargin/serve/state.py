@@ -233,8 +233,14 @@ GAUGES = {
 }
 
 
+def label_value(text: str) -> str:
+    """Text between the quotes of a label, in the format of Prometheus."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
 def metrics(reports: dict[str, Report]) -> str:
     """For Prometheus."""
+    reports = {label_value(name): report for name, report in reports.items()}
     states = {name: report.state() for name, report in reports.items()}
     lines = []
     for kind, names in (("counter", COUNTERS), ("gauge", GAUGES)):
