@@ -1,7 +1,9 @@
 """A service: what it knows is a function of its log, to the bit, whatever happens in between."""
 
 import errno
+import os
 import shutil
+import stat
 import threading
 
 import numpy as np
@@ -902,3 +904,36 @@ def test_a_folder_cannot_forge_names_of_models(tmp_path):
     assert lines
     escaped = 'model="x\\"} 1\\nmaxmargin_up{model=\\"good"'
     assert all(escaped in line for line in lines)
+
+
+def test_folders_logs_and_snapshots_are_for_their_owner_alone(tmp_path):
+    before = os.umask(0o022)
+    try:
+        models = Models(tmp_path / "all", {"one": Beginning.of(AMIRA(), CLASSES)})
+        models.start()
+        service = models.services["one"]
+        service.recovered.wait()
+        learn(service, *rows_of(5, np.random.default_rng(0)))
+        models.close()  # which writes another snapshot
+    finally:
+        os.umask(before)
+    found = {
+        path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in tmp_path.rglob("*")
+    }
+    folders = {"all", "all/one", "all/one/log"}
+    assert folders < found.keys()
+    assert {"all/one/snapshot.mm", "all/one/snapshot.mm.previous"} < found.keys()
+    for name, mode in found.items():
+        assert mode == (0o700 if name in folders else 0o600), name
+
+
+def test_permissions_that_somebody_chose_stay(tmp_path):
+    opened(tmp_path / "one", AMIRA()).close()
+    (tmp_path / "one").chmod(0o750)
+    (tmp_path / "one" / "snapshot.mm").chmod(0o640)
+    service = opened(tmp_path / "one")
+    learn(service, *rows_of(5, np.random.default_rng(0)))
+    service.close()
+    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o750
+    assert stat.S_IMODE((tmp_path / "one" / "snapshot.mm").stat().st_mode) == 0o640

@@ -120,7 +120,9 @@ def describe(path: Any) -> dict[str, Any]:
         return {**words, "bytes": size, **checked_summary(header["summary"])}
 
 
-def write_file(path: Any, kind: str, content: dict[str, Any], like: Any = None) -> None:
+def write_file(
+    path: Any, kind: str, content: dict[str, Any], like: Any = None, new_mode: int | None = None
+) -> None:
     """Write ``content`` to a file, all or nothing.
 
     Parameters
@@ -136,6 +138,8 @@ def write_file(path: Any, kind: str, content: dict[str, Any], like: Any = None) 
         twice is one object again after reading.
     like : str or path-like, default=None
         Another file to take the permissions of, if it is there.
+    new_mode : int, default=None
+        The permissions where there is no file yet; by default those that the umask leaves.
     """
     tree = TreeWriter()
     trees = {}
@@ -152,7 +156,7 @@ def write_file(path: Any, kind: str, content: dict[str, Any], like: Any = None) 
         "summary": summary,
         "content": trees,
     }
-    write_container(path, header, tree.arrays, like)
+    write_container(path, header, tree.arrays, like, new_mode)
 
 
 def read_file(path: Any, kind: str) -> dict[str, Any]:

@@ -28,10 +28,12 @@ class CheckpointFile:
     """A file with the last checkpoint.
 
     The one before it is kept beside it, in case the last one turns out to be damaged. A link stays
-    a link: the checkpoint is what it points at, and the one before is kept there.
+    a link: the checkpoint is what it points at, and the one before is kept there. ``new_mode`` are
+    the permissions of the first one, by default those that the umask leaves.
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Any, new_mode: int | None = None) -> None:
+        self.new_mode = new_mode
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
         # Another process may write to the same place: until a file has its place, it has a name
@@ -62,7 +64,7 @@ class CheckpointFile:
 
     def replace(self, content: dict[str, Any]) -> None:
         """Replace the last checkpoint, or raise an `OSError` and leave it as it is."""
-        write_file(self._fresh, KIND, content, like=self.path)
+        write_file(self._fresh, KIND, content, like=self.path, new_mode=self.new_mode)
         if not self._last_is_damaged:
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self.path, self.previous)

@@ -55,14 +55,18 @@ class ModelFileError(ValueError):
 
 # ------------------------------------------------------------------------------------------ writing
 def write_container(
-    path: Any, header: dict[str, Any], arrays: list[np.ndarray], like: Any = None
+    path: Any,
+    header: dict[str, Any],
+    arrays: list[np.ndarray],
+    like: Any = None,
+    new_mode: int | None = None,
 ) -> None:
-    """Write ``header`` and ``arrays`` to ``path``, all or nothing; ``like`` as of `replacing`."""
+    """Write ``header`` and ``arrays`` to ``path``, all or nothing; the rest as of `replacing`."""
     entries = [_entry(array) for array in arrays]
     text = json.dumps(
         {**header, "arrays": entries}, sort_keys=True, separators=(",", ":"), allow_nan=False
     ).encode("ascii")
-    with replacing(path, like) as file:
+    with replacing(path, like, new_mode) as file:
         sum_of_all, written = hashlib.sha256(), 0
 
         def put(data: Any) -> None:
@@ -125,15 +129,16 @@ def _bytes_of(array: np.ndarray, stored: str | None = None) -> Any:
 
 
 @contextlib.contextmanager
-def replacing(path: Any, like: Any = None) -> Iterator[IO[bytes]]:
+def replacing(path: Any, like: Any = None, new_mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of ``path`` when the block ends without error.
 
     A link stays, and what it points at is replaced or made. Permissions are those of the file that
-    is there, or of ``like``, if it is.
+    is there, or of ``like``, if it is; else ``new_mode``, or those that the umask leaves.
     """
     target = os.path.realpath(os.fspath(path))
     folder, name = os.path.split(target)
     mode = _mode_of(target if like is None else os.fspath(like))
+    mode = new_mode if mode is None else mode
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.tmp")
 
     def opener(path: str, flags: int) -> int:

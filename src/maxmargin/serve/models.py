@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from maxmargin.persistence.container import sync_folder
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.service import SNAPSHOT, Beginning, Service
+from maxmargin.serve.service import SNAPSHOT, Beginning, Service, make_private
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DEFAULT, LOCK = "default", "lock"
@@ -45,8 +44,7 @@ class Models:
         for name in shadows or ():
             if not NAME.fullmatch(name):
                 raise ValueError(f"a shadow cannot be called {name!r}.")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        sync_folder(self.folder.absolute().parent)
+        make_private(self.folder)
         self._lock = os.open(
             self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )

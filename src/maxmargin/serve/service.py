@@ -154,15 +154,14 @@ class Service:
         self._on_failure: Callable[[], None] | None = None
         for algorithm, parameters in self._wanted.values():
             new_learner(algorithm, parameters)
-        (folder / LOG).mkdir(parents=True, exist_ok=True)
-        for made in (folder, folder.parent):
-            sync_folder(made)
+        for made in (folder, folder / LOG):
+            make_private(made)
         if (folder / SNAPSHOT).is_symlink():
             raise LogError(
                 f"{folder / SNAPSHOT} is a link, and what it points at would be replaced: put the "
                 "file itself there."
             )
-        self._file = CheckpointFile(folder / SNAPSHOT)
+        self._file = CheckpointFile(folder / SNAPSHOT, new_mode=0o600)
         self.log = Log(folder / LOG, limits.segment_bytes)
         found = self._file.read(Snapshot.of)
         if found is None:
@@ -636,6 +635,12 @@ class Service:
             tasks, self.queued_bytes = [*self._at_work, *self._queue], 0
             self._queue.clear()
         _deliver([(task, refusal) for task in tasks])
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter; one that is there keeps its permissions."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sync_folder(folder.absolute().parent)
 
 
 def decoded_record(folder: Path, record: Record) -> Event:
