@@ -633,9 +633,60 @@ def test_several_models_side_by_side_and_mounted_below_a_prefix(tmp_path):
     again = ready(create_app(tmp_path))
     assert {name: each.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
     again.close()
-    for name in ("../x", "lock"):
+    for name in ("../x", "lock", ".default"):
         with pytest.raises(ValueError, match="cannot be called"):
             create_app(tmp_path, {name: AMIRA()}, classes=CLASSES)
+
+
+def default_of(folder, *names):
+    """The name of the model that routes without a name are for."""
+    learners = {name: AMIRA() for name in names}
+    app = ready(create_app(folder, learners, classes=CLASSES if names else None))
+    found = get(app, "/model")
+    body = {"row": [1.0], "label": "no"}
+    assert post(app, "/learn", body).status == found.status
+    assert get(app, f"/models/{next(iter(app.services))}/model").status == 200
+    app.close()
+    if found.status != 200:
+        assert found.status == 404
+        assert "is the default: ask /models/NAME/..." in found.json()["error"]
+        return None
+    return found.json()["name"]
+
+
+def test_the_default_model_stays_the_same_over_restarts_and_more_models(tmp_path):
+    assert default_of(tmp_path, "spam", "churn") == "spam"
+    assert default_of(tmp_path) == "spam"
+    shutil.copytree(tmp_path / "spam", tmp_path / "a-copy")
+    assert default_of(tmp_path) == "spam"
+    assert default_of(tmp_path, "before", "spam") == "spam"
+    spam = tmp_path / "spam"
+    spam.rename(tmp_path.parent / f"{tmp_path.name} spam")
+    assert default_of(tmp_path) is None  # its clients must not reach another model
+    for name in ("a-copy", "before"):
+        shutil.rmtree(tmp_path / name)
+    assert default_of(tmp_path) is None
+    assert default_of(tmp_path, "churn") == "churn"  # which is named
+    assert default_of(tmp_path) == "churn"
+
+
+def test_a_folder_that_does_not_say_which_model_is_the_default(tmp_path):
+    assert default_of(tmp_path, "spam", "churn") == "spam"
+    choice = tmp_path / ".default"
+    choice.unlink()  # as in folders of older servers
+    assert default_of(tmp_path) is None
+    shutil.rmtree(tmp_path / "churn")
+    assert default_of(tmp_path) == "spam"  # the only one
+    choice.write_text("../x")
+    with pytest.raises(ValueError, match=r"\.default: it should hold the name"):
+        create_app(tmp_path)
+    choice.unlink()
+    somebody = tmp_path.parent / f"{tmp_path.name} somebody"
+    somebody.write_text("spam")
+    choice.symlink_to(somebody)
+    with pytest.raises(ValueError, match=r"\.default: it must be a plain file"):
+        create_app(tmp_path)
+    assert somebody.read_text() == "spam"
 
 
 def test_a_service_that_stops_or_cannot_write_says_so(app, monkeypatch):

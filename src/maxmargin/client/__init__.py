@@ -92,7 +92,7 @@ class Client:
     url : str
         Where the server is: ``http://127.0.0.1:8765``, or where it is mounted.
     model : str, optional
-        Name of the model, where the server has several; the first one by default.
+        Name of the model, where the server has several; by default the server's default model.
     token : str, optional
         The server's token, if it has one.
     timeout : float, default=30.0

@@ -110,8 +110,8 @@ class Application:
     ) -> None:
         self.models, self.guard = models, Guard(token, hosts)
         self.services = models.services
-        self.default = next(iter(self.services.values()))
-        self.limits = self.default.limits
+        self.default = models.default
+        self.limits = next(iter(self.services.values())).limits
         self.reports = {name: state.Report(each) for name, each in self.services.items()}
         self.stopping = asyncio.Event()
         self.listeners = 0
@@ -120,7 +120,7 @@ class Application:
             "predict": self._predict,
             "label": self._label,
         }
-        self._paths: dict[str, tuple[Any, Service]] = {}
+        self._paths: dict[str, tuple[Any, Service | None]] = {}
         for action, handler in self._posts.items():
             self._paths[f"/{action}"] = handler, self.default
             for name, service in self.services.items():
@@ -176,6 +176,8 @@ class Application:
             if scope["method"] != "POST":
                 raise Refusal(405, f"{path} takes POST.")
             handler, service = found
+            if service is None:
+                raise nameless(self.services)
             answer = await self._posted(handler, service, scope, headers, receive)
         except Refusal as refusal:
             answer = refused(refusal)
@@ -328,7 +330,11 @@ class Application:
         return routes
 
     def _service(self, request: Request) -> Service:
-        name = request.path_params.get("name", self.default.name)
+        name = request.path_params.get("name")
+        if name is None:
+            if self.default is None:
+                raise nameless(self.services)
+            return self.default
         if name not in self.services:
             raise Refusal(404, f"there is no model {name!r}.")
         return self.services[name]
@@ -507,6 +513,15 @@ def address_of(request: Request) -> str:
         raise malformed("the header Host must be a name or an address, and may have a port.")
     prefix = urllib.parse.quote(request.scope.get("root_path", "").rstrip("/"))
     return f"{request.url.scheme}://{host}{prefix}"
+
+
+def nameless(names: Collection[str]) -> Refusal:
+    """Refuses a route that names no model where no model is the default."""
+    return Refusal(
+        404,
+        f"none of the models {', '.join(names)} is the default: ask /models/NAME/..., or name the "
+        "default first when the server is started.",
+    )
 
 
 def key_of(headers: Headers) -> str | None:

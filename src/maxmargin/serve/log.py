@@ -65,7 +65,7 @@ def segments_of(folder: Path) -> list[Segment]:
 
 
 def open_plain(path: Path, flags: int) -> int:
-    """Open a file of the log, which is never a link, a pipe or a device.
+    """Open a file of a server, which is never a link, a pipe or a device.
 
     A folder may come from a stranger, and what a link in it points at belongs to somebody else.
     """
@@ -83,7 +83,7 @@ def open_plain(path: Path, flags: int) -> int:
 
 def _not_plain(path: Path) -> LogError:
     return LogError(
-        f"{path}: a file of the log must be a plain file, not a link, a folder, a pipe or a "
+        f"{path}: it must be a plain file, not a link, a folder, a pipe or a "
         "device. Move it away, or put the file itself there."
     )
 

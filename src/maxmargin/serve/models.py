@@ -9,15 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from maxmargin.persistence.container import replacing
 from maxmargin.serve.limits import Limits
+from maxmargin.serve.log import content_of
 from maxmargin.serve.service import SNAPSHOT, Beginning, Service, make_private
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DEFAULT, LOCK = "default", "lock"
+# The file with the name of the model that routes without a name are for; no model is called that.
+CHOICE = ".default"
 
 
 class Models:
-    """The services of a folder, by their names; the first one answers where none is named.
+    """The services of a folder, by their names.
+
+    One of them is the default, for routes that name no model: the first that was named when the
+    folder was begun, or the only one. Which one it is stands in the folder, and does not change
+    when models are added.
 
     Parameters
     ----------
@@ -26,6 +34,11 @@ class Models:
     beginnings : dict of str to Beginning
         Models to begin with; those that the folder knows already go on as they were, also those
         that are not named.
+
+    Attributes
+    ----------
+    default : Service or None
+        None where the folder has several models, and does not say which is the default.
     """
 
     def __init__(
@@ -54,11 +67,24 @@ class Models:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ValueError(f"{self.folder} is in use by another process.") from None
-            names = dict.fromkeys([*beginnings, *states_in(self.folder)])
+            names = [*dict.fromkeys([*beginnings, *states_in(self.folder)])]
+            known = self._known_default()
+            chosen: str | None = None
+            if known in names:
+                chosen = known
+            elif beginnings:
+                chosen = next(iter(beginnings))
+            elif known is None and len(names) == 1:
+                # Else the default is gone, and its clients must not reach another model.
+                (chosen,) = names
+            names.sort(key=lambda name: name != chosen)  # that one first
             if not names:
                 raise ValueError(
                     f"{self.folder} has no model yet: say which to begin with, or an algorithm."
                 )
+            if chosen is not None and chosen != known:
+                with replacing(self.folder / CHOICE, new_mode=0o600) as file:
+                    file.write(chosen.encode())
             for name in names:
                 self.services[name] = Service(
                     name,
@@ -71,6 +97,17 @@ class Models:
         except BaseException:
             os.close(self._lock)
             raise
+        self.default = None if chosen is None else self.services[chosen]
+
+    def _known_default(self) -> str | None:
+        """The name of the default model that the folder knows."""
+        path = self.folder / CHOICE
+        if not os.path.lexists(path):
+            return None
+        known = content_of(path, 100).decode("utf-8", "replace")
+        if not NAME.fullmatch(known):
+            raise ValueError(f"{path}: it should hold the name of a model. Remove it.")
+        return known
 
     def start(self) -> None:
         for service in self.services.values():

@@ -17,7 +17,7 @@ ABOUT = """\
 A model that learns while it is asked. Every event that was acknowledged is in the server's log, \
 on the disk: whatever happens to the server, it is learnt, and learnt once.
 
-Every route of a model exists at the root, for the first model, and below `/models/{name}` for \
+Every route of a model exists at the root, for the default model, and below `/models/{name}` for \
 each. A refusal is an object with one sentence, `error`, which names the field, the row or the \
 line; nothing of a request that is refused is learnt. If a request is lost, send it again with the \
 same id. After 429 and 503 do so when the seconds of `Retry-After` have passed.\
@@ -334,7 +334,7 @@ def _of_the_server() -> Json:
         "server",
         "All models",
         _json("Models", one={"models": [shown]}),
-        description="The first one is that of the root.",
+        description="The default one, that of the root, is the first.",
     )
     example = "# TYPE maxmargin_rows_total counter\nmaxmargin_rows_total 4711\n"
     metrics = _operation(
