@@ -285,7 +285,7 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     several = Label([Answer("q", "no", None), Answer("r", "no", None)], several=True)
     with pytest.raises(Refusal, match="'r'"):
         service.ask_and_wait(several)
-    assert "q" in service.waiting  # nothing of the request was learnt
+    assert service.waiting.get("q", 0.0) is not None  # nothing of the request was learnt
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
     replayed.close()
@@ -299,11 +299,10 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
     service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
     assert len(service.waiting) == 3
-    assert "a" not in service.waiting
+    assert service.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(Refusal, match="'d'"):
         service.ask_and_wait(Label([Answer("d", "yes", None)], several=False))
-    assert len(service.waiting) == 0
     service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.waiting) == 1
     assert service.waiting.bytes <= 2000
@@ -364,23 +363,43 @@ def test_logs_and_snapshots_without_answers_go_on(tmp_path):
     service.close()
 
 
+@pytest.mark.parametrize("asked_between", [False, True])
 def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_crash_too(
-    tmp_path, monkeypatch
+    tmp_path, monkeypatch, asked_between
 ):
     limits = Limits(waiting_seconds=100.0)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
     monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
-    service.ask_and_wait(Await(["p"], [[1.0]], ["no"]))
-    clock[0] += 101.0
-    with pytest.raises(Refusal, match="'p'"):
-        service.ask_and_wait(Label([Answer("p", "yes", None)], several=False))
-    service.ask_and_wait(Await(["p"], [[2.0]], ["yes"]))
+
+    def label(where, key="p"):
+        return where.ask_and_wait(Label([Answer(key, "yes", None)], several=False))
+
+    service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
+    clock[0] += 50.0
+    service.ask_and_wait(Await(["p"], [[9.0]], ["yes"]))  # a retry, and the first one counts
+    assert service.sequence == 1
+    clock[0] += 51.0
+    if asked_between:
+        with pytest.raises(Refusal, match="'p'"):
+            label(service)
+    early = opened(crashed(service, tmp_path / "early"), limits=limits)
+    for each in (service, early):
+        each.ask_and_wait(Await(["p"], [[2.0]], ["yes"]))
+        assert each.waiting.get("p", clock[0]) == (b"[2.0]", clock[0], 1)
     again = opened(crashed(service, tmp_path / "two"), limits=limits)
-    assert again.waiting.get("p", clock[0]) == service.waiting.get("p", clock[0])
+    assert known(again) == known(service) == known(early)
     assert again.waiting.bytes == service.waiting.bytes
-    again.close()
-    service.close()
+    assert len(again.waiting) == 1
+    for each in (service, again, early):
+        assert label(each)["learnt"] == 1
+        with pytest.raises(Refusal, match="'other'"):
+            label(each, "other")
+    assert known(again) == known(service) == known(early)
+    replayed = opened(crashed(again, tmp_path / "three"), limits=limits)
+    assert known(replayed) == known(service)
+    for each in (replayed, again, early, service):
+        each.close()
 
 
 def test_what_is_refused_changes_nothing_and_is_refused_again(tmp_path):

@@ -47,7 +47,11 @@ OVERHEAD = 250
 
 
 class Predictions:
-    """Those that wait for their labels; the oldest go when there are too many, or too large."""
+    """Those that wait for their labels; the oldest go when there are too many, or too large.
+
+    What is kept is a function of the events in the log: they change it at their own times, and
+    whoever asks changes nothing.
+    """
 
     def __init__(self, most: int, most_bytes: int, seconds: float) -> None:
         self.most, self.most_bytes, self.seconds = most, most_bytes, seconds
@@ -57,15 +61,8 @@ class Predictions:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._waiting
-
     def add(self, key: str, row: Any, time: float, answer: int | None) -> None:
-        """Keep a prediction, in place of an older one with the same id.
-
-        Such an older one had expired when this one was written to the log: expiry is not an event,
-        so a log that is read again still has it.
-        """
+        """Keep a prediction, in place of one with the same id that has expired."""
         self.remove(key)
         one = Prediction(orjson.dumps(row), time, answer)
         self._waiting[key] = one
@@ -75,15 +72,19 @@ class Predictions:
 
     def get(self, key: str, now: float) -> Prediction | None:
         """The prediction with this id; None if it is not known, or too old."""
-        self.expire(now)
-        return self._waiting.get(key)
+        one = self._waiting.get(key)
+        return None if one is None or self._is_old(one, now) else one
 
     def expire(self, now: float) -> None:
+        """Drop the oldest, as far as they are too old."""
         while self._waiting:
             key, one = next(iter(self._waiting.items()))
-            if one.time >= now - self.seconds:
+            if not self._is_old(one, now):
                 break
             self._drop(key)
+
+    def _is_old(self, one: Prediction, now: float) -> bool:
+        return one.time < now - self.seconds
 
     def remove(self, key: str) -> None:
         if key in self._waiting:

@@ -486,6 +486,7 @@ class Service:
 
     def _change(self, event: Event, sequence: int) -> Refusal | None:
         if isinstance(event, Waiting):
+            self.waiting.expire(event.time)
             for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
                 self.waiting.add(key, row, event.time, answer)
             return None

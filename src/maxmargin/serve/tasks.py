@@ -168,15 +168,16 @@ class Await(Task):
         return [f"prediction {each}" for each in self.ids]
 
     def prepare(self, service: Service) -> Sequence[Event]:
+        now = time.time()
         new = [
             (key, row, service.places[answer])
             for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
-            if key not in service.waiting and key not in service.labelled
+            if service.waiting.get(key, now) is None and key not in service.labelled
         ]
         if not new:
             return []
         ids, rows, answers = (list(each) for each in zip(*new, strict=True))
-        return [Waiting(ids, rows, answers, time.time())]
+        return [Waiting(ids, rows, answers, now)]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         return {"ids": self.ids}
