@@ -1,4 +1,4 @@
-"""A few of the kills, full disks and odd requests that the scripts beside it have more of."""
+"""A few of the kills, full disks, odd requests and folders that scripts beside it have more of."""
 
 import sys
 
@@ -12,6 +12,7 @@ from serve.flat_memory import growth, taught
 from serve.full_disks import fill_disks
 from serve.fuzzed_requests import fuzz
 from serve.kills import kill_servers
+from serve.tampered_folders import KINDS, tamper
 from zygote import shared
 
 pytestmark = pytest.mark.skipif(
@@ -40,6 +41,13 @@ def test_odd_requests(tmp_path):
     assert found.answers[200] > 50
     assert found.answers[400] > 50
     assert found.answers[422] > 5
+
+
+def test_folders_that_somebody_has_changed(tmp_path):
+    found = tamper(6 * len(KINDS), 0, tmp_path)
+    assert not found.troubles
+    assert found.counts["refused"] > 10
+    assert found.counts["started, nothing lost"] > 10
 
 
 def test_memory_is_flat(tmp_path):

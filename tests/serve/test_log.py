@@ -273,9 +273,12 @@ def test_only_files_of_the_log_are_dropped(tmp_path):
         log.append([b"%d" % k])
     foreign = segments_of(log.folder)[0].path
     foreign.write_bytes(b"of somebody else")
+    link = segments_of(log.folder)[1].path
+    link.unlink()
+    link.symlink_to(foreign)
     log.drop_until(3)
     assert foreign.read_bytes() == b"of somebody else"
-    assert [segment.first for segment in segments_of(log.folder)] == [1, 4]
+    assert [segment.first for segment in segments_of(log.folder)] == [1, 2, 4]
     log.close()
 
 
