@@ -24,7 +24,8 @@ class Limits:
     shadows : of a model
     budget : of a shadow, in rows
     numbers : in the learners of a model and its shadows together: columns times classes for each,
-        or for one with a budget, budget times (budget + columns) times classes
+        or for one with a budget, budget times (budget + columns) times classes. A learner that gets
+        more columns needs about 100 bytes of memory for each number in that moment
     snapshot_seconds, snapshot_bytes, snapshot_events : a snapshot is due after that time,
         so many bytes of the log, or so many events
     segment_bytes : of a file of the log
@@ -47,7 +48,7 @@ class Limits:
     listeners: int = 32
     shadows: int = 8
     budget: int = 2**16
-    numbers: int = 2**27
+    numbers: int = 2**25
     snapshot_seconds: float = 60.0
     snapshot_bytes: int = 2**28
     snapshot_events: int = 10**7
