@@ -132,8 +132,7 @@ class Tampering:
         """Other values, with the right checksums."""
         found = list(records(self.folder))
         first, payloads = found[0][0], [payload for _, payload in found]
-        for _ in range(self.random.integers(1, 4)):
-            k = self.random.integers(len(payloads))
+        for k in self.random.permutation(len(payloads))[: self.random.integers(1, 4)]:
             payloads[k] = self._event(payloads[k])
         if self.random.random() < 0.1:
             self.random.shuffle(payloads)
