@@ -1,58 +1,142 @@
-"""Connections: how many there are at a time, and how long they may say nothing."""
+"""Connections: how many there are at a time, how much they send, and how long they may stall."""
 
 from __future__ import annotations
 
 from asyncio import TimerHandle, Transport
+from http import HTTPStatus
 
+import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from maxmargin.serve.limits import Limits
+from maxmargin.serve.refusals import Refusal
 
-TOO_MANY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
-    b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
-)
-REASON = b'{"error":"there are too many connections."}'
+# Requests that wait on one connection while another is answered. A segment of the network holds
+# thousands of small ones, and each takes kilobytes.
+PIPELINED = 100
 
 
 def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
-    """The protocol of uvicorn, for connections that must not be too many, nor keep silent.
+    """The protocol of uvicorn with limits on what one client can hold.
 
-    The time for the body of a request is the application's to limit, and that between two requests
-    uvicorn's; neither sees a connection whose headers do not come.
+    While an application runs, it limits the time and the bytes of the body. All other limits are
+    kept here: headers and trailers, time between requests, and answers that nobody reads.
     """
 
     class Connection(HttpToolsProtocol):
-        _deadline: TimerHandle | None = None
+        _timer: TimerHandle | None = None
+        _write_timer: TimerHandle | None = None
+        _idle_since = 0.0
+        _head_bytes = 0  # of the headers and trailers of a request, as far as they are complete
+        _bytes = 0  # received since the last part of a body, or the last request
+        _refusal: Refusal | None = None
 
         def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self._idle_since = self.loop.time()
+            self._timer = self.loop.call_later(limits.header_seconds, self._check_idle)
             if len(self.connections) > limits.connections:
-                transport.write(TOO_MANY % (len(REASON), REASON))
-                transport.close()
-            else:
-                self._expect_headers()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._expect_headers()
-
-        def on_headers_complete(self) -> None:
-            self._expect_nothing()
-            super().on_headers_complete()
+                self._refuse(Refusal(503, "there are too many connections.", retry_after=1))
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._expect_nothing()
+            for timer in (self._timer, self._write_timer):
+                if timer is not None:
+                    timer.cancel()
             super().connection_lost(exc)
 
-        def _expect_headers(self) -> None:
-            if self._deadline is None:
-                seconds = limits.header_seconds
-                self._deadline = self.loop.call_later(seconds, self.transport.close)
+        # ------------------------------------------------------------------------------- time
+        def _check_idle(self) -> None:
+            """Abort the connection if no application has run for so long.
 
-        def _expect_nothing(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
+            Received bytes do not count, or a client could keep the connection for ever. The time is
+            checked now and then instead of setting a timer for each request.
+            """
+            now, seconds = self.loop.time(), limits.header_seconds
+            if self.flow.write_paused or self._application_runs():
+                self._idle_since = now
+            if (left := self._idle_since + seconds - now) > 0:
+                self._timer = self.loop.call_later(left, self._check_idle)
+            else:
+                self.transport.abort()  # closing would wait until all is read
+
+        def _application_runs(self) -> bool:
+            if self.cycle is None or self.transport.is_closing():
+                return False
+            return not self.cycle.response_complete
+
+        def on_response_complete(self) -> None:
+            self._idle_since = self.loop.time()
+            super().on_response_complete()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            seconds = limits.write_seconds
+            self._write_timer = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._idle_since = self.loop.time()
+            if self._write_timer is not None:
+                self._write_timer.cancel()
+
+        # ------------------------------------------------------------------------------ bytes
+        def data_received(self, data: bytes) -> None:
+            self._bytes += len(data)
+            super().data_received(data)
+            # The parser keeps a header to itself until it is complete.
+            if self._bytes > limits.header_bytes and not self.transport.is_closing():
+                self._refuse(self._too_long())
+
+        def on_message_begin(self) -> None:
+            self._head_bytes = 0
+            super().on_message_begin()
+
+        def on_url(self, url: bytes) -> None:
+            self._count(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._count(len(name) + len(value) + 4)
+            super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            if len(self.pipeline) >= PIPELINED:
+                self._refusal = Refusal(503, "too many requests wait for answers.", retry_after=1)
+                raise self._refusal
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._bytes = 0
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._bytes = 0
+            super().on_message_complete()
+
+        def _count(self, size: int) -> None:
+            self._head_bytes += size
+            if self._head_bytes > limits.header_bytes:
+                self._refusal = self._too_long()
+                raise self._refusal
+
+        def _too_long(self) -> Refusal:
+            return Refusal(431, f"the headers have more than {limits.header_bytes:,} bytes.")
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what the parser cannot read, or what a callback has refused."""
+            if self._refusal is None:
+                super().send_400_response(msg)
+            else:
+                self._refuse(self._refusal)
+
+        def _refuse(self, refusal: Refusal) -> None:
+            body = orjson.dumps({"error": refusal.reason})
+            head = f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n"
+            if refusal.retry_after is not None:
+                head += f"retry-after: {refusal.retry_after}\r\n"
+            head += "connection: close\r\ncontent-type: application/json\r\n"
+            head += f"content-length: {len(body)}\r\n\r\n"
+            self.transport.write(head.encode() + body)
+            self.transport.close()
 
     return Connection

@@ -12,7 +12,11 @@ class Limits:
     Attributes
     ----------
     connections : at a time; more than the system lets a process open would keep its files shut
-    header_seconds, body_bytes, body_seconds : of a request
+    header_seconds : until all headers of a request are there, from the start of the connection or
+        the last answer
+    header_bytes : headers and trailers of a request
+    body_bytes, body_seconds : of a request
+    write_seconds : until a client has read an answer that is too large for the system's buffers
     rows : in a request
     columns : of a model that gets them by names, or by its first row
     classes : of a model
@@ -33,8 +37,10 @@ class Limits:
 
     connections: int = 500
     header_seconds: float = 30.0
+    header_bytes: int = 2**16
     body_bytes: int = 2**25
     body_seconds: float = 30.0
+    write_seconds: float = 30.0
     rows: int = 100_000
     columns: int = 2**20
     classes: int = 1000
