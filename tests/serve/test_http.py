@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from maxmargin import AMIRA, PassiveAggressive, Perceptron, load, streams
 from maxmargin.evaluate import progressive
-from maxmargin.serve import Limits, create_app
+from maxmargin.serve import Limits, bodies, create_app
 from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
@@ -721,4 +721,82 @@ def test_probabilities_and_several_classes(tmp_path):
     assert found["prediction"] == 1
     assert found["scores"].keys() == found["probabilities"].keys() == {"1", "2", "3"}
     assert sum(found["probabilities"].values()) == pytest.approx(1.0)
+    app.close()
+
+
+# ----------------------------------------------------------------------------------------- floods
+def stream_bytes(column, batches=1, compression="zstd"):
+    table, sink = pa.table({"x": column, "label": ["no"] * len(column)}), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        for _ in range(batches):
+            writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def repeated(text, rows):
+    return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [text])
+
+
+def viewed(text, rows):
+    """All rows are the same bytes of one buffer."""
+    view = np.array([len(text), 0, 0, 0], dtype="<i4")
+    view[1:2] = np.frombuffer(text[:4].encode(), "<i4")  # longer texts begin with a part of them
+    buffers = [None, pa.py_buffer(np.tile(view, rows).tobytes()), pa.py_buffer(text.encode())]
+    return pa.Array.from_buffers(pa.string_view(), rows, buffers)
+
+
+def run_of(text, rows):
+    return pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array([text]))
+
+
+def lists_of_nothing(rows, each):
+    return pa.ListArray.from_arrays(range(0, (rows + 1) * each, each), pa.nulls(rows * each))
+
+
+LARGE = {
+    "zeros": (lambda: stream_bytes(pa.array(np.zeros(5000))), 413),
+    "batches": (lambda: stream_bytes(pa.array(np.zeros(500)), batches=10), 413),
+    "text": (lambda: stream_bytes(pa.array(["x" * 50_000] * 50)), 413),
+    "a large value": (lambda: stream_bytes(pa.array(["x" * 10**6] + [""] * 49)), 413),
+    "a dictionary": (lambda: stream_bytes(repeated("x" * 50_000, 50)), 413),
+    "a dictionary within lists": (
+        lambda: stream_bytes(pa.ListArray.from_arrays([0, 50], repeated("x" * 50_000, 50))),
+        422,
+    ),
+    "views": (lambda: stream_bytes(viewed("x" * 50_000, 50)), 413),
+    "runs": (lambda: stream_bytes(run_of("x" * 50_000, 50)), 422),
+    "lists of nothing": (lambda: stream_bytes(lists_of_nothing(10, 10_000)), 413),
+}
+
+# Those that are small until their values are written out for each row.
+READ = ("a dictionary", "a dictionary within lists", "views", "runs")
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_tables_are_refused_before_they_are_large(tmp_path, monkeypatch, what):
+    limits = Limits(rows=4000, values=20_000, table_bytes=10**6)
+    app = ready(create_app(tmp_path, {"m": AMIRA()}, classes=CLASSES, limits=limits))
+    assert post(app, "/learn", {"row": {"y": 1}, "label": "no"}).status == 200
+    make, status = LARGE[what]
+    body, read = make(), []
+    assert len(body) < 150_000
+    read_table = bodies.table_from_bytes
+    monkeypatch.setattr(bodies, "table_from_bytes", lambda body: read.append(1) or read_table(body))
+    for path in ("/learn", "/predict"):
+        found = post(app, path, body, kind=ARROW)
+        assert found.status == status, found.body
+    assert bool(read) is (what in READ)
+    assert app.default.rows == 1
+    app.close()
+
+
+def test_a_table_within_the_limits_is_taken(tmp_path):
+    limits = Limits(rows=1000, values=2001, table_bytes=30_000)
+    app = ready(create_app(tmp_path, {"m": AMIRA()}, classes=CLASSES, limits=limits))
+    assert post(app, "/learn", {"row": {"y": 1}, "label": "no"}).status == 200
+    for column in (np.zeros(1000), repeated("x" * 10, 1000), viewed("x" * 20, 1000)):
+        found = post(app, "/learn", stream_bytes(pa.array(column)), kind=ARROW)
+        assert found.json().get("learnt") == 1000, found.body
+    assert set(app.default.live.learner.columns_) == {"y", "x", f"x={'x' * 10}", f"x={'x' * 20}"}
     app.close()

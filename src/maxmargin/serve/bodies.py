@@ -15,6 +15,7 @@ import orjson
 
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.weights import check_weights
+from maxmargin.serve.arrow_sizes import sizes_of
 from maxmargin.serve.events import Lesson, table_from_bytes
 from maxmargin.serve.refusals import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
@@ -25,6 +26,9 @@ from maxmargin.streams.source import StreamError
 JSON, NDJSON = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = (JSON, NDJSON, ARROW)
+# Types of Arrow, by their names, in which the same bytes can stand for many values.
+VIEWS = ("string_view", "binary_view")
+REPEATING = ("dictionary<", "run_end_encoded<", "list_view<", "large_list_view<", *VIEWS)
 
 ONE_LESSON = {"row", "label", "weight", "id"}
 LESSONS = {"rows", "labels", "weights", "id"}
@@ -196,7 +200,7 @@ def learning(service: Service, kind: str, body: bytes, key: str | None, options:
     rows = rows_of_table(service, table.select(left))
     check_rows(service, rows)
     ids = () if key is None else (checked_id(key, limits.id_length),)
-    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
+    return Learn(Lesson(rows, labels, weights, ids), len(body) + table.nbytes)
 
 
 def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
@@ -339,28 +343,91 @@ def question(service: Service, found: Any, where: str = "the body") -> Question:
 
 # ----------------------------------------------------------------------------------------- Arrow
 def table_of(service: Service, body: bytes) -> Any:
-    """The table of an Arrow stream."""
+    """The table of an Arrow stream, which must not be too large once it is decoded."""
+    limits = service.limits
     try:
+        sizes = sizes_of(body)
+        for found, most, what in (
+            (sizes.rows, limits.rows, "rows"),
+            (sizes.values, limits.values, "values"),
+            (sizes.bytes, limits.table_bytes, "bytes when decompressed"),
+        ):
+            if found > most:
+                raise Refusal(413, f"the table has {found:,} {what}; at most {most:,} are taken.")
         table = table_from_bytes(body)
         table.validate(full=True)
+    except Refusal:
+        raise
     except StreamError as error:
         raise Refusal(415, str(error)) from None
     except Exception as error:
         raise malformed(f"the body is no Arrow stream: {error}.") from None
     if table.num_rows == 0:
         raise malformed("the table has no rows.")
-    if table.num_rows > (most := service.limits.rows):
-        raise Refusal(413, f"there are {table.num_rows:,} rows; at most {most:,} are taken.")
     if len(set(table.column_names)) < table.num_columns:
         raise malformed("the table has two columns of the same name.")
+    written = sum(map(written_bytes, table.column_names, table.columns))
+    if written > (most := limits.table_bytes):
+        raise Refusal(
+            413,
+            f"the table has {written:,} bytes when repeated values are written out; "
+            f"at most {most:,} are taken.",
+        )
     return table
+
+
+def written_bytes(name: str, column: Any) -> int:
+    """What the texts of a column take where the same bytes may stand for many rows; else 0."""
+    kind, is_dictionary = column.type, arrow("pyarrow.types").is_dictionary
+    if is_dictionary(kind) and not _repeats(kind.value_type, but=VIEWS):
+        return sum(
+            int(_lengths(chunk.dictionary)[chunk.indices.drop_null().to_numpy()].sum())
+            for chunk in column.chunks
+        )
+    if str(kind) in VIEWS:
+        return sum(int(_lengths(chunk).sum()) for chunk in column.chunks)
+    if _repeats(kind):
+        raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
+    return 0
+
+
+def _lengths(array: Any) -> np.ndarray:
+    """Bytes of each text; 0 for all else."""
+    if str(array.type) in VIEWS and len(array):
+        views = np.frombuffer(array.buffers()[1], "<i4").reshape(-1, 4)
+        found = views[array.offset : array.offset + len(array), 0].astype(np.int64)
+        found[~array.is_valid().to_numpy(zero_copy_only=False)] = 0
+        return found
+    if kind_of(array.type) != "text":
+        return np.zeros(len(array), dtype=np.int64)
+    lengths = arrow("pyarrow.compute").binary_length(array).fill_null(0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _repeats(kind: Any, but: Collection[str] = ()) -> bool:
+    """Can the same bytes stand for many values in such a column?"""
+    name = str(kind)
+    if name.startswith(REPEATING):
+        return name not in but
+    return any(_repeats(kind.field(k).type) for k in range(kind.num_fields))
 
 
 def column_of(table: Any, name: str) -> list[Any]:
     if name not in table.column_names:
         raise malformed(f"the table has no column {name!r:.80}.")
-    found: list[Any] = table.column(name).to_pylist()
-    return found
+    return values_of(table.column(name))
+
+
+def values_of(column: Any) -> list[Any]:
+    """A column as Python's values; rows with the same dictionary value share one object."""
+    if not arrow("pyarrow.types").is_dictionary(column.type):
+        found: list[Any] = column.to_pylist()
+        return found
+    values: list[Any] = []
+    for chunk in column.chunks:
+        known = [*chunk.dictionary.to_pylist(), None]
+        values += [known[-1 if k is None else k] for k in chunk.indices.to_pylist()]
+    return values
 
 
 def rows_of_table(service: Service, table: Any) -> Any:
@@ -393,15 +460,13 @@ def rows_of_table(service: Service, table: Any) -> Any:
 
 def dicts_of_table(table: Any) -> list[dict[str, Any]]:
     """Rows by names, in values that are the same when they come back from the log."""
-    types = arrow("pyarrow.types")
-    columns = {}
+    types, columns = arrow("pyarrow.types"), []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if kind_of(column.type) is None:
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if kind_of(kind) is None:
             raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
-        if types.is_decimal(column.type):
-            column = column.cast("float64", safe=False)
-        columns[name] = column
-    found: list[dict[str, Any]] = arrow().table(columns).to_pylist()
-    return found
+        values = values_of(column)
+        if types.is_decimal(kind):
+            values = [None if value is None else float(value) for value in values]
+        columns.append(values)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

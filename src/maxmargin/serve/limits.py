@@ -18,6 +18,7 @@ class Limits:
     body_bytes, body_seconds : of a request
     write_seconds : until a client has read an answer that is too large for the system's buffers
     rows : in a request
+    values, table_bytes : of a table in Arrow, in all columns, once it is decoded
     columns : of a model that gets them by names, or by its first row
     classes : of a model
     id_length : of an event's id, in characters
@@ -42,6 +43,8 @@ class Limits:
     body_seconds: float = 30.0
     write_seconds: float = 30.0
     rows: int = 100_000
+    values: int = 2**23
+    table_bytes: int = 2**27
     columns: int = 2**20
     classes: int = 1000
     id_length: int = 128

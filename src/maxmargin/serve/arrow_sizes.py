@@ -1,0 +1,103 @@
+"""How large an Arrow stream says it is, before anything of it is decompressed.
+
+Compressed buffers begin with the size that they will have, and Arrow decompresses no more than
+that. The sizes are in the metadata of each batch, a FlatBuffer, of which pyarrow shows the bytes
+alone; the few fields that matter are read here. Their numbers are from Message.fbs of Arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.streams.arrow import arrow
+
+SCHEMA, DICTIONARY, BATCH = 1, 2, 3  # kinds of messages
+
+
+class Sizes(NamedTuple):
+    """What a stream holds.
+
+    Attributes
+    ----------
+    rows : int
+    values : int
+        In all columns, dictionaries and nested columns; types without buffers have them too.
+    bytes : int
+        When it is decompressed.
+    """
+
+    rows: int
+    values: int
+    bytes: int
+
+
+class Table:
+    """A table of FlatBuffers: fields by their numbers."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at = data, at
+        self.fields = at - _number("<i", data, at)
+
+    @classmethod
+    def root(cls, data: bytes) -> Table:
+        return cls(data, _number("<I", data, 0))
+
+    def _place(self, field: int) -> int | None:
+        offset = 4 + 2 * field
+        if offset >= _number("<H", self.data, self.fields):
+            return None
+        found = _number("<H", self.data, self.fields + offset)
+        return self.at + found if found else None
+
+    def number(self, field: int, kind: str) -> int:
+        place = self._place(field)
+        return 0 if place is None else _number(kind, self.data, place)
+
+    def table(self, field: int) -> Table | None:
+        place = self._place(field)
+        if place is None:
+            return None
+        return Table(self.data, place + _number("<I", self.data, place))
+
+    def pairs(self, field: int) -> np.ndarray:
+        """A vector of structs that are two long integers each."""
+        place = self._place(field)
+        if place is None:
+            return np.empty((0, 2), dtype=np.int64)
+        start = place + _number("<I", self.data, place)
+        count = _number("<I", self.data, start)
+        return np.frombuffer(self.data, "<i8", 2 * count, start + 4).reshape(-1, 2)
+
+
+def _number(kind: str, data: Any, at: int) -> int:
+    if at < 0:
+        raise ValueError("an offset is negative")
+    (found,) = struct.unpack_from(kind, data, at)
+    return int(found)
+
+
+def sizes_of(body: bytes) -> Sizes:
+    """The sizes in the metadata of a stream; raises if they cannot be read."""
+    rows = values = size = 0
+    for message in arrow().ipc.MessageReader.open_stream(arrow().py_buffer(body)):
+        head = Table.root(message.metadata.to_pybytes())
+        kind, batch = head.number(1, "<B"), head.table(2)
+        if kind == DICTIONARY and batch is not None:
+            batch = batch.table(1)
+        if batch is None or kind not in (DICTIONARY, BATCH):
+            continue
+        length, nodes = batch.number(0, "<q"), batch.pairs(1)
+        if length < 0 or (nodes < 0).any():
+            raise ValueError("a length is negative")
+        rows += length if kind == BATCH else 0
+        values += sum(nodes[:, 0].tolist())
+        content = message.body
+        size += content.size if content is not None else 0
+        if batch.table(3) is not None and content is not None:  # compressed
+            view = memoryview(content)
+            starts = [at for at, count in batch.pairs(2).tolist() if count]
+            size += sum(max(0, _number("<q", view, at)) for at in starts)
+    return Sizes(rows, values, size)
