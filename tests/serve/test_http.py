@@ -6,6 +6,7 @@ import decimal
 import html
 import json
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from maxmargin import AMIRA, PassiveAggressive, Perceptron, load, streams
 from maxmargin.evaluate import progressive
-from maxmargin.serve import Limits, bodies, create_app
+from maxmargin.serve import Limits, bodies, create_app, predicting
 from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
@@ -799,4 +800,110 @@ def test_a_table_within_the_limits_is_taken(tmp_path):
         found = post(app, "/learn", stream_bytes(pa.array(column)), kind=ARROW)
         assert found.json().get("learnt") == 1000, found.body
     assert set(app.default.live.learner.columns_) == {"y", "x", f"x={'x' * 10}", f"x={'x' * 20}"}
+    app.close()
+
+
+TOO_MANY = {
+    "lines with rows": (lines(*[{"rows": [[1, 2]] * 4}] * 3), NDJSON, "/predict", "10 rows in all"),
+    "rows": (b'{"rows":[' + b"[]," * 1100 + b"[]]}", JSON, "/predict", "arrays and objects"),
+    "objects": (b'{"rows":[' + b"{}," * 1100 + b"{}]}", JSON, "/learn", "arrays and objects"),
+    "objects in lines": (b'{"rows":[' + b"[]," * 1100 + b"[]]}", NDJSON, "/predict", "arrays and"),
+    "labels": ({"labels": [{"id": "a", "label": "no"}] * 11}, JSON, "/label", "11 labels"),
+    "scores": ({"rows": [[1, 2]] * 10, "scores": True}, JSON, "/predict", "500 bytes"),
+    "scores in lines": (
+        lines(*[{"row": [1, 2], "scores": True}] * 10),
+        NDJSON,
+        "/predict",
+        "line 9: the answer would have more than 500 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MANY)
+def test_a_request_is_limited_as_a_whole(tmp_path, what):
+    limits = Limits(rows=10, answer_bytes=500)
+    app = ready(create_app(tmp_path, {"m": AMIRA()}, classes=CLASSES, limits=limits))
+    body, kind, path, reason = TOO_MANY[what]
+    found = post(app, path, body, kind=kind)
+    assert (found.status, reason in found.json()["error"]) == (413, True), found.body
+    app.close()
+
+
+def test_brackets_in_texts_are_no_arrays(tmp_path):
+    app = ready(
+        create_app(tmp_path, {"m": AMIRA()}, classes=CLASSES, limits=Limits(rows=2, columns=9))
+    )
+    row = {"te[xt": "[{" * 1000, 'q"[[[[[': '"[[[[\\', "z": '\\"{{{{{{'}
+    rows = {"rows": [row, row], "labels": ["no", "yes"]}
+    assert post(app, "/learn", rows).json() == {"learnt": 2, "duplicate": False, "sequence": 1}
+    both = lines({"row": row}, {"rows": [row]})
+    assert post(app, "/predict", both, kind=NDJSON).status == 200
+    app.close()
+
+
+def test_large_bodies_are_read_and_predicted_outside_of_the_loop(app, monkeypatch):
+    threads = []
+    answer = predicting.answer
+
+    def watched(service, asked):
+        threads.append(threading.current_thread() is threading.main_thread())
+        return answer(service, asked)
+
+    monkeypatch.setattr(predicting, "answer", watched)
+    assert post(app, "/predict", lines(*[{"row": [1.0, 2]}] * 3), kind=NDJSON).status == 200
+    assert threads == [True] * 3
+    threads.clear()
+    many = lines(*[{"rows": [[1.0, 2]] * 1000}] * 5)
+    assert post(app, "/predict", many, kind=NDJSON).status == 200
+    assert threads == [False] * 5
+
+
+def test_ids_in_lines_wait_together_or_not_at_all(app):
+    asked = [{"row": [1.0], "id": "a"}, {"rows": [[2.0], [3.0]], "ids": ["b", "a"]}]
+    wrong = lines(*asked, {"row": [1.0], "id": ""})
+    assert post(app, "/predict", wrong, kind=NDJSON).status == 400
+    assert len(app.default.waiting) == 0
+    found = post(app, "/predict", lines(*asked), kind=NDJSON)
+    assert [json.loads(line).get("ids") for line in found.body.splitlines()] == [None, ["b", "a"]]
+    assert len(app.default.waiting) == 2
+    assert app.default.waiting.get("a", 0.0).row == b"[1.0]"
+    assert app.default.sequence == 1
+
+
+def test_bodies_that_are_received_at_a_time_are_limited(tmp_path):
+    limits = Limits(received_bytes=1000)
+    app = ready(create_app(tmp_path, {"m": AMIRA()}, classes=CLASSES, limits=limits))
+    scope = {"type": "http", "method": "POST", "path": "/learn", "query_string": b""}
+    scope["headers"] = [HOST, (b"content-type", JSON.encode())]
+    body = b'{"row":[1],"label":"no"}'
+
+    async def asked(parts, stalled):
+        """The status of a request that waits behind its first part."""
+        left, sent = list(parts), []
+
+        async def receive():
+            if len(left) < len(parts):
+                await stalled.wait()
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent[0]["status"], dict(sent[0]["headers"]).get(b"retry-after")
+
+    async def main():
+        stalled = asyncio.Event()
+        large = [asyncio.create_task(asked([b" " * 400, body], stalled)) for _ in range(3)]
+        found, _ = await asyncio.wait(large, return_when=asyncio.FIRST_COMPLETED)
+        refused = [each.result() for each in found]
+        whole = await asked([body], stalled)
+        stalled.set()
+        rest = await asyncio.gather(*large)
+        return refused, whole, rest, await asked([b" " * 900, body], stalled)
+
+    refused, whole, rest, later = asyncio.run(main())
+    assert refused == [(429, b"1")]
+    assert whole == later == (200, None)
+    assert sorted(status for status, _ in rest) == [200, 200, 429]
     app.close()

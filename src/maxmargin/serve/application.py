@@ -12,10 +12,10 @@ import tempfile
 import time
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
@@ -25,18 +25,20 @@ from starlette.routing import Route, Router
 
 from maxmargin.persistence import save
 from maxmargin.serve import bodies, openapi, pages, predicting, state
-from maxmargin.serve.bodies import ARROW, JSON, KINDS, NDJSON
-from maxmargin.serve.events import DropShadow, NewShadow, Promotion, table_to_bytes
+from maxmargin.serve.bodies import ARROW, JSON, KINDS
+from maxmargin.serve.events import DropShadow, NewShadow, Promotion
 from maxmargin.serve.guard import LOOPBACK, Guard
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.models import NAME, Models
 from maxmargin.serve.refusals import Refusal, malformed, unavailable
 from maxmargin.serve.service import READY, Beginning, Service, says
-from maxmargin.serve.tasks import Await, Call, Change, checked_id, new_id
-from maxmargin.streams.arrow import arrow
+from maxmargin.serve.tasks import Call, Change, checked_id
 
-# Rows that are predicted in the loop itself; more would let others wait.
-ROWS_IN_LOOP = 2000
+# Bodies that are read, and whose rows are predicted, in the loop itself; larger ones would let
+# others wait. They are read by a few threads, since they take many times their bytes meanwhile.
+BYTES_IN_LOOP = 2**15
+SCORES_IN_LOOP = 2**22  # bytes of a body times classes
+LARGE_AT_A_TIME = 2
 SECONDS_BETWEEN_STATES = 1.0
 # What anybody may see, with or without a token: they hold nothing of a model.
 OPEN = {"/health", "/", "/docs", "/openapi.json"}
@@ -115,6 +117,8 @@ class Application:
         self.reports = {name: state.Report(each) for name, each in self.services.items()}
         self.stopping = asyncio.Event()
         self.listeners = 0
+        self._held_bytes = 0
+        self._large = ThreadPoolExecutor(LARGE_AT_A_TIME, "maxmargin large bodies")
         self._posts: dict[str, Callable[..., Awaitable[Answer]]] = {
             "learn": self._learn,
             "predict": self._predict,
@@ -137,6 +141,7 @@ class Application:
         """Finish what has come, and write snapshots."""
         self.stop()
         self.models.close()
+        self._large.shutdown(wait=False)
 
     def wait(self, seconds: float) -> None:
         """Until all logs are replayed, but not longer than that."""
@@ -236,13 +241,58 @@ class Application:
         if told.isdigit() and int(told) > most:
             raise Refusal(413, f"the body has {int(told):,} bytes; at most {most:,} are taken.")
         with Deadline(self.limits.body_seconds):
-            return await _received(receive, most)
+            message = await receive()
+            if message.get("more_body", False):
+                return await self._parts(message, receive)
+        body: bytes = message.get("body", b"")
+        if len(body) > most:
+            raise Refusal(413, f"at most {most:,} bytes are taken.")
+        return body
+
+    async def _parts(self, message: Any, receive: Any) -> bytes:
+        """A body that comes in parts, whose bytes are counted until the request is answered."""
+        limits, body, held = self.limits, bytearray(), 0
+
+        def release(_: Any) -> None:
+            self._held_bytes -= held
+
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(release)
+        while True:
+            if message["type"] == "http.disconnect":
+                raise malformed("the body is not complete.")
+            part = message.get("body", b"")
+            held += len(part)
+            self._held_bytes += len(part)
+            if held > (most := limits.body_bytes):
+                raise Refusal(413, f"the body has more than {most:,} bytes.")
+            if self._held_bytes > limits.received_bytes:
+                raise Refusal(429, "too many large bodies come at once.", retry_after=1)
+            body += part
+            if not message.get("more_body", False):
+                return bytes(body)
+            message = await receive()
+
+    async def _worked(
+        self, service: Service, kind: str, function: Callable[..., Any], *given: Any
+    ) -> Any:
+        """What a function of a body, its last argument, returns; in a thread if that takes long.
+
+        A small body in Arrow may be compressed, and one row may have the scores of many classes.
+        """
+        if kind != ARROW and len(given[-1]) <= min(
+            BYTES_IN_LOOP, SCORES_IN_LOOP / len(service.labels)
+        ):
+            return function(service, kind, *given)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._large, function, service, kind, *given)
 
     async def _learn(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
         options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
-        task = bodies.learning(service, kind, body, key_of(headers), options)
+        task = await self._worked(service, kind, bodies.learning, key_of(headers), options, body)
         rows = task.lesson.rows
         result = await service.ask(task)
         if kind != ARROW:
@@ -253,57 +303,17 @@ class Application:
     async def _label(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
-        return json_answer(await service.ask(bodies.labelling(service, kind, body)))
+        task = await self._worked(service, kind, bodies.labelling, body)
+        return json_answer(await service.ask(task))
 
     async def _predict(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
-        if kind == ARROW:
-            return await self._predict_table(service, body, scope)
-        if kind == JSON:
-            asked = bodies.question(service, bodies.parsed(body))
-            return json_answer(await self._said(service, asked, len(body)))
-        found = []
-        for where, each in bodies.lines_of(body, service.limits.rows):
-            try:
-                asked = bodies.question(service, each, where)
-                found.append(await self._said(service, asked, len(body)))
-            except Refusal as refusal:
-                raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
-        return Answer(200, b"".join(orjson.dumps(each) + b"\n" for each in found), NDJSON)
-
-    async def _said(self, service: Service, asked: bodies.Question, size: int) -> dict[str, Any]:
-        if len(asked.rows) > ROWS_IN_LOOP:
-            loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(None, predicting.answer, service, asked)
-        else:
-            found = predicting.answer(service, asked)
-        if asked.ids is not None:
-            assert asked.raw is not None
-            answers = found["predictions"] if asked.several else [found["prediction"]]
-            await service.ask(Await(asked.ids, asked.raw, answers, 2 * size))
-            found["ids" if asked.several else "id"] = asked.ids if asked.several else asked.ids[0]
-        return found
-
-    async def _predict_table(self, service: Service, body: bytes, scope: Any) -> Answer:
-        options = QueryParams(scope["query_string"])
-        table = bodies.table_of(service, body)
-        drop = [options.get(name) for name in ("label", "weight")]
-        table = table.select([name for name in table.column_names if name not in drop])
-        rows = bodies.rows_of_table(service, table)
-        bodies.check_rows(service, rows)
-        loop = asyncio.get_running_loop()
-        classes = await loop.run_in_executor(None, predicting.predicted, service, rows)
-        columns: dict[str, Any] = {"prediction": classes}
-        if options.get("ids") == "true":
-            columns["id"] = ids = [new_id() for _ in classes]
-            if isinstance(rows, list):
-                raw = rows
-            else:
-                raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
-            raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
-            await service.ask(Await(ids, raw, classes, 2 * len(body)))
-        return Answer(200, table_to_bytes(arrow().table(columns)), ARROW)
+        options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
+        content, waiting = await self._worked(service, kind, predicting.answered, options, body)
+        if waiting is not None:
+            await service.ask(waiting)
+        return Answer(200, content, kind)
 
     # ----------------------------------------------------------------------------- what is rare
     def _routes(self) -> list[Route]:
@@ -430,7 +440,9 @@ class Application:
         if kind != JSON:
             raise Refusal(415, f"the content type must be {JSON}.")
         headers: Headers = dict(request.scope["headers"])
-        return bodies.parsed(await self._body(headers, request.receive))
+        body = await self._body(headers, request.receive)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._large, bodies.parsed, body, "the body", 0)
 
     def _ids(self, request: Request) -> tuple[str, ...]:
         key = request.headers.get("idempotency-key")
@@ -484,26 +496,6 @@ class Deadline:
                 self.task.uncancel()  # type: ignore[union-attr]
             reason = f"the body did not come within {self.seconds:g} seconds."
             raise Refusal(408, reason) from None
-
-
-async def _received(receive: Any, most: int) -> bytes:
-    message = await receive()
-    if not message.get("more_body", False):
-        body: bytes = message.get("body", b"")
-        if len(body) > most:
-            raise Refusal(413, f"at most {most:,} bytes are taken.")
-        return body
-    parts, size = [], 0
-    while True:
-        if message["type"] == "http.disconnect":
-            raise malformed("the body is not complete.")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > most:
-            raise Refusal(413, f"the body has more than {most:,} bytes.")
-        if not message.get("more_body", False):
-            return b"".join(parts)
-        message = await receive()
 
 
 def address_of(request: Request) -> str:

@@ -5,8 +5,9 @@ Whatever is wrong with it is said by a `Refusal`, which names the field, the row
 
 from __future__ import annotations
 
+import io
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -38,11 +39,32 @@ ONE_LABEL = {"id", "label", "weight"}
 
 
 # ------------------------------------------------------------------------------------------- JSON
-def parsed(body: bytes, where: str = "the body") -> Any:
+def parsed(body: bytes, where: str = "the body", rows: int | None = None) -> Any:
+    """What a text of JSON says; it must not have many more objects than so many rows need."""
+    if rows is not None:
+        check_containers(body, rows)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise malformed(f"{where} is no JSON: {error}.") from None
+
+
+def check_containers(body: bytes, rows: int) -> None:
+    """Refuse a text of JSON with too many arrays and objects.
+
+    They are two bytes each in the text, and a hundred when they are read. A row has at most three:
+    itself, a line around it, and an array of rows in the line. A few more are read, so that what is
+    wrong with them can be said.
+    """
+    most = 3 * rows + 1000
+    if len(body) <= most or body.count(b"[") + body.count(b"{") <= most:
+        return
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")  # no escaped quotes
+    letters = np.frombuffer(plain, np.uint8)
+    outside = ~np.logical_xor.accumulate(letters == ord('"'))
+    opening = (letters == ord("[")) | (letters == ord("{"))
+    if np.count_nonzero(opening & outside) > most:
+        raise Refusal(413, f"the body has more arrays and objects than {rows:,} rows need.")
 
 
 def object_of(body: bytes, fields: Collection[str], where: str = "the body") -> dict[str, Any]:
@@ -59,17 +81,18 @@ def checked_object(found: Any, fields: Collection[str], where: str) -> dict[str,
     return found
 
 
-def lines_of(body: bytes, most: int) -> list[tuple[str, Any]]:
+def lines_of(body: bytes, most: int) -> Iterator[tuple[str, Any]]:
     """The objects of NDJSON, each with its place; blank lines are none."""
-    found = []
-    for number, line in enumerate(body.split(b"\n"), 1):
+    check_containers(body, most)
+    count = 0
+    for number, line in enumerate(io.BytesIO(body), 1):
         if line.strip():
-            found.append((f"line {number}", parsed(line, f"line {number}")))
-            if len(found) > most:
+            count += 1
+            if count > most:
                 raise Refusal(413, f"there are more than {most:,} lines.")
-    if not found:
+            yield f"line {number}", parsed(line, f"line {number}")
+    if not count:
         raise malformed("the body has no lines.")
-    return found
 
 
 def needed(found: dict[str, Any], name: str, where: str = "") -> Any:
@@ -179,7 +202,7 @@ def checked_weights(weights: Any, rows: int) -> list[float]:
     return weights
 
 
-def learning(service: Service, kind: str, body: bytes, key: str | None, options: Any) -> Learn:
+def learning(service: Service, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
     """The task of ``POST /learn``; ``key`` is the id that the request has in its header."""
     if kind == JSON:
         return _learning_json(service, body, key)
@@ -204,7 +227,8 @@ def learning(service: Service, kind: str, body: bytes, key: str | None, options:
 
 
 def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
-    found, limits = parsed(body), service.limits
+    limits = service.limits
+    found = parsed(body, rows=limits.rows)
     if type(found) is dict and "rows" in found:
         checked_object(found, LESSONS, "the body")
         rows = many_rows(found["rows"], limits.rows)
@@ -229,7 +253,7 @@ def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
 
 def _learning_lines(service: Service, body: bytes) -> Learn:
     limits = service.limits
-    lines = lines_of(body, limits.rows)
+    lines = list(lines_of(body, limits.rows))
     raw, labels, weights, ids = [], [], [], []
     for where, found in lines:
         checked_object(found, ONE_LESSON, where)
@@ -255,15 +279,18 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
     """The task of ``POST /label``."""
     if kind == ARROW:
         raise Refusal(415, f"labels come as {JSON} or {NDJSON}.")
-    several = True
+    several, most = True, service.limits.rows
+    items: Iterable[tuple[str, Any]]
     if kind == NDJSON:
-        items = lines_of(body, service.limits.rows)
+        items = lines_of(body, most)
     else:
-        found = parsed(body)
+        found = parsed(body, rows=most)
         if type(found) is dict and "labels" in found:
             checked_object(found, {"labels"}, "the body")
             if type(found["labels"]) is not list or not found["labels"]:
                 raise malformed("labels must be an array of at least one object.")
+            if (count := len(found["labels"])) > most:
+                raise Refusal(413, f"there are {count:,} labels; at most {most:,} are taken.")
             items = [(f"label {k}", each) for k, each in enumerate(found["labels"])]
         else:
             items, several = [("the body", found)], False

@@ -16,6 +16,8 @@ class Limits:
         the last answer
     header_bytes : headers and trailers of a request
     body_bytes, body_seconds : of a request
+    received_bytes : of all bodies that come in several parts, until their requests are answered
+    answer_bytes : of the scores and probabilities in an answer, about
     write_seconds : until a client has read an answer that is too large for the system's buffers
     rows : in a request
     values, table_bytes : of a table in Arrow, in all columns, once it is decoded
@@ -41,6 +43,8 @@ class Limits:
     header_bytes: int = 2**16
     body_bytes: int = 2**25
     body_seconds: float = 30.0
+    received_bytes: int = 2**27
+    answer_bytes: int = 2**25
     write_seconds: float = 30.0
     rows: int = 100_000
     values: int = 2**23

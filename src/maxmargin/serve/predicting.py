@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import orjson
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predicted import classes_by
-from maxmargin.serve.bodies import Question
+from maxmargin.serve.bodies import (
+    ARROW,
+    NDJSON,
+    Question,
+    check_rows,
+    lines_of,
+    parsed,
+    question,
+    rows_of_table,
+    table_of,
+)
+from maxmargin.serve.events import table_to_bytes
 from maxmargin.serve.pupil import outputs_of
-from maxmargin.serve.refusals import unlearnable
+from maxmargin.serve.refusals import Refusal, unlearnable
 from maxmargin.serve.service import Service
+from maxmargin.serve.tasks import Await, new_id
+from maxmargin.streams.arrow import arrow
 
 
 def predicted(service: Service, rows: Any) -> list[Any]:
@@ -29,6 +44,78 @@ def predicted(service: Service, rows: Any) -> list[Any]:
         return [labels[code] for code in classes_by(outputs).tolist()]
     except ValueError as error:
         raise unlearnable(str(error)) from None
+
+
+def answered(
+    service: Service, kind: str, options: Mapping[str, str], body: bytes
+) -> tuple[bytes, Await | None]:
+    """The answer to ``POST /predict``, and the predictions that are to wait for their labels."""
+    if kind == ARROW:
+        return _answered_table(service, options, body)
+    limits, is_lines = service.limits, kind == NDJSON
+    items = (
+        lines_of(body, limits.rows) if is_lines else [("the body", parsed(body, rows=limits.rows))]
+    )
+    found, waiting = [], dict[str, tuple[Any, Any]]()
+    rows = size = 0
+    for where, each in items:
+        try:
+            asked = question(service, each, where)
+            rows += len(asked.rows)
+            if rows > limits.rows:
+                raise Refusal(413, f"there are more than {limits.rows:,} rows in all.")
+            size += _size_of(service, asked)
+            if size > limits.answer_bytes:
+                raise Refusal(
+                    413, f"the answer would have more than {limits.answer_bytes:,} bytes."
+                )
+            said = answer(service, asked)
+        except Refusal as refusal:
+            if not is_lines:
+                raise
+            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
+        if asked.ids is not None:
+            assert asked.raw is not None
+            classes = said["predictions"] if asked.several else [said["prediction"]]
+            for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
+                waiting.setdefault(key, (row, label))
+            said |= {"ids": asked.ids} if asked.several else {"id": asked.ids[0]}
+        found.append(orjson.dumps(said))
+    task = None
+    if waiting:
+        raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
+        task = Await([*waiting], raw, labels, 2 * len(body))
+    return b"".join(line + b"\n" for line in found) if is_lines else found[0], task
+
+
+def _answered_table(
+    service: Service, options: Mapping[str, str], body: bytes
+) -> tuple[bytes, Await | None]:
+    table = table_of(service, body)
+    drop = [options.get(name) for name in ("label", "weight")]
+    table = table.select([name for name in table.column_names if name not in drop])
+    rows = rows_of_table(service, table)
+    check_rows(service, rows)
+    classes = predicted(service, rows)
+    columns: dict[str, Any] = {"prediction": classes}
+    task = None
+    if options.get("ids") == "true":
+        columns["id"] = ids = [new_id() for _ in classes]
+        if isinstance(rows, list):
+            raw = rows
+        else:
+            raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
+        raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
+        task = Await(ids, raw, classes, len(body) + table.nbytes)
+    return table_to_bytes(arrow().table(columns)), task
+
+
+def _size_of(service: Service, asked: Question) -> int:
+    """About how many bytes the scores and probabilities in an answer take."""
+    numbers = asked.scores + asked.proba
+    if not numbers:
+        return 0
+    return numbers * len(asked.rows) * sum(len(str(label)) + 28 for label in service.labels)
 
 
 def answer(service: Service, asked: Question) -> dict[str, Any]:
