@@ -609,6 +609,10 @@ def test_pages_of_others_cannot_use_a_server_without_a_token(app):
         ([(b"origin", b"null")], 403),
         ([(b"origin", b"http://127.0.0.1:9999")], 403),
         ([(b"origin", b"http://127.0.0.1:8765")], 200),
+        ([(b"sec-fetch-site", b"cross-site")], 403),
+        ([(b"sec-fetch-site", b"same-site")], 403),
+        ([(b"sec-fetch-site", b"same-origin")], 200),
+        ([(b"sec-fetch-site", b"none")], 200),
         ([(b"host", b"localhost")], 200),
         ([(b"host", b"[::1]:8765"), (b"origin", b"http://[::1]:8765")], 200),
     ):

@@ -61,6 +61,10 @@ class Guard:
             found = origin.decode("latin-1")
             if found not in (f"http://{host}", f"https://{host}"):
                 raise Refusal(403, f"pages of {found!r:.80} may not use this server.")
+        # Browsers leave Origin out of some requests, such as those for images and scripts.
+        site = headers.get(b"sec-fetch-site", b"none").strip().lower()
+        if site not in (b"none", b"same-origin"):
+            raise Refusal(403, "pages of other sites may not use this server.")
 
 
 @functools.lru_cache(100)
