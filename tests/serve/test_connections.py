@@ -113,7 +113,7 @@ ENDLESS = {
     "headers": b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 200,
     "name": b"GET / HTTP/1.1\r\n" + b"x" * 1500,
     "finished": b"GET / HTTP/1.1\r\nhost: " + b"x" * 1500 + b"\r\n\r\n",
-    "trailers": REQUEST[:-2] + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"x: y\r\n" * 200,
+    "trailers": REQUEST[:-2] + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"x: y\r\n" * 400,
     "trailer": REQUEST[:-2] + b"transfer-encoding: chunked\r\n\r\n0\r\nx: " + b"y" * 1500,
     "chunk": REQUEST[:-2] + b"transfer-encoding: chunked\r\n\r\n1;x=" + b"y" * 1500,
 }

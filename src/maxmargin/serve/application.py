@@ -282,7 +282,7 @@ class Application:
         A small body in Arrow may be compressed, and one row may have the scores of many classes.
         """
         if kind != ARROW and len(given[-1]) <= min(
-            BYTES_IN_LOOP, SCORES_IN_LOOP / len(service.labels)
+            BYTES_IN_LOOP, SCORES_IN_LOOP // len(service.labels)
         ):
             return function(service, kind, *given)
         loop = asyncio.get_running_loop()

@@ -27,8 +27,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
         _timer: TimerHandle | None = None
         _write_timer: TimerHandle | None = None
         _idle_since = 0.0
-        _head_bytes = 0  # of the headers and trailers of a request, as far as they are complete
-        _bytes = 0  # received since the last part of a body, or the last request
+        _bytes = 0  # received since the last headers that were complete, or the last part of a body
         _refusal: Refusal | None = None
 
         def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -87,37 +86,21 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             if self._bytes > limits.header_bytes and not self.transport.is_closing():
                 self._refuse(self._too_long())
 
-        def on_message_begin(self) -> None:
-            self._head_bytes = 0
-            super().on_message_begin()
-
-        def on_url(self, url: bytes) -> None:
-            self._count(len(url))
-            super().on_url(url)
-
-        def on_header(self, name: bytes, value: bytes) -> None:
-            self._count(len(name) + len(value) + 4)
-            super().on_header(name, value)
-
         def on_headers_complete(self) -> None:
+            if self._bytes > limits.header_bytes:  # of which some may be other requests, or a body
+                size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+                if size + len(self.url) > limits.header_bytes:
+                    self._refusal = self._too_long()
             if len(self.pipeline) >= PIPELINED:
                 self._refusal = Refusal(503, "too many requests wait for answers.", retry_after=1)
+            if self._refusal is not None:
                 raise self._refusal
+            self._bytes = 0
             super().on_headers_complete()
 
         def on_body(self, body: bytes) -> None:
             self._bytes = 0
             super().on_body(body)
-
-        def on_message_complete(self) -> None:
-            self._bytes = 0
-            super().on_message_complete()
-
-        def _count(self, size: int) -> None:
-            self._head_bytes += size
-            if self._head_bytes > limits.header_bytes:
-                self._refusal = self._too_long()
-                raise self._refusal
 
         def _too_long(self) -> Refusal:
             return Refusal(431, f"the headers have more than {limits.header_bytes:,} bytes.")
