@@ -50,13 +50,25 @@ def test_the_source_has_tests_and_docs_and_no_data(built):
     assert sum(sizes.values()) < MOST_BYTES
 
 
+def requirements(path):
+    with zipfile.ZipFile(path) as wheel:
+        text = wheel.read(f"maxmargin-{maxmargin.__version__}.dist-info/METADATA").decode()
+    return [Requirement(line) for line in message_from_string(text).get_all("Requires-Dist")]
+
+
+def test_the_extra_for_serving_has_what_the_command_needs(built):
+    names = {
+        each.name
+        for each in requirements(built[0])
+        if each.marker and each.marker.evaluate({"extra": "serve"})
+    }
+    assert {"typer", "rich", "starlette", "uvicorn", "httptools", "orjson", "pyarrow"} <= names
+
+
 @pytest.mark.parametrize("extra", ["all", "dev"])
 def test_on_python_310_extras_leave_river_out(built, extra):
     """River needs a newer one; the build forgets conditions behind extras of our own."""
-    with zipfile.ZipFile(built[0]) as wheel:
-        text = wheel.read(f"maxmargin-{maxmargin.__version__}.dist-info/METADATA").decode()
-    needed = [Requirement(line) for line in message_from_string(text).get_all("Requires-Dist")]
-    markers = [each.marker for each in needed if each.name == "river"]
+    markers = [each.marker for each in requirements(built[0]) if each.name == "river"]
     for python, is_there in (("3.10", False), ("3.11", True)):
         environment = {"extra": extra, "python_version": python}
         assert any(marker.evaluate(environment) for marker in markers) == is_there

@@ -52,6 +52,7 @@ MISSING = {
     "river, from its bridge": "__import__('maxmargin.river')",
     "onnx, from a learner": "to_onnx(Perceptron().fit([[0.0], [1.0]], [0, 1]))",
     "serve, from the application": "__import__('maxmargin.serve')",
+    "cli,plots, from the demo": "__import__('maxmargin.demo')",
     "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
 }
 ERRORS = """
@@ -95,7 +96,7 @@ def test_errors_name_the_extra(tmp_path):
         del asked["streams, from zstd"]
     said = json.loads(run_without_extras(tmp_path, ERRORS, json.dumps(asked)))
     for what, message in said.items():
-        extra = what.partition(",")[0]
+        extra = what.partition(", ")[0]
         assert message.endswith(f"pip install 'maxmargin[{extra}]'"), f"{what}: {message}"
 
 

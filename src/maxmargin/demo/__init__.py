@@ -9,11 +9,22 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from maxmargin._terminal import bar
-from maxmargin.demo.page import render
-from maxmargin.demo.problems import Problem, all_problems
-from maxmargin.demo.table import print_tables
-from maxmargin.demo.training import SOLVERS, all_learners, train
+try:
+    from maxmargin._terminal import bar
+    from maxmargin.demo.page import render
+    from maxmargin.demo.problems import Problem, all_problems
+    from maxmargin.demo.table import print_tables
+    from maxmargin.demo.training import SOLVERS, all_learners, train
+except ModuleNotFoundError as missing:
+    if missing.name is None or missing.name.partition(".")[0] not in (
+        "rich",
+        "matplotlib",
+        "jinja2",
+    ):
+        raise
+    raise ImportError(
+        f"the demo needs {missing.name}: pip install 'maxmargin[cli,plots]'"
+    ) from None
 
 __all__ = ["run"]
 
