@@ -15,12 +15,13 @@ from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.mixtures import MARGIN_ROUNDING
 from maxmargin.certificates.scalars import directional_bound
 from maxmargin.core.looks import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.passes import Outcome, Plan
+from maxmargin.estimator.passes import Outcome, Plan, certified
 from maxmargin.models.base import Model
 from maxmargin.models.kernel import KernelModel, smallest_margins
 from maxmargin.models.linear import LinearModel, read_only
@@ -153,6 +154,8 @@ class BisectionPerceptron(OnlineClassifier):
         separated = all(each.low > 0.0 for each in searches)
         margins = model.margins(rows, targets)
         model.end_fit()
+        if model.has_supports:  # bounds rest on a kernel that may be none
+            converged &= certified(model, margins, plan.ceiling, plan.shown).bound < math.inf
         warning = ""
         if not converged:
             warning = (
@@ -263,11 +266,11 @@ class KernelTrial(LinearTrial):
         return cls(model)
 
     def length(self) -> float:
-        return math.sqrt(self.model.scalars.table.norm2[0])
+        return root(self.model.scalars.table.norm2[0])
 
     def margin(self, rows: Any, targets: Any) -> float:
         weights, outputs, _ = self.model.over_training_rows()
-        length = np.sqrt((weights * outputs).sum())
+        length = root((weights * outputs).sum())
         return float(smallest_margins(outputs, targets.labels)[0] / length)
 
     def smallest(self, rows: Any) -> float:
@@ -276,7 +279,7 @@ class KernelTrial(LinearTrial):
     def bound(self) -> float:
         mine = self.model.scalars.table[0]
         mass = mine.scale * (mine.positive + mine.negative)
-        return float(directional_bound(np.sqrt(mine.norm2), mass))
+        return float(directional_bound(root(mine.norm2), mass))
 
     def limit(self, bound: float) -> None:
         self.model.scalars.table.bound[0] = bound
@@ -289,6 +292,11 @@ class KernelTrial(LinearTrial):
             model.training.coefs[c] = single.training.coefs[0]
             model.training.outputs[c] = single.training.outputs[0]
         join_tallies(model.tally, [single.tally for single in singles])
+
+
+def root(square: float) -> float:
+    """Of a squared length; NaN if that is negative, which a kernel does not allow."""
+    return math.sqrt(square) if square >= 0.0 else math.nan
 
 
 def join_tallies(tally: np.recarray, parts: list[np.recarray]) -> None:
@@ -349,7 +357,8 @@ class Search:
 
     def is_proved(self) -> bool:
         """Has `precision` been reached for certain?"""
-        return 0.0 < (1.0 - self.settings.precision) * self.proved <= self.low
+        highest = self.proved * (1.0 + MARGIN_ROUNDING)  # unless the kernel is none
+        return 0.0 < (1.0 - self.settings.precision) * self.proved <= self.low <= highest
 
     def ask(self, beta: float) -> None:
         """One round."""
@@ -363,7 +372,7 @@ class Search:
         if outcome == "given up" and self.settings.two_stage and beta > 0.0:
             rule = PerceptronRule(beta * trial.length(), 1.0)
             more, later, second = self.learn(trial, rule, 0.0, most)
-            passes, bound = passes + more, min(bound, later)
+            passes, bound = passes + more, float(np.minimum(bound, later))
             if second == "reached":
                 outcome = "second stage"
         found = (
@@ -375,14 +384,16 @@ class Search:
             # ROMMA has proved that no margin is above rounding.
             outcome, found, self.patience = "hopeless", math.nan, 0
         self.rounds.append(Round(beta, found, passes * self.order.size, outcome))
-        self.proved = min(self.proved, bound)
+        self.proved = float(np.minimum(self.proved, bound))
         self.high = min(self.high, bound)
         if not found >= beta:  # out of reach, or too far for the passes of a round
             self.high = min(self.high, max(beta, self.low))
-        self.bound = min(self.bound, float(trial.model.bounds()[0]))
+        self.bound = float(np.minimum(self.bound, trial.model.bounds()[0]))  # NaN if one is
         if found > self.low or self.low <= 0.0:
             self.best, self.low = trial, max(self.low, 0.0 if math.isnan(found) else found)
             self.high = max(self.high, self.low)
+        if math.isnan(self.proved):  # negative squares: the kernel is none, and nothing is sought
+            self.high, self.patience = self.low, 0
 
     def learn(
         self, trial: LinearTrial, rule: Any, beta: float, most: int
@@ -397,7 +408,7 @@ class Search:
             self.advance(1, note=f"asking for {beta:.4g}")
             if model.updates() == before:
                 return done, bound, "reached"
-            bound = min(bound, trial.bound())
+            bound = float(np.minimum(bound, trial.bound()))  # NaN if one is
             if bound <= beta:
                 return done, bound, "hopeless"
         return most, bound, "given up"
@@ -434,11 +445,11 @@ class PaperSearch(Search):
         if two_stage and outcome != "reached":
             threshold = beta * trial.length()
             more, later, second = self.learn(trial, PerceptronRule(threshold, 1.0), 0.0, most)
-            passes, bound = passes + more, min(bound, later)
+            passes, bound = passes + more, float(np.minimum(bound, later))
             if second == "reached":
                 outcome, found = "second stage", threshold / trial.length()
         self.rounds.append(Round(beta, found, passes * self.order.size, outcome))
-        self.proved = min(self.proved, bound)
-        self.bound = min(self.bound, float(trial.model.bounds()[0]))
+        self.proved = float(np.minimum(self.proved, bound))
+        self.bound = float(np.minimum(self.bound, trial.model.bounds()[0]))  # NaN if one is
         if found > self.low:
             self.best, self.low = trial, found

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.certificates.bounds import RELATIVE_SLACK
+from maxmargin.spaces.scalars import Scalars
+
+# How far margins in a kernel's space may be above a bound by rounding, relative to it.
+MARGIN_ROUNDING = 1e-6
 
 
 def hull_mixture(
@@ -34,3 +38,28 @@ def hull_mixture(
 def mixture_bounds(squares: np.ndarray, proved: np.ndarray) -> np.ndarray:
     """The bounds from the squared lengths of such mixtures."""
     return np.where(proved, np.sqrt(squares) * (1.0 + RELATIVE_SLACK), np.inf)
+
+
+def measured(leads: np.ndarray, lengths: np.ndarray, scalars: Scalars) -> np.ndarray:
+    """Margins from the lowest outputs and the lengths of the weights.
+
+    A length that is NaN, from a negative square, shows that the kernel does not satisfy Mercer's
+    condition. Then there is no margin, and no bound is proved either.
+    """
+    no_kernel = np.isnan(lengths)
+    if no_kernel.any():
+        scalars.table.bound = np.nan
+    margins = np.divide(leads, lengths, out=np.zeros_like(leads), where=lengths > 0.0)
+    return np.where(no_kernel, np.nan, margins)
+
+
+def presuming_mercer(bounds: np.ndarray, margins: np.ndarray, ceiling: float) -> np.ndarray:
+    """The bounds where nothing contradicts Mercer's condition, on which all of them rest.
+
+    It is contradicted by a bound that is NaN, as a negative square makes it, and by a margin that
+    is above its bound or above the largest norm of a row. Then no bound is proved, for any problem.
+    """
+    highest = np.fmin(bounds, ceiling) * (1.0 + MARGIN_ROUNDING)
+    if np.isnan(bounds).any() or (margins > highest).any():
+        return np.full_like(bounds, np.inf)
+    return np.fmax(np.where(bounds < np.inf, bounds, ceiling), margins)

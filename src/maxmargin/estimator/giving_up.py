@@ -94,11 +94,13 @@ class Progress:
                 " The weights are those with the fewest errors on the way, "
                 f"{100.0 * self.errors:.1f} % of the rows."
             )
+        proved = ""
+        if bound < np.inf:
+            proved = f" No hyperplane separates these rows by more than {bound:.2g}, if any does."
         ways = f"are {', '.join(unset)} and" if unset else "is"
         return (
             f"{name} gave up after {n_iter} passes: the last {self.idle} made no fewer mistakes "
-            f"than those before. No hyperplane separates these rows by more than {bound:.2g}, if "
-            f"any does.{kept} For rows that cannot be separated there {ways} MaxMargin."
+            f"than those before.{proved}{kept} For rows that cannot be separated there {ways} MaxMargin."
         )
 
 
@@ -125,9 +127,9 @@ def _errors(model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> f
 def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
     name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
-    if plan.tol is not None and ratio < wanted:
+    if plan.tol is not None and not ratio >= wanted:
         return (
-            f"{name} certifies {ratio:.4f} of the best margin after {n_iter} passes, less than the "
+            f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} passes, less than the "
             f"{wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
             "rule for more: a smaller delta, epsilon or alpha."
         )

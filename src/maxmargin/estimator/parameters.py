@@ -177,7 +177,9 @@ fit_intercept : bool, default={fit_intercept}
     kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default={kernel}
         As in :class:`~sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
         "precomputed", `fit` takes the square matrix of kernel values, and predictions take those
-        with all training rows. A callable gets two arrays of rows.
+        with all training rows. A callable gets two arrays of rows. Both must satisfy Mercer's
+        condition: be symmetric, and positive semidefinite. Certificates presuppose it, and so they
+        do of "poly" with a negative `coef0`, which violates it.
     gamma : {{"scale", "first", "auto"}} or float, default={gamma}
         For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
         is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only; "first"

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
+from maxmargin.certificates.mixtures import presuming_mercer
 from maxmargin.core.loop import NO_TRACE
 from maxmargin.estimator import giving_up
 from maxmargin.estimator.refusals import diverged
@@ -98,7 +99,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     # Means of weights may be on the wrong side of a row where nothing is left to learn.
     stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
     converged = passes.converged and certificate.bound > 0.0 and not stuck
-    warning, unproved = "", plan.tol is not None and certificate.ratio < 1.0 - plan.tol
+    warning, unproved = "", plan.tol is not None and not certificate.ratio >= 1.0 - plan.tol
     if gave_up:
         warning = gave_up.complaint(
             plan.name, certificate.bound, passes.n_iter, plan.unset, model.spec.average
@@ -113,7 +114,10 @@ def certified(
 ) -> Certificate:
     """The certificate of a model with these margins, with evidence if ``features`` is given."""
     bounds = model.bounds()
-    bounds = np.where(bounds < np.inf, bounds, ceiling)
+    if model.has_supports and not model.kernel.is_mercer():  # type: ignore[attr-defined]
+        bounds = presuming_mercer(bounds, margins, ceiling)
+    else:
+        bounds = np.where(bounds < np.inf, bounds, ceiling)
     sums = model.evidence(features)[shown] if features else []
     return Certificate.weakest(margins[shown], bounds[shown], sums)
 

@@ -65,6 +65,10 @@ class Kernel(ABC):
     # Is a weight vector a vector of feature weights?
     is_linear: ClassVar[bool] = False
 
+    def is_mercer(self) -> bool:
+        """Is it positive semidefinite on any rows, whatever the user has written?"""
+        return True
+
     def __deepcopy__(self, memo: Any) -> Kernel:
         return self  # nothing in it changes, and a callable is the user's own
 
@@ -179,6 +183,9 @@ class PolynomialKernel(Kernel):
     name = "poly"
     formula = "raised(gamma * p + coef0, degree)"
 
+    def is_mercer(self) -> bool:
+        return self.coef0 >= 0.0
+
     def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
         for piece, _ in _pieces(values):
             self._apply(piece)
@@ -255,6 +262,9 @@ class UserKernel(Kernel):
 
     name = "callable"
 
+    def is_mercer(self) -> bool:
+        return False
+
     def with_function(self, function: Any) -> Kernel:
         return replace(self, function=function)
 
@@ -272,8 +282,19 @@ class UserKernel(Kernel):
         return self._called(some.X, others.X)
 
     def diagonal(self, points: Points) -> np.ndarray:
-        parts = [np.diagonal(self._called(few, few)) for few in points.small_groups()]
+        parts = [np.diagonal(self._symmetric(few)) for few in points.small_groups()]
         return np.concatenate([np.empty(0), *parts])
+
+    def _symmetric(self, rows: Any) -> np.ndarray:
+        """The values of these rows with each other."""
+        values = self._called(rows, rows)
+        if (found := asymmetric_entry(values)) is not None:
+            i, j = found
+            raise ValueError(
+                "The kernel is not symmetric: of two rows it is "
+                f"{values[i, j]:.6g}, and {values[j, i]:.6g} of the same rows in the other order."
+            )
+        return values
 
     def _called(self, some: Any, others: Any) -> np.ndarray:
         assert self.function is not None
@@ -300,6 +321,9 @@ class PrecomputedKernel(Kernel):
 
     name = "precomputed"
     only_in_fit = True
+
+    def is_mercer(self) -> bool:
+        return False
 
     def points(self, X: Any) -> Points:
         return Points(np.arange(X.shape[0]))
@@ -346,10 +370,12 @@ class PrecomputedKernel(Kernel):
             raise ValueError(
                 f"kernel='precomputed' needs a square matrix of kernel values, got {X.shape}."
             )
-        some = np.random.default_rng(0).integers(0, X.shape[0], (2, 1000))
-        left, right = matrix[some[0], some[1]], matrix[some[1], some[0]]
-        if not np.allclose(left, right, rtol=1e-4, atol=1e-6 * np.abs(left).max(initial=0.0)):
-            raise ValueError("kernel='precomputed' needs a symmetric matrix of kernel values.")
+        if (found := asymmetric_entry(matrix)) is not None:
+            i, j = found
+            raise ValueError(
+                "kernel='precomputed' needs a symmetric matrix of kernel values, but X"
+                f"[{i}, {j}] is {matrix[i, j]:.6g} and X[{j}, {i}] is {matrix[j, i]:.6g}."
+            )
         return replace(self, matrix=matrix)
 
     def forget_rows(self) -> Kernel:
@@ -380,6 +406,21 @@ def finite_diagonal(kernel: Kernel, points: Points) -> np.ndarray:
             f"The kernel of row {i} with itself is {diagonal[i]:.6g}: no kernel is negative there."
         )
     return diagonal
+
+
+def asymmetric_entry(matrix: np.ndarray) -> tuple[int, int] | None:
+    """Where a square matrix differs from its transpose by more than rounding; None if nowhere."""
+    size, tile = matrix.shape[0], 512  # of both, two tiles stay in the cache
+    largest = max(matrix.max(initial=0.0), -matrix.min(initial=0.0))
+    for i in range(0, size, tile):
+        for j in range(i, size, tile):
+            one = matrix[i : i + tile, j : j + tile]
+            other = matrix[j : j + tile, i : i + tile].T
+            same = np.isclose(one, other, rtol=1e-4, atol=1e-6 * largest)
+            if not same.all():
+                row, column = np.unravel_index(int(same.argmin()), same.shape)
+                return i + int(row), j + int(column)
+    return None
 
 
 @Compiled

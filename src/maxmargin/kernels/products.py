@@ -123,7 +123,8 @@ class Products:
     ) -> np.ndarray:
         """At least ``|w|**2 + |sqrt(ridges) weights|**2`` for each problem, given all ``K(x, x)``.
 
-        ``ridges`` is a number, or one for each point.
+        ``ridges`` is a number, or one for each point. NaN where the form is negative beyond
+        rounding: then the kernel does not satisfy Mercer's condition.
         """
         if np.ndim(ridges):
             squares = (ridges * weights**2).sum(axis=1)
@@ -135,8 +136,7 @@ class Products:
             squares += (products * weights[:, part]).sum(axis=1)
         lost = self.rounding(kernel, points) * diagonal.max(initial=0.0)
         lost = lost * np.abs(weights).sum(axis=1) ** 2
-        # Negative beyond rounding: this is no kernel, and nothing is proved.
-        return np.where(squares >= -lost, np.maximum(squares, 0.0) + lost, np.inf)
+        return np.where(squares >= -lost, np.maximum(squares, 0.0) + lost, np.nan)
 
     def _outputs(
         self, kernel: Kernel, weights: np.ndarray, points: Points, some: Points

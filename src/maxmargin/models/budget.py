@@ -466,7 +466,7 @@ class BudgetModel(Model):
         np.add.at(outputs.T, numbers, self.ridge * weights.T)
         leads = smallest_margins(outputs, targets.labels)
         lengths = np.array([self._squared_length(c) for c in range(self.problems())]) ** 0.5
-        return np.divide(leads, lengths, out=np.zeros_like(leads), where=lengths > 0.0)
+        return mixtures.measured(leads, lengths, self.scalars)
 
     def bounds(self) -> np.ndarray:
         if self._bounds is None:
@@ -491,7 +491,8 @@ class BudgetModel(Model):
             rows = store.points[c].take(slice(0, taken))
             rounding = self.products.rounding(self.kernel, rows)
             cut += sum(masses) * radius * np.sqrt(rounding)
-            bound = min(bound, projected_bound(length, cut, masses, radius, intercept))
+            projected = projected_bound(length, cut, masses, radius, intercept)
+            bound = np.minimum(bound, projected)  # NaN if one is
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
 
     def _squared_length(self, c: int) -> float:

@@ -38,6 +38,8 @@ NEVER = np.iinfo(np.int64).max
 MANY_ROWS = 5000
 # An intercept is summed up by itself where its square is so many times as large as those of rows.
 LARGEST_SHARE = 100.0
+# What the squared length of weights can have lost in a fit, relative to the mass of coefficients.
+LOST_IN_FIT = 1e-6
 
 
 def kernel_for(
@@ -530,7 +532,7 @@ class KernelModel(Model):
         _, outputs, squares = self.over_training_rows()
         lengths = np.sqrt(self._together(squares))
         leads = self._leads(outputs + self.free_intercepts()[:, None], targets.labels)
-        return np.divide(leads, lengths, out=np.zeros_like(leads), where=lengths > 0.0)
+        return mixtures.measured(leads, lengths, self.scalars)
 
     def over_training_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights and outputs to predict by, of all training rows, and the squared lengths of w.
@@ -559,7 +561,9 @@ class KernelModel(Model):
             outputs = outputs + shift * intercepts[:, None]
         else:
             squares -= shift * intercepts**2
-        return weights, outputs, np.maximum(squares, 0.0)
+        lost = LOST_IN_FIT * (largest - shift) * np.abs(weights).sum(axis=1) ** 2
+        no_kernel = (squares < -lost) & (not self.kernel.is_mercer())
+        return weights, outputs, np.where(no_kernel, np.nan, np.maximum(squares, 0.0))
 
     def _together(self, squares: np.ndarray) -> np.ndarray:
         """The squared lengths that margins are measured by."""
