@@ -19,9 +19,10 @@ from threadpoolctl import threadpool_limits
 import maxmargin
 
 LEARNERS = (
-    "ALMA AMIRA BisectionPerceptron DirectionalPerceptron Forgetron MICRA NORMA PUMMA "
-    "PassiveAggressive Pegasos Perceptron Projectron ROMMA RandomBudgetPerceptron Relaxation"
-).split()
+    *("ALMA", "AMIRA", "BisectionPerceptron", "DirectionalPerceptron", "Forgetron", "MICRA"),
+    *("NORMA", "PUMMA", "PassiveAggressive", "Pegasos", "Perceptron", "Projectron", "ROMMA"),
+    *("RandomBudgetPerceptron", "Relaxation"),
+)
 REFUSALS = re.compile(
     r"The kernel of row \d+ with itself is .* negative there"
     r"|diverged: its weights are not finite any more"

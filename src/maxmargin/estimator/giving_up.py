@@ -100,7 +100,8 @@ class Progress:
         ways = f"are {', '.join(unset)} and" if unset else "is"
         return (
             f"{name} gave up after {n_iter} passes: the last {self.idle} made no fewer mistakes "
-            f"than those before.{proved}{kept} For rows that cannot be separated there {ways} MaxMargin."
+            f"than those before.{proved}{kept} For rows that cannot be separated there {ways} "
+            "MaxMargin."
         )
 
 
@@ -129,8 +130,8 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
     name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
     if plan.tol is not None and not ratio >= wanted:
         return (
-            f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} passes, less than the "
-            f"{wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
+            f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} "
+            f"passes, less than the {wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
             "rule for more: a smaller delta, epsilon or alpha."
         )
     if certificate.bound == 0.0:
