@@ -18,7 +18,7 @@ from maxmargin.estimator.access import writing
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.multilabel import check_number_of_labels
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.estimator.state import State, problems_for
 from maxmargin.estimator.weights import (
@@ -128,7 +128,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         kernel=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "soft_margin": [Interval(Real, 0.0, None, closed="left")],
+        "soft_margin": SOFT_MARGINS,
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -217,6 +217,11 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         For who finds it elsewhere, see `maxmargin.distributed`; ``limit`` is what they call the
         limit of their steps.
         """
+        if not np.isfinite(found.weights).all():
+            raise ValueError(
+                "MaxMargin found weights that are not finite: scale the features, or choose a "
+                "soft_margin nearer to their squares."
+            )
         converged = bool(found.reached.all())
         self._state = State(
             Hyperplanes.of(found),

@@ -19,6 +19,7 @@ from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
+from maxmargin.estimator.refusals import diverged
 from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.stream import Streamable
 from maxmargin.estimator.weights import counted, unused_class_weight
@@ -148,6 +149,8 @@ class OnlineClassifier(
             run = reported(self, run, state, (X, y, sample_weight))
         outcome = run(model, rows, targets, plan)
         model = outcome.model if worth is by_steps else outcome.model.apart_from_rows()
+        if not model.is_finite():
+            raise ValueError(diverged(type(self).__name__))
         if model.trials() == 0 and outcome.interrupted is not None:
             raise outcome.interrupted
         self._state = state._replace(

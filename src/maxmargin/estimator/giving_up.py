@@ -131,8 +131,8 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
     if plan.tol is not None and not ratio >= wanted:
         return (
             f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} "
-            f"passes, less than the {wanted:.4f} that tol={plan.tol} asks for. If no update was left to make, ask the "
-            "rule for more: a smaller delta, epsilon or alpha."
+            f"passes, less than the {wanted:.4f} that tol={plan.tol} asks for. If no update was "
+            "left to make, ask the rule for more: a smaller delta, epsilon or alpha."
         )
     if certificate.bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."

@@ -7,7 +7,8 @@ import re
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from maxmargin._validation import Interval, StrOptions
+from maxmargin._validation import Interval, Options, StrOptions
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.kernels.functions import KERNELS
 from maxmargin.kernels.products import NARROW_TYPES
 
@@ -51,10 +52,16 @@ class Exponents(Interval):
 
 # Of learners in p-norms.
 P_CONSTRAINTS: list[Any] = [Exponents(), StrOptions({"log"})]
+# Coordinates behind the features are as long as rows may be.
+NORMS = Interval(Real, SMALLEST_XX**0.5, LARGEST_XX**0.5, closed="both")
+SOFT_MARGINS: list[Any] = [
+    Options(Real, {0.0}),
+    Interval(Real, SMALLEST_XX, LARGEST_XX, closed="both"),
+]
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
-    "intercept_scaling": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
-    "soft_margin": [Interval(Real, 0, None, closed="left")],
+    "intercept_scaling": [NORMS, StrOptions({"max"})],
+    "soft_margin": SOFT_MARGINS,
     "kernel": [StrOptions(set(KERNELS)), callable],
     "gamma": [StrOptions({"scale", "first", "auto"}), Interval(Real, 0, None, closed="neither")],
     "degree": [Interval(Integral, 1, None, closed="left")],
@@ -166,14 +173,14 @@ fit_intercept : bool, default={fit_intercept}
         Learn an intercept, unless said otherwise as the weight of one more coordinate that every
         example has.
     intercept_scaling : float or "max", default=1.0
-        The value of that coordinate. "max" takes the largest norm of the training rows, in `fit`
-        only.
+        The value of that coordinate, from 1e-50 to 1e50. "max" takes the largest norm of the
+        training rows, in `fit` only.
     soft_margin : float, default=0.0
         The lambda of the 2-norm soft margin, added to the diagonal of the Gram matrix (it is
         ``1 / (2 C)`` for the C of the squared hinge loss). Each training row gets a coordinate of
         its own, sqrt(lambda), which makes any data separable; margins and certificates are about
         the rows with that coordinate. In `fit` a row stays itself in every pass; `partial_fit`
-        takes each row for a new one.
+        takes each row for a new one. 0, or from 1e-100 to 1e100.
     kernel : {{"linear", "poly", "rbf", "precomputed"}} or callable, default={kernel}
         As in :class:`~sklearn.svm.SVC`; "linear" learns weights for the features themselves. With
         "precomputed", `fit` takes the square matrix of kernel values, and predictions take those

@@ -100,7 +100,7 @@ def only_one_class(classes: np.ndarray) -> str:
 def diverged(name: str) -> str:
     return (
         f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
-        "for the data)."
+        "for the data, or intercept_scaling or soft_margin too far from the size of the rows)."
     )
 
 

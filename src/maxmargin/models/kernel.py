@@ -624,7 +624,9 @@ class KernelModel(Model):
         return int(self.scalars.table.updates.sum())
 
     def is_finite(self) -> bool:
-        return bool(np.isfinite(self.scalars.table.norm2).all())
+        numbers = [self.scalars.table.norm2]
+        numbers += [known.coefs for known in (self.training, self.supports) if known is not None]
+        return all(bool(np.isfinite(each).all()) for each in numbers)
 
 
 class PairKernelModel(KernelModel):

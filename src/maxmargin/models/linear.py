@@ -289,7 +289,8 @@ class LinearModel(Model):
         return int(self.linear.scalars.table.updates.sum())
 
     def is_finite(self) -> bool:
-        return bool(np.isfinite(self.linear.scalars.table.norm2).all())
+        numbers = self.linear.scalars.table.norm2, self.linear.weights
+        return all(bool(np.isfinite(each).all()) for each in numbers)
 
 
 class PairModel(LinearModel):
