@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.core.forks import held_in_forks
+
 # How much larger an array becomes when it has no room left.
 GROWTH = 1.5
 
-_claiming = threading.Lock()
+_claiming = held_in_forks(threading.Lock())
 
 
 class Room(np.ndarray):
