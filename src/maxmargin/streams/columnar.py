@@ -137,6 +137,9 @@ class ParquetFile(ColumnarFile):
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
         metadata, read = self._metadata(), first
         how = {"metadata": metadata, "pre_buffer": False, "buffer_size": BUFFER_SIZE}
+        # Written out, a small file may be very large: values come as numbers in a dictionary.
+        is_text = arrow("pyarrow.types").is_string
+        how["read_dictionary"] = [field.name for field in self.schema() if is_text(field.type)]
         with self._opened(len(columns) + 1) as opened:
             file = arrow("pyarrow.parquet").ParquetFile(opened, **how)
             for group in range(metadata.num_row_groups):

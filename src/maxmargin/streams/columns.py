@@ -267,10 +267,8 @@ class Date(Column):
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
         if is_text(column):  # days are few: each is read once
-            codes = as_text(column).combine_chunks().dictionary_encode()
-            texts, places = codes.dictionary, codes.indices.fill_null(len(codes.dictionary))
-            more = arrow().concat_arrays([texts, arrow().nulls(1, texts.type)])
-            each, rows = dates_of(more, self.format, na), places.to_numpy(zero_copy_only=False)
+            rows, texts = coded(column)
+            each = dates_of(arrow().array([*texts, None], arrow().string()), self.format, na)
             times, missing = each[0][rows], each[1][rows]
             bad = None if each[2] is None else each[2][rows]
         else:

@@ -14,9 +14,17 @@ from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
 from maxmargin.streams.arrow import arrow
+from maxmargin.streams.options import Option
+from maxmargin.streams.source import StreamError
 
 NOWHERE = -1
 ROWS_IN_CACHE = 1024
+# Labels of a block are an array in which each has the room of the longest.
+LONGEST_LABEL = 256
+# From here on two whole numbers may be the same in double precision.
+LARGEST_WHOLE = 2.0**53
+# Of a column of a block, in bytes.
+LARGEST_TEXT = 2**30
 
 
 class OneHot:
@@ -164,14 +172,41 @@ def numbers_of(column: Any) -> np.ndarray:
 
 def coded(column: Any) -> tuple[np.ndarray, list[str]]:
     """Text as numbers of its distinct values; the next number stands for what is missing."""
+    if arrow().types.is_dictionary(column.type):
+        return _recoded(column)
     encoded = as_text(column).combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     return encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False), texts
 
 
+def _recoded(column: Any) -> tuple[np.ndarray, list[str]]:
+    """The same for codes of another order: each value that occurs is looked at once."""
+    known: dict[str, int] = {}
+    parts = [np.empty(0, np.int64)]
+    for chunk in column.chunks:
+        used = chunk.indices.dictionary_encode()
+        words = as_text(chunk.dictionary.take(used.dictionary)).to_pylist()
+        numbers = [
+            NOWHERE if word is None else known.setdefault(word, len(known)) for word in words
+        ]
+        places = used.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+        parts.append(np.array([*numbers, NOWHERE], np.int64)[places])
+    codes = np.concatenate(parts)
+    return np.where(codes == NOWHERE, len(known), codes), list(known)
+
+
 def as_text(column: Any) -> Any:
-    pa = arrow()
+    """Text, written out; of a few long values that occur very often that may be too much."""
+    pa, pc = arrow(), arrow("pyarrow.compute")
     if pa.types.is_dictionary(column.type):
+        if pa.types.is_string(column.type.value_type):
+            parts = getattr(column, "chunks", None) or [column]
+            lengths = (pc.binary_length(part.dictionary).take(part.indices) for part in parts)
+            total = sum(pc.sum(each.cast(pa.int64())).as_py() or 0 for each in lengths)
+            if total > LARGEST_TEXT:
+                raise StreamError(
+                    f"a few rows would take {total:,} bytes of text: its values are too long."
+                )
         column = column.cast(column.type.value_type)
     return column if pa.types.is_string(column.type) else column.cast(pa.large_string())
 
@@ -183,12 +218,26 @@ def labels_of(
     if kind == "text":
         codes, texts = coded(column)
         stripped = [text.strip() for text in texts]
+        if (longest := max(map(len, stripped), default=0)) > LONGEST_LABEL:
+            raise StreamError(
+                f"a label has {longest:,} letters; labels have at most {LONGEST_LABEL}. Is it the "
+                "column with the labels?"
+            )
         labels = np.array([*stripped, ""], dtype=np.str_)[codes]
         missing = np.array([*(not text or text in na_values for text in stripped), True])
         return labels, missing[codes]
     pa = arrow()
     if not pa.types.is_boolean(column.type) and not pa.types.is_integer(column.type):
         labels = numbers_of(column)
+        large = np.abs(labels) >= LARGEST_WHOLE
+        if (large & np.isfinite(labels)).any():
+            raise StreamError(
+                f"a label is {labels[large][0]:.17g}, and numbers from 2**53 on cannot be told "
+                "apart in double precision. Read the labels as text: name the column a category "
+                "by ",
+                Option("kinds", ""),
+                ".",
+            )
         return labels, ~np.isfinite(labels)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     filled = column.fill_null(pa.scalar(0).cast(column.type))

@@ -261,8 +261,7 @@ class TableSource(Source):
         first, error = self._first_rows(GLANCE)
         labels = None
         if self._label is not None:
-            ((_, kind),) = self._label_kinds.items()
-            labels, missing = labels_of(first[self._label], kind, self._na)
+            labels, missing = self._labels_and_missing(first)
             distinct = sorted_labels(np.unique(labels[~missing]))
             self._glance = Survey(distinct, 0, None)
         try:
@@ -333,14 +332,15 @@ class TableSource(Source):
         return (self._reader.read(raw, wanted) for raw in islice(pieces, 1))
 
     def _labels_in(self, piece: Piece) -> np.ndarray:
-        labels, missing = self._labels_and_missing(piece)
+        labels, missing = self._labels_and_missing(piece.table)
         if missing.any() and not self._skips:
             raise self._first_trouble(self._error(piece, *self._unlabelled(missing)))
         return labels[~missing]
 
-    def _labels_and_missing(self, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
+    def _labels_and_missing(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
         ((name, kind),) = self._label_kinds.items()
-        return labels_of(piece.table[name], kind, self._na)
+        with self._named():
+            return labels_of(table[name], kind, self._na)
 
     def _unlabelled(self, missing: np.ndarray) -> Trouble:
         return Trouble(int(np.argmax(missing)), str(self._label), ("there is no label",))
@@ -423,7 +423,7 @@ class TableSource(Source):
             bad = lacking if bad is None else bad | lacking
         y = None
         if self._label is not None:
-            y, missing = self._labels_and_missing(piece)
+            y, missing = self._labels_and_missing(piece.table)
             if missing.any():
                 bad = missing if bad is None else bad | missing
                 troubles.append(self._unlabelled(missing))
