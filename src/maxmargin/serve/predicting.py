@@ -12,7 +12,7 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predicted import classes_by
 from maxmargin.serve.bodies import (
     ARROW,
-    NDJSON,
+    JSON,
     Question,
     check_rows,
     lines_of,
@@ -52,40 +52,49 @@ def answered(
     """The answer to ``POST /predict``, and the predictions that are to wait for their labels."""
     if kind == ARROW:
         return _answered_table(service, options, body)
-    limits, is_lines = service.limits, kind == NDJSON
-    items = (
-        lines_of(body, limits.rows) if is_lines else [("the body", parsed(body, rows=limits.rows))]
-    )
-    found, waiting = [], dict[str, tuple[Any, Any]]()
-    rows = size = 0
-    for where, each in items:
-        try:
-            asked = question(service, each, where)
-            rows += len(asked.rows)
-            if rows > limits.rows:
-                raise Refusal(413, f"there are more than {limits.rows:,} rows in all.")
-            size += _size_of(service, asked)
-            if size > limits.answer_bytes:
-                raise Refusal(
-                    413, f"the answer would have more than {limits.answer_bytes:,} bytes."
-                )
-            said = answer(service, asked)
-        except Refusal as refusal:
-            if not is_lines:
-                raise
-            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
-        if asked.ids is not None:
-            assert asked.raw is not None
-            classes = said["predictions"] if asked.several else [said["prediction"]]
-            for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
-                waiting.setdefault(key, (row, label))
-            said |= {"ids": asked.ids} if asked.several else {"id": asked.ids[0]}
-        found.append(orjson.dumps(said))
-    task = None
-    if waiting:
-        raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
-        task = Await([*waiting], raw, labels, 2 * len(body))
-    return b"".join(line + b"\n" for line in found) if is_lines else found[0], task
+    limits, rows, size = service.limits, 0, 0
+    waiting: dict[str, tuple[Any, Any]] = {}
+    if kind == JSON:
+        asked = question(service, parsed(body, rows=limits.rows))
+        _check_size(_size_of(service, asked), limits.answer_bytes)
+        content = orjson.dumps(_answer_with_ids(service, asked, waiting))
+    else:
+        lines = []
+        for where, each in lines_of(body, limits.rows):
+            try:
+                asked = question(service, each, where)
+                rows += len(asked.rows)
+                if rows > limits.rows:
+                    raise Refusal(413, f"there are more than {limits.rows:,} rows in all.")
+                size += _size_of(service, asked)
+                _check_size(size, limits.answer_bytes)
+                lines.append(orjson.dumps(_answer_with_ids(service, asked, waiting)) + b"\n")
+            except Refusal as refusal:
+                raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
+        content = b"".join(lines)
+    if not waiting:
+        return content, None
+    raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
+    return content, Await([*waiting], raw, labels, 2 * len(body))
+
+
+def _answer_with_ids(
+    service: Service, asked: Question, waiting: dict[str, tuple[Any, Any]]
+) -> dict[str, Any]:
+    """The answer to a question; rows with ids, and their classes, are put into ``waiting``."""
+    said = answer(service, asked)
+    if asked.ids is not None:
+        assert asked.raw is not None
+        classes = said["predictions"] if asked.several else [said["prediction"]]
+        for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
+            waiting.setdefault(key, (row, label))
+        said |= {"ids": asked.ids} if asked.several else {"id": asked.ids[0]}
+    return said
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise Refusal(413, f"the answer would have more than {most:,} bytes.")
 
 
 def _answered_table(
@@ -112,9 +121,9 @@ def _answered_table(
 
 def _size_of(service: Service, asked: Question) -> int:
     """About how many bytes the scores and probabilities in an answer take."""
-    numbers = asked.scores + asked.proba
-    if not numbers:
+    if not asked.scores and not asked.proba:
         return 0
+    numbers = asked.scores + asked.proba
     return numbers * len(asked.rows) * sum(len(str(label)) + 28 for label in service.labels)
 
 
