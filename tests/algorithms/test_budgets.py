@@ -897,3 +897,13 @@ def test_the_width_of_a_stream_goes_by_its_first_row():
             for start in range(0, 60, size):
                 clf.partial_fit(rows[start : start + size], y[start : start + size], [0, 1])
             np.testing.assert_allclose(clf.decision_function(rows), told, rtol=1e-9, atol=1e-12)
+
+
+def test_a_first_row_without_variance_says_nothing_about_the_width():
+    random = np.random.default_rng(4)
+    X, y = random.normal(size=(80, 4)), random.integers(0, 2, 80)
+    for value in (0.0, 5.0):
+        X[0] = value
+        clf = Forgetron().partial_fit(X, y, [0, 1])
+        told = Forgetron(gamma="auto").partial_fit(X, y, [0, 1])
+        np.testing.assert_array_equal(clf.decision_function(X), told.decision_function(X))

@@ -413,12 +413,14 @@ def test_weights_of_classes_without_an_effect_are_refused(learner):
     X, y, _ = rows()
     for class_weight in ({1: 50.0}, "balanced"):
         clf = clone(learner).set_params(class_weight=class_weight)
-        with pytest.raises(ValueError, match=r"ignores 'class_weight'.*Pass soft_margin=1.0"):
+        with pytest.raises(
+            ValueError, match=r"'class_weight' has no effect on .*Pass soft_margin=1.0"
+        ):
             clf.fit(X, y)
         if hasattr(clf, "partial_fit"):
-            with pytest.raises(ValueError, match="ignores 'class_weight'"):
+            with pytest.raises(ValueError, match="'class_weight' has no effect"):
                 clf.partial_fit(X, y, classes=[0, 1])
-            with pytest.raises(ValueError, match="ignores 'class_weight'"):
+            with pytest.raises(ValueError, match="'class_weight' has no effect"):
                 clf.learn_one(X[0], y[0], classes=[0, 1])
         assert not hasattr(clf, "classes_")
 
@@ -665,3 +667,11 @@ def test_what_weights_cannot_be_combined_with():
     clf = PUMMA(soft_margin=1.0, warm_start=True, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="cannot go on with weights"):
         clf.fit(X, y, ones)
+
+
+def test_weights_of_classes_of_experts_are_refused():
+    """An expert learns with the weights of its vote."""
+    X, y, _ = rows()
+    experts = [PassiveAggressive(C=0.1, class_weight="balanced"), Perceptron()]
+    with pytest.raises(ValueError, match=r"learners\[0\].*set that of FixedShare"):
+        FixedShare(learners=experts).partial_fit(X, y, [0, 1])

@@ -21,9 +21,10 @@ from maxmargin import Perceptron
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core import cache
 from maxmargin.core.compiler import LOOPS
-from maxmargin.core.loop import NO_TRACE, learn, maintain, present
+from maxmargin.core.loop import learn, maintain, present
 from maxmargin.core.methods import BRIDGED
 from maxmargin.core.rule import rule
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator.inputs import as_targets
 from maxmargin.estimator.parameters import Facts
 

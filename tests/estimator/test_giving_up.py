@@ -143,11 +143,11 @@ def test_fits_that_are_called_are_told_each():
 @pytest.mark.parametrize(
     ("clf", "advice"),
     [
-        (Perceptron(), "there are soft_margin, average and MaxMargin."),
-        (Perceptron(average=True), "there are soft_margin and MaxMargin."),
-        (PassiveAggressive(), "there are soft_margin, average, C and MaxMargin."),
-        (PassiveAggressive(C=0.01), "there are soft_margin, average and MaxMargin."),
-        (PassiveAggressive(C=0.01, average=True), "there are soft_margin and MaxMargin."),
+        (Perceptron(), "set soft_margin or average, or use MaxMargin."),
+        (Perceptron(average=True), "set soft_margin, or use MaxMargin."),
+        (PassiveAggressive(), "set soft_margin or average or C, or use MaxMargin."),
+        (PassiveAggressive(C=0.01), "set soft_margin or average, or use MaxMargin."),
+        (PassiveAggressive(C=0.01, average=True), "set soft_margin, or use MaxMargin."),
     ],
     ids=repr,
 )
@@ -163,6 +163,4 @@ def test_only_what_is_not_set_is_recommended(clf, advice):
 
 def test_where_all_is_set_the_exact_learner_remains():
     said = Progress(100).complaint("Mine", 0.1, 7, unset=(), averages=True)
-    assert said.endswith(
-        "which suits such rows. For rows that cannot be separated there is MaxMargin."
-    )
+    assert said.endswith("which suits such rows. If the rows cannot be separated, use MaxMargin.")

@@ -6,7 +6,7 @@ from problems import overlapping, separable, three_classes
 from reference import max_margin
 
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
-from maxmargin.core.loop import NO_TRACE
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.datasets import make_separable
 from maxmargin.estimator.passes import MEMORY, Schedule
 from maxmargin.models.linear import LinearModel

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.bridge import Compiled
 from maxmargin.core.rule import Trial
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.trace import NO_TRACE, Trace
 
 # Between these squared norms no rule over- or underflows: products of two of them are still
 # numbers.
@@ -18,81 +18,6 @@ LARGEST_XX = 1e100
 
 # Counts that all problems share, and the largest squared norm of a row so far.
 TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("largest_xx", "f8")], align=True)
-
-
-class Trace(NamedTuple):
-    """What is written down about the rows that are presented; an empty array is switched off.
-
-    Attributes
-    ----------
-    touched : for each row, the ``stamp`` of the last call in which it brought an update
-    stamp : that of this call
-    history : the outputs for each place of the order and each problem, before anything is learnt,
-        and in a last column the updates since the call began, of all problems, after that place
-    steps : for the same what became of the weights, ``w <- keep * w + step * x``: keep and step,
-        where steps are along the row itself
-    """
-
-    touched: np.ndarray
-    stamp: int
-    history: np.ndarray
-    steps: np.ndarray
-
-    def scores(self):
-        """The outputs that `predict` goes by, in columns of which more may follow."""
-        return self.history
-
-    def updates_before(self, start):
-        """The updates before the place ``start``."""
-        known = 0 < start <= self.history.shape[0]
-        return self.history[start - 1, self.history.shape[1] - 1] if known else 0.0
-
-    def note(self, space, rows, i, n, c, f, trials):
-        """Write down ``f``, the output of problem ``c`` for row ``i`` at place ``n``.
-
-        ``trials`` is the number of rows learnt from before it.
-        """
-        if n < self.history.shape[0]:
-            self.history[n, c] = f
-
-
-@with_methods_of(Trace)
-class MeanTrace(NamedTuple):
-    """A `Trace` for a model that predicts by averaged weights.
-
-    It is a class of its own so that loops without averages are compiled without a second product.
-
-    Attributes
-    ----------
-    touched, stamp, history, steps : as in `Trace`, about the weights that learn
-    means : the outputs of the averaged weights, for each place of the order and each problem,
-        before anything is learnt
-    """
-
-    touched: np.ndarray
-    stamp: int
-    history: np.ndarray
-    steps: np.ndarray
-    means: np.ndarray
-
-    def scores(self):
-        return self.means
-
-    def note(self, space, rows, i, n, c, f, trials):
-        if n < self.history.shape[0]:
-            self.history[n, c] = f
-            self.means[n, c] = space.look_mean(rows, i, c, trials)
-
-
-bridge("updates_before", "note")
-
-NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)), np.empty((0, 0, 0)))
-
-
-def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:
-    """A trace with room for the outputs of so many places and problems."""
-    trace = NO_TRACE._replace(history=np.empty((places, problems + 1)))
-    return MeanTrace(*trace, np.empty((places, problems))) if average else trace
 
 
 @Compiled

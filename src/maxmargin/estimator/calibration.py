@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.core.loop import Trace
 from maxmargin.core.rows import NO_TAIL, DenseRows
+from maxmargin.core.trace import Trace
 from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
 from maxmargin.estimator.state import State
 from maxmargin.models.linear import LinearModel, PairModel, read_only

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificates import Certificate
-from maxmargin.core.loop import NO_TRACE
 from maxmargin.core.targets import weights_in
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
 
 # Passes, and rows, that are presented without fewer mistakes before a fit gives up, ...
@@ -22,6 +22,8 @@ PATIENCE, PATIENT_ROWS = 10, 200_000
 NEARLY = 0.02
 # Before, it compares weights so many times in a pass, by their errors on so many rows.
 LOOKS, LOOKED_AT = 8, 2**14
+# A bound below this fraction of the largest norm says that no margin is larger than rounding.
+BELOW_ROUNDING = 1e-10
 SEARCHES = "sklearn.model_selection"
 # Searches over many fits that were told of one.
 told: WeakSet[Any] = WeakSet()
@@ -97,11 +99,10 @@ class Progress:
         proved = ""
         if bound < np.inf:
             proved = f" No hyperplane separates these rows by more than {bound:.2g}, if any does."
-        ways = f"are {', '.join(unset)} and" if unset else "is"
+        ways = f"set {' or '.join(unset)}, or use" if unset else "use"
         return (
             f"{name} gave up after {n_iter} passes: the last {self.idle} made no fewer mistakes "
-            f"than those before.{proved}{kept} For rows that cannot be separated there {ways} "
-            "MaxMargin."
+            f"than those before.{proved}{kept} If the rows cannot be separated, {ways} MaxMargin."
         )
 
 
@@ -136,6 +137,11 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
         )
     if certificate.bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."
+    if stuck and certificate.bound <= BELOW_ROUNDING * plan.ceiling:
+        return (
+            f"{name} proves that no margin exceeds {certificate.bound:.2g}, which is below "
+            "rounding: the data are not separable. Set soft_margin, or use MaxMargin."
+        )
     if stuck:
         return (
             f"{name} has no update left to make, but the smallest margin is "
@@ -145,10 +151,8 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
         )
     # With rows forgotten there may be updates for ever.
     if plan.settles and plan.max_iter > 1 and not forgets:
-        return (
-            f"{name} still made updates in pass {n_iter}. Increase max_iter; if the data are not "
-            "separable, set soft_margin."
-        )
+        other = "" if plan.separable else "; if the data are not separable, set soft_margin"
+        return f"{name} still made updates in pass {n_iter}. Increase max_iter{other}."
     return ""
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin._extras import Self
-from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX, MeanTrace, Trace
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.calibration import calibrating

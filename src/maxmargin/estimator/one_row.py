@@ -17,9 +17,10 @@ from scipy import sparse
 
 from maxmargin._extras import Self
 from maxmargin.core.bridge import Compiled
-from maxmargin.core.loop import LARGEST_XX, NO_TRACE, SMALLEST_XX
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.core.vote import poll, say
 from maxmargin.estimator.access import Access, access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced

@@ -190,8 +190,8 @@ fit_intercept : bool, default={fit_intercept}
     gamma : {{"scale", "first", "auto"}} or float, default={gamma}
         For "poly", ``(gamma x.x' + coef0)**degree``, and "rbf", ``exp(-gamma |x - x'|**2)``. "auto"
         is ``1 / n_features``; "scale" divides that by the variance of X, in `fit` only; "first"
-        divides it by the variance v of the first row's values, as ``(n_features v + 1) /
-        (n_features + 1)``, which a stream has, too.
+        divides it by the variance v of the first row's values (1 if they are all the same), as
+        ``(n_features v + 1) / (n_features + 1)``, which a stream has, too.
     degree : int, default=3
         For "poly".
     coef0 : float, default=0.0

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
 from maxmargin.certificates.mixtures import presuming_mercer
-from maxmargin.core.loop import NO_TRACE
+from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator import giving_up
 from maxmargin.estimator.refusals import diverged
 from maxmargin.models.base import Model

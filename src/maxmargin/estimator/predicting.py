@@ -44,7 +44,7 @@ class _IfCalibrated:
             return self._method.__get__(clf, kind)
         except AttributeError:
             ways = ["wrap it in sklearn.calibration.CalibratedClassifierCV"]
-            if hasattr(clf, "calibration"):
+            if hasattr(clf, "calibration") and hasattr(clf, "partial_fit"):
                 ways.insert(0, "set calibration='online' before it learns")
             name = self.__wrapped__.__name__  # type: ignore[attr-defined]
             raise AttributeError(

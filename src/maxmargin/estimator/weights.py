@@ -76,11 +76,11 @@ def check_products(weights: np.ndarray) -> None:
 def unused_class_weight(name: str) -> OptionError:
     """Why a learner refuses ``class_weight`` if weights do not change what it learns."""
     return OptionError(
-        f"{name} without a soft margin ignores ",
         Option("class_weight"),
-        ": every row must meet the margin in full, whatever its weight. Pass ",
+        f" has no effect on {name} without a soft margin: every row must meet the margin in full, "
+        "whatever its weight. Pass ",
         Option("soft_margin", 1.0),
-        " or so, or use MaxMargin, or PassiveAggressive with a C, such as ",
+        " or so, or use PassiveAggressive with a C, such as ",
         Option("C", 0.1),
         ".",
     )

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.core.loop import NO_TRACE, TALLY, MeanTrace, Trace, tracing
+from maxmargin.core.loop import TALLY
 from maxmargin.core.rows import Tail
+from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models.formulas import Formula
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars

@@ -14,9 +14,10 @@ import numpy as np
 
 from maxmargin.certificates import bounds, mixtures
 from maxmargin.certificates.scalars import projected_bound
-from maxmargin.core.loop import NO_TRACE, Trace, present
+from maxmargin.core.loop import present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
+from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products

@@ -14,10 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.certificates import bounds, joint, mixtures
-from maxmargin.core.loop import NO_TRACE, Trace, learn
+from maxmargin.core.loop import learn
 from maxmargin.core.rivals import learn_jointly
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
+from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
 from maxmargin.kernels.lines import between
 from maxmargin.kernels.points import Points
@@ -62,7 +63,8 @@ def kernel_for(
         gamma = 1.0 / (X.shape[1] * spread) if spread > 0.0 else 1.0
     elif gamma == "first":
         # The variance of few values says little: one more value with a variance of 1 is assumed.
-        spread = (X.shape[1] * variance(X[:1]) + 1.0) / (X.shape[1] + 1.0)
+        # A row whose values are all the same says nothing.
+        spread = (X.shape[1] * (variance(X[:1]) or 1.0) + 1.0) / (X.shape[1] + 1.0)
         gamma = 1.0 / (X.shape[1] * spread)
     center = None if sparse.issparse(X) else products.host(X[0]).astype(np.float64)
 

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.loop import Trace, learn, present
+from maxmargin.core.loop import learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
+from maxmargin.core.trace import Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.lines import Lines, Values
 from maxmargin.kernels.points import Points

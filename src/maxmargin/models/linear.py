@@ -14,20 +14,21 @@ from maxmargin.certificates import bounds, geometric_margins
 from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.looks import lowest_outputs
-from maxmargin.core.loop import NO_TRACE, MeanTrace, Trace, learn, maintain, present, tracing
+from maxmargin.core.loop import learn, maintain, present
 from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models import growth
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
 from maxmargin.models.formulas import Planes
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.euclid import Euclid
-from maxmargin.spaces.linear import LinearSpace, MeanSpace
+from maxmargin.spaces.linear import LinearSpace
 from maxmargin.spaces.pair import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.plane import PlaneSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.scalars import AWAITING, LARGEST_SCALE, SINCE_SNAPSHOT
-from maxmargin.spaces.witness import PAST, MeanWitness, Witness, mean_weights, remember
+from maxmargin.spaces.witness import PAST, MeanSpace, MeanWitness, Witness, mean_weights, remember
 
 Rows = DenseRows | SparseRows
 

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.looks import square_bounds
-from maxmargin.core.loop import Trace, present
+from maxmargin.core.loop import present
 from maxmargin.core.mistakes import contest, count_mistakes
+from maxmargin.core.trace import Trace
 from maxmargin.models.linear import LinearModel
 from maxmargin.spaces.scalars import AWAITING
 

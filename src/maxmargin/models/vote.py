@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.loop import NO_TRACE, Trace
 from maxmargin.core.rows import NO_TAIL
+from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.core.vote import Votes, experts_of, hold, new_votes, poll, say
 from maxmargin.models import formulas
 from maxmargin.models.base import Model, new_tally

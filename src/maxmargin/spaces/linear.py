@@ -148,22 +148,6 @@ class LinearSpace(NamedTuple):
             self.fold_lines(c, c, c + 1, self.scalars.table[c].scale)
 
 
-class MeanSpace(NamedTuple):
-    """The mean of the weights of ``space`` over all trials so far, to look at rows by.
-
-    Attributes
-    ----------
-    space : `LinearSpace` or `JointSpace`
-    tally : the counts of its model, see `core.loop.TALLY`
-    """
-
-    space: Any
-    tally: np.recarray
-
-    def look(self, rows, i, c):
-        return self.space.look_mean(rows, i, c, self.tally[0].trials)
-
-
 bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "rescale_lines")
 bridge("look_mean", "mean_under")
 bridge("fold_lines", "maintain", inline=False)

@@ -119,6 +119,24 @@ class Witness(NamedTuple):
 
 
 bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "follow_mean")
+
+
+class MeanSpace(NamedTuple):
+    """The mean of the weights of ``space`` over all trials so far, to look at rows by.
+
+    Attributes
+    ----------
+    space : `LinearSpace` or `JointSpace`
+    tally : the counts of its model, see `core.loop.TALLY`
+    """
+
+    space: Any
+    tally: np.recarray
+
+    def look(self, rows, i, c):
+        return self.space.look_mean(rows, i, c, self.tally[0].trials)
+
+
 bridge("close_past", inline=False)
 
 
