@@ -6,7 +6,6 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 
 from __future__ import annotations
 
-import copy
 import struct
 from bisect import bisect_left
 from functools import lru_cache, partial
@@ -35,7 +34,8 @@ from maxmargin.estimator.prepared import learnt_along, recipe_of
 from maxmargin.estimator.refusals import listed
 from maxmargin.estimator.state import State, shown
 from maxmargin.estimator.weights import check_weights, told_weights
-from maxmargin.models.budget import BudgetModel
+from maxmargin.kernels.points import shallow_copy
+from maxmargin.models.budget import BudgetModel, Code
 from maxmargin.models.linear import LinearModel, PairModel, read_only
 from maxmargin.models.vote import Ballot, VoteModel
 from maxmargin.streams.iterators import entries
@@ -575,6 +575,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         return bool(w == 1.0)
 
     def _prepare(self) -> None:
+        self.code: Code = {}
         self.blank = sparse.csr_matrix((1, self.width))
         # The last row that was looked at, and what was found, until another is learnt from.
         self.seen: tuple[Any, Any] = (None, None)
@@ -583,7 +584,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         """The row in memory of its own, as models take rows."""
         if isinstance(rows, DenseRows):
             return rows.values.copy()
-        X = copy.copy(self.blank)  # SciPy's checks would take as long as the rest
+        X = shallow_copy(self.blank)  # SciPy's checks would take as long as the rest
         X.data, X.indices, X.indptr = rows.values.copy(), rows.columns.copy(), rows.starts.copy()
         return X
 
@@ -592,7 +593,7 @@ class OneRowOfBudgets(OneRowOfVotes):
     ) -> bool:
         try:
             glance, self.seen = self._glance(rows), (None, None)
-            after = self.model.after_row(glance, targets, self.rule)
+            after = self.model.after_row(glance, targets, self.rule, self.code)
             if not after.is_finite():
                 return False  # what refuses it says why
             vars(self.model).update(vars(after))  # at once

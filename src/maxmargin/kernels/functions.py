@@ -64,6 +64,8 @@ class Kernel(ABC):
     only_in_fit: ClassVar[bool] = False
     # Is a weight vector a vector of feature weights?
     is_linear: ClassVar[bool] = False
+    # Is ``K(x, x)`` 1 for all rows?
+    is_normalized: ClassVar[bool] = False
 
     def is_mercer(self) -> bool:
         """Is it positive semidefinite on any rows, whatever the user has written?"""
@@ -206,6 +208,7 @@ class GaussianKernel(Kernel):
     """``exp(-gamma |x - x'|**2)``."""
 
     name = "rbf"
+    is_normalized = True
     formula = "exp(min(gamma * (2 * p - own - other), (real)0))"
 
     def points(self, X: Any) -> Points:
@@ -235,11 +238,9 @@ class GaussianKernel(Kernel):
     def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
         assert some.squares is not None
         assert others.squares is not None
-        own = (self.gamma * some.squares).astype(self.dtype, copy=False)
-        other = (self.gamma * others.squares).astype(self.dtype, copy=False)
-        factor = np.dtype(self.dtype).type(2.0 * self.gamma)
+        room = np.empty(others.squares.size, self.dtype)
         for piece, rows in _pieces(values):
-            turn_into_exponents(piece, factor, own[rows], other)
+            turn_into_exponents(piece, self.gamma, some.squares[rows], others.squares, room)
             np.exp(piece, out=piece)
 
     def diagonal(self, points: Points) -> np.ndarray:
@@ -391,6 +392,8 @@ def finite_diagonal(kernel: Kernel, points: Points) -> np.ndarray:
     """``K(x, x)`` for each row; one that is infinite or negative raises."""
     with np.errstate(over="ignore"):
         diagonal = kernel.diagonal(points)
+    if kernel.is_normalized:
+        return diagonal
     if not np.isfinite(diagonal).all():
         i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
         raise ValueError(f"The kernel of row {i} with itself is not finite.")
@@ -424,12 +427,20 @@ def asymmetric_entry(matrix: np.ndarray) -> tuple[int, int] | None:
 
 
 @Compiled
-def turn_into_exponents(products, factor, own, other):  # type: ignore[no-untyped-def]
-    """``factor * products - own - other``; above 0 is only rounding, of equal rows."""
+def turn_into_exponents(products, gamma, own, other, columns):  # type: ignore[no-untyped-def]
+    """``gamma * (2 * products - own - other)``; above 0 is only rounding, of equal rows.
+
+    ``columns`` is room for what belongs to the columns.
+    """
+    number = products.dtype.type
+    factor = number(2.0 * gamma)
+    for k in range(other.size):
+        columns[k] = gamma * other[k]
     for r in range(products.shape[0]):
+        line = number(gamma * own[r])
         for k in range(products.shape[1]):
-            exponent = factor * products[r, k] - own[r] - other[k]
-            products[r, k] = min(exponent, products.dtype.type(0.0))
+            exponent = factor * products[r, k] - line - columns[k]
+            products[r, k] = min(exponent, number(0.0))
 
 
 def _squares(points: Points) -> np.ndarray:

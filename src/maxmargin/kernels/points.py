@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from typing import Any
 
@@ -102,7 +101,7 @@ class Points:
     def put(self, places: np.ndarray, others: Points, which: np.ndarray) -> None:
         """Replace the rows at ``places`` by rows of ``others``, which are laid out alike."""
         if sparse.issparse(self.X):
-            self.X = with_rows(self.X, places, others.X, which)
+            self._put_sparse(places, others.X, which)
         else:
             self.X = self.X.astype(np.promote_types(self.X.dtype, others.X.dtype), copy=False)
             self.X[places] = others.X[which]
@@ -113,6 +112,14 @@ class Points:
             self.factors[places] = factors[which]
         if self.changes is not None:
             self.changes.append(places)
+
+    def _put_sparse(self, places: np.ndarray, others: Any, which: np.ndarray) -> None:
+        """In place if rows take the place of rows with as many entries."""
+        X = self.X
+        parts = X.data, X.indices, X.indptr, others.data, others.indices, others.indptr
+        fits = X.dtype == others.dtype and X.data.flags.writeable and X.indices.flags.writeable
+        if not (fits and overwrite_rows(*parts, places, which)):
+            self.X = with_rows(X, places, others, which)
 
     def followed_by(self, others: Points) -> Points:
         if self.size() == 0:
@@ -143,17 +150,24 @@ class Points:
         return np.ones(self.size()) if self.worth is None else self.worth
 
 
+def shallow_copy(original: Any) -> Any:
+    """`copy.copy` of an object whose state is its dict, in a fifth of the time."""
+    other = object.__new__(type(original))
+    other.__dict__.update(original.__dict__)
+    return other
+
+
 # SciPy's own ways to do these with a few short rows take ten times as long.
 def first_rows(X: Any, count: int) -> Any:
     """The first rows of a CSR matrix, over the same memory."""
-    few = copy.copy(X)
+    few = shallow_copy(X)
     few.resize(min(count, X.shape[0]), X.shape[1])
     return few
 
 
 def copied(X: Any) -> Any:
     """The same CSR matrix in memory of its own."""
-    other = copy.copy(X)
+    other = shallow_copy(X)
     other.data, other.indices, other.indptr = X.data.copy(), X.indices.copy(), X.indptr.copy()
     return other
 
@@ -163,7 +177,7 @@ def with_rows(X: Any, places: np.ndarray, others: Any, which: np.ndarray) -> Any
     source = np.arange(X.shape[0])
     source[places] = X.shape[0] + which
     sizes = np.concatenate([np.diff(X.indptr), np.diff(others.indptr)])[source]
-    new = copy.copy(X)
+    new = shallow_copy(X)
     new.indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(X.indptr.dtype)
     new.indices = np.empty(new.indptr[-1], X.indices.dtype)
     new.data = np.empty(new.indptr[-1], np.promote_types(X.dtype, others.dtype))
@@ -194,8 +208,31 @@ def gather_rows(  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def sparse_products(data, indices, starts, row, out):  # type: ignore[no-untyped-def]
-    """The products of the rows of a CSR matrix with a dense one, each summed in its order."""
+def overwrite_rows(  # type: ignore[no-untyped-def]
+    data, indices, starts, more_data, more_indices, more_starts, places, which
+):
+    """Write rows of a CSR matrix over those of another, if all have as many entries; have they?"""
+    for n in range(places.size):
+        p, k = places[n], which[n]
+        if starts[p + 1] - starts[p] != more_starts[k + 1] - more_starts[k]:
+            return False
+    for n in range(places.size):
+        at, first = starts[places[n]], more_starts[which[n]]
+        for m in range(more_starts[which[n] + 1] - first):
+            data[at + m], indices[at + m] = more_data[first + m], more_indices[first + m]
+    return True
+
+
+@Compiled
+def sparse_products(  # type: ignore[no-untyped-def]
+    data, indices, starts, row_data, row_indices, row, out
+):
+    """The products of the rows of a CSR matrix with a sparse row, each summed in its order.
+
+    ``row`` are zeros, in whose place the dense row is written.
+    """
+    for n in range(row_indices.size):
+        row[row_indices[n]] = row_data[n]
     for r in range(starts.size - 1):
         total = 0.0
         for n in range(starts[r], starts[r + 1]):
@@ -207,10 +244,10 @@ def squared_norms(X: Any) -> np.ndarray:
     """``x.x`` of each row, summed in float64."""
     if sparse.issparse(X):
         squares, starts = np.square(X.data, dtype=np.float64), X.indptr
-        if not squares.all():  # zeros would change the order of the sum
+        if np.count_nonzero(squares) < squares.size:  # zeros would change the order of the sum
             starts = np.concatenate([[0], np.cumsum(squares != 0.0)])[starts]
             squares = squares[squares != 0.0]
-        sums, filled = np.zeros(X.shape[0]), np.flatnonzero(np.diff(starts))
+        sums, filled = np.zeros(X.shape[0]), (starts[1:] > starts[:-1]).nonzero()[0]
         if filled.size:
             sums[filled] = np.add.reduceat(squares, starts[filled])
         return sums

@@ -159,9 +159,9 @@ def inner_products(some: Any, others: Any, dtype: Any, out: np.ndarray | None = 
         return _multiplied(as_type(some, dtype), as_type(others, dtype), out)
     result = np.empty((some.shape[0], others.shape[0]), dtype)
     if some.shape[0] == 1 and sparse.issparse(others) and others.dtype == np.float64:
+        parts = others.data, others.indices, others.indptr
         row = np.zeros(some.shape[1], dtype)
-        row[some.indices] = some.data
-        sparse_products(others.data, others.indices, others.indptr, row, result[0])
+        sparse_products(*parts, some.data, some.indices, row, result[0])
         return result
     step = max(1, MOST_DENSE_VALUES // max(1, some.shape[1]))
     for start in range(0, some.shape[0], step):

@@ -14,12 +14,12 @@ import numpy as np
 
 from maxmargin.certificates import bounds, mixtures
 from maxmargin.certificates.scalars import projected_bound
-from maxmargin.core.loop import present
+from maxmargin.core.loop import learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
-from maxmargin.kernels.points import Points
+from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.base import Model, new_scalars, new_tally
 from maxmargin.models.eviction import BLOCK, Eviction
@@ -32,6 +32,9 @@ from maxmargin.spaces.scalars import AWAITING, Scalars
 from maxmargin.spaces.slots import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
 
 ONLY_ROW = np.zeros(1, dtype=np.int32)
+NO_NUMBERS = np.array([NOBODY])
+# Machine code of `weigh` and `learn`, for single rows with these types of targets and values.
+Code = dict[tuple[Any, ...], tuple[Any, Any]]
 
 
 class Store:
@@ -89,7 +92,7 @@ class Store:
     def take_in(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
         """Put those rows of a block into their slots that have got one."""
         for c, store in enumerate(self.points):
-            places = np.flatnonzero(self.slots.sources[c] != FROM_BEFORE)
+            places = (self.slots.sources[c] != FROM_BEFORE).nonzero()[0]
             if places.size:
                 which = self.slots.sources[c, places]
                 store.put(places, new, which)
@@ -99,14 +102,14 @@ class Store:
 
     def beside(self) -> Store:
         """One that knows the same; nothing changes this one before `take_in`."""
-        other = copy.copy(self)
-        other.slots = Slots(*(array.copy() for array in self.slots))
-        other.numbers, other.labels = self.numbers.copy(), self.labels.copy()
+        other = shallow_copy(self)
+        other.slots = Slots(*[array.copy() for array in self.slots])
         return other
 
     def own_rows(self) -> None:
         """Share the rows in the slots with nobody."""
         self.points = copy.deepcopy(self.points)
+        self.numbers, self.labels = self.numbers.copy(), self.labels.copy()
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Store:
         """One for other problems, in which c continues ``which[c]``."""
@@ -123,7 +126,7 @@ class Store:
         """The rows of all problems, those of the first one first; coefficients and numbers."""
         taken = self.slots.taken
         stores = [store.take(slice(0, taken[c])).bare() for c, store in enumerate(self.points)]
-        points = stores[0]
+        points = stores[0] if len(stores) > 1 else copy.deepcopy(stores[0])  # not of the slots
         for store in stores[1:]:
             points = points.followed_by(store)
         coefs = np.zeros((taken.size, int(taken.sum())))
@@ -178,7 +181,7 @@ class BudgetModel(Model):
         self._last_block: Any = None
 
     def problems(self) -> int:
-        return self.scalars.table.size
+        return self.store.problems()
 
     def width(self) -> int:
         return self._width
@@ -242,7 +245,7 @@ class BudgetModel(Model):
 
     def _beside(self) -> BudgetModel:
         """One that knows the same; until it settles, this one stays as it is."""
-        model = copy.copy(self)
+        model = shallow_copy(self)
         model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
         model.store, model.eviction = self.store.beside(), self.eviction.beside()
         return model
@@ -311,16 +314,17 @@ class BudgetModel(Model):
             if touched.any():
                 trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
-    def after_row(self, glance: Glance, targets: Any, rule: Any) -> BudgetModel:
+    def after_row(self, glance: Glance, targets: Any, rule: Any, code: Code) -> BudgetModel:
         """A model that has learnt from a single row, beside this one until it settles.
 
-        This one must be settled, and have learnt from no row since it looked at this one.
+        This one must be settled, and have learnt from no row since it looked at this one. ``code``
+        is kept by the caller as long as the model and the rule are the same.
         """
         after = self._beside()
         new = after._exact_enough(glance.point)
         is_known = new is glance.point and self.ridge == 0.0
         cross, ids = glance.cross if is_known else None, np.array([self.trials()])
-        after._learn(new, ids, targets, ONLY_ROW, rule, NO_TRACE, cross)
+        after._learn(new, ids, targets, ONLY_ROW, rule, NO_TRACE, cross, code)
         return after
 
     def _learn(
@@ -332,6 +336,7 @@ class BudgetModel(Model):
         rule: Any,
         trace: Trace,
         cross: np.ndarray | None = None,
+        code: Code | None = None,
     ) -> None:
         """Learn from the rows of a block, which take their slots when this is settled.
 
@@ -343,24 +348,44 @@ class BudgetModel(Model):
         new = self.products.kept(self.kernel, new, np.inf)
         diagonal = finite_diagonal(self.kernel, new) + self.shift + self.ridge
         self._make_room(new)
-        products = _own(self.products.gram(self.kernel, new, new))
+        if size > 1:
+            products = self._own_products(new, ids)
+        else:  # before it has a slot, nobody asks for the product of a row with itself
+            products = np.zeros((1, 1), self.kernel.value_type())
+            products.flags.writeable = False
         if cross is None:
             cross = self._cross_products(new, ids)
-        if self.ridge > 0.0:
-            products += self.ridge * (ids[:, None] == ids)
         self._bounds = self._together = None
-        products.flags.writeable = False
         outputs = np.empty((self.problems(), size))
         policy = self.eviction.enter(cross, self.shift, store.slots, order >= 0)
         space = SlotSpace(
             store.slots, self.scalars, products, cross, diagonal, self.shift, outputs, policy
         )
-        weigh(space)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
-        present(rows, targets, order, rule, space, self.tally, trace)
+        steps: tuple[Any, Any] = weigh, learn
+        if code is not None:  # finding it takes longer than running it for a single row
+            kinds = type(targets), cross.dtype, products.dtype
+            if kinds not in code:
+                given = rows, targets, order, 0, rule, space, self.tally, trace
+                code[kinds] = weigh.entry(space), learn.entry(*given)
+            steps = code[kinds]
+        steps[0](space)
+        present(rows, targets, order, rule, space, self.tally, trace, steps[1])
         self.eviction.leave(space)
-        self._last_block = space, new.on_host(), ids, targets.labels
-        self.unsettled = True
+        self.unsettled, self._last_block = False, None
+        if np.count_nonzero(store.slots.sources != FROM_BEFORE):
+            if size == 1:
+                space = space._replace(products=self._own_products(new, ids))
+            self._last_block = space, new.on_host(), ids, targets.labels
+            self.unsettled = True
+
+    def _own_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
+        """Kernel values between a block's rows; see `SlotSpace`."""
+        products = _own(self.products.gram(self.kernel, new, new))
+        if self.ridge > 0.0:
+            products += self.ridge * (ids[:, None] == ids)
+        products.flags.writeable = False
+        return products
 
     def make_room(self, points: list[Points], dtype: Any) -> None:
         """Let these be the rows in the slots, with coefficients 0."""
@@ -442,7 +467,7 @@ class BudgetModel(Model):
         There must be rows in the slots.
         """
         point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
-        cross = self._cross_products(point, np.array([NOBODY])).copy()
+        cross = self._cross_products(point, NO_NUMBERS).copy()
         sums = np.einsum("cp,cp->c", cross, coefs)
         if self.shift > 0.0:
             sums += self.shift * coefs.sum(axis=1)
@@ -526,4 +551,5 @@ class BudgetModel(Model):
 
 def _own(values: np.ndarray) -> np.ndarray:
     """The same array, or a copy if it may not be changed."""
-    return np.require(values, requirements=["C", "W"])
+    flags = values.flags
+    return values if flags.carray else np.require(values, requirements=["C", "W"])

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.evict import AtRandom, Oldest, Replace, renew
 from maxmargin.spaces.project import Project
@@ -72,12 +73,12 @@ class Replacing:
 
     def beside(self) -> Replacing:
         """One that knows the same; nothing changes this one before `renew`."""
-        other = copy.copy(self)
+        other = shallow_copy(self)
         if not self.oldest:
             other.random = copy_of(self.random)
-        for name in self.PER_PROBLEM:
-            if name in vars(self):  # there is room already
-                setattr(other, name, getattr(self, name).copy())
+        known = vars(self)
+        if "fresh" in known:  # there is room already
+            vars(other).update({name: known[name].copy() for name in self.PER_PROBLEM})
         return other
 
     def own_products(self) -> None:
@@ -166,7 +167,7 @@ class Projecting:
 
     def beside(self) -> Projecting:
         """One that knows the same; the factor only ever gains lines, behind those of this one."""
-        other = copy.copy(self)
+        other = shallow_copy(self)
         for name in self.PER_PROBLEM:
             if getattr(self, name, None) is not None:
                 setattr(other, name, getattr(self, name).copy())
