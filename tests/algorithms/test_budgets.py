@@ -907,3 +907,15 @@ def test_a_first_row_without_variance_says_nothing_about_the_width():
         clf = Forgetron().partial_fit(X, y, [0, 1])
         told = Forgetron(gamma="auto").partial_fit(X, y, [0, 1])
         np.testing.assert_array_equal(clf.decision_function(X), told.decision_function(X))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_support_vectors_that_were_handed_out_do_not_change(form):
+    X, y = overlapping(60, 3, seed=0)
+    learner = Forgetron(budget=5, gamma=0.1).partial_fit(form(X[:40]), y[:40], classes=[-1, 1])
+    known, updates = learner.support_vectors_, learner.n_updates_
+    before = known.copy()
+    for row, target in zip(X[40:], y[40:], strict=True):
+        learner.learn_one(row, target)
+    assert learner.n_updates_ > updates
+    assert abs(known - before).max() == 0.0

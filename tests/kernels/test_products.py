@@ -11,6 +11,7 @@ from scipy import sparse
 from maxmargin import AMIRA
 from maxmargin.kernels import functions, products
 from maxmargin.kernels.functions import GaussianKernel, Kernel, PolynomialKernel
+from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, Products
 from maxmargin.models.spec import ModelSpec
 
@@ -288,3 +289,20 @@ def test_points_are_made_once_by_learners(points_made, budget):
     assert points_made == [60, 60, 20]
     clf.predict(given.X[:5])
     assert points_made == [60, 60, 20, 5]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("entries", [[2, 2], [1, 3], [0, 2]])
+def test_rows_of_any_length_are_put_into_sparse_slots(entries, dtype):
+    rng = np.random.default_rng(0)
+    slots, new = np.zeros((4, 5)), np.zeros((2, 5))
+    for lines, counts in ((slots, [2] * 4), (new, entries)):
+        for line, count in zip(lines, counts, strict=True):
+            line[rng.choice(5, count, replace=False)] = rng.normal(size=count)
+    places, which = np.array([3, 1]), np.array([0, 1], dtype=np.int32)
+    points = Points(sparse.csr_matrix(slots.astype(dtype)))
+    points.put(places, Points(sparse.csr_matrix(new)), which)
+    expected = slots.astype(dtype).astype(np.float64)
+    expected[places] = new[which]
+    assert np.array_equal(points.X.toarray(), expected)
+    assert points.X.has_canonical_format

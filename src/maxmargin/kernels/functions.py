@@ -390,10 +390,10 @@ KERNELS: dict[str, type[Kernel]] = {
 
 def finite_diagonal(kernel: Kernel, points: Points) -> np.ndarray:
     """``K(x, x)`` for each row; one that is infinite or negative raises."""
+    if kernel.is_normalized:
+        return kernel.diagonal(points)
     with np.errstate(over="ignore"):
         diagonal = kernel.diagonal(points)
-    if kernel.is_normalized:
-        return diagonal
     if not np.isfinite(diagonal).all():
         i = int(np.flatnonzero(~np.isfinite(diagonal))[0])
         raise ValueError(f"The kernel of row {i} with itself is not finite.")
