@@ -92,13 +92,14 @@ class Store:
     def take_in(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
         """Put those rows of a block into their slots that have got one."""
         for c, store in enumerate(self.points):
-            places = (self.slots.sources[c] != FROM_BEFORE).nonzero()[0]
+            sources = self.slots.sources[c]
+            places = (sources != FROM_BEFORE).nonzero()[0]
             if places.size:
-                which = self.slots.sources[c, places]
+                which = sources[places]
                 store.put(places, new, which)
-                self.numbers[c, places] = ids[which]
-                self.labels[c, places] = labels[which]
-                self.slots.sources[c, places] = FROM_BEFORE
+                self.numbers[c][places] = ids[which]
+                self.labels[c][places] = labels[which]
+                sources[places] = FROM_BEFORE
 
     def beside(self) -> Store:
         """One that knows the same; nothing changes this one before `take_in`."""
