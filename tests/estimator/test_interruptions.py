@@ -17,7 +17,15 @@ from scipy import sparse
 from sklearn.base import clone
 from tracer import Tracer
 
-from maxmargin import AMIRA, NOCA, PUMMA, FixedShare, Forgetron, Perceptron
+from maxmargin import (
+    AMIRA,
+    NOCA,
+    PUMMA,
+    FixedShare,
+    Forgetron,
+    Perceptron,
+    RandomBudgetPerceptron,
+)
 from maxmargin.models.growth import MOST_COPIED_WEIGHTS
 
 ERRORS = [KeyboardInterrupt, MemoryError]
@@ -176,6 +184,38 @@ def test_wide_models_learn_in_place_from_all_rows_or_none(learner, error):
             traced(run, clf, point, error("stopped"))
         seen.append(known(clf))
         assert seen[-1] in (before, after), point
+    assert before in seen
+    assert after in seen
+
+
+@pytest.mark.parametrize("make", [Forgetron, RandomBudgetPerceptron])
+def test_a_row_that_takes_the_slot_of_another_is_learnt_or_not(make):
+    def ready():
+        clf = made(make, budget=2)
+        for row, label in zip(NAMED, y, strict=True):
+            clf.learn_one(row, label, classes=["no", "yes"])
+        return clf
+
+    rows, labels = [NAMED[3], NAMED[5]], [["no", "yes"][label == "no"] for label in y[[3, 5]]]
+    start, control = ready(), ready()
+    before, updates = knowledge(start), control.n_updates_
+    after = knowledge(control.learn_one(rows[0], labels[0]))
+    assert control.n_updates_ > updates
+    again = knowledge(control.learn_one(rows[1], labels[1]))
+    clf = ready()
+    with Tracer() as dry:
+        clf.learn_one(rows[0], labels[0])
+    seen = []
+    chosen = range(1, dry.lines + 1)
+    for point in sorted({*points(dry, KeyboardInterrupt, 40), *chosen[-60:]}):
+        clf = ready()
+        with pytest.raises(KeyboardInterrupt), Tracer(point, KeyboardInterrupt("stopped")):
+            clf.learn_one(rows[0], labels[0])
+        seen.append(knowledge(copy.deepcopy(clf)))
+        assert seen[-1] in (before, after), point
+        if seen[-1] == before:
+            clf.learn_one(rows[0], labels[0])
+        assert knowledge(clf.learn_one(rows[1], labels[1])) == again, point
     assert before in seen
     assert after in seen
 
