@@ -127,7 +127,8 @@ class Store:
         """The rows of all problems, those of the first one first; coefficients and numbers."""
         taken = self.slots.taken
         stores = [store.take(slice(0, taken[c])).bare() for c, store in enumerate(self.points)]
-        points = stores[0] if len(stores) > 1 else copy.deepcopy(stores[0])  # not of the slots
+        stores = copy.deepcopy(stores)  # users may keep them, and slots are filled anew in place
+        points = stores[0]
         for store in stores[1:]:
             points = points.followed_by(store)
         coefs = np.zeros((taken.size, int(taken.sum())))
