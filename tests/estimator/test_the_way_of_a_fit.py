@@ -40,7 +40,7 @@ def test_a_fit_walks_few_files():
     assert "estimator/__init__.py" in entered
     assert "models/linear.py" in entered
     assert len(entered) <= 14, entered
-    assert sum(entered.values()) <= 2200, entered
+    assert sum(entered.values()) <= 2220, entered
 
 
 def test_few_modules_lie_flat():

@@ -21,12 +21,13 @@ from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.core.vote import poll, say
-from maxmargin.estimator.access import Access, access_to, writing
+from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
 from maxmargin.estimator.columns import Features
 from maxmargin.estimator.experts import rules_in
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
+from maxmargin.estimator.locks import Access
 from maxmargin.estimator.named_rows import met, named_features
 from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated

@@ -39,7 +39,7 @@ class _IfCalibrated:
         )
         update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def __get__(self, clf: Any, kind: Any = None) -> Any:
+    def __get__(self, clf: BaseEstimator | None, kind: Any = None) -> Any:
         try:
             return self._method.__get__(clf, kind)
         except AttributeError:
