@@ -24,7 +24,7 @@ def outside(interval: Interval):
         if interval.closed in ("right", "neither"):
             yield interval.left
     if interval.right is not None:
-        yield interval.right + step
+        yield interval.right + (step if interval.right < 1e9 else 1e-9 * interval.right)
         if interval.closed in ("left", "neither"):
             yield interval.right
     yield np.nan
