@@ -14,7 +14,7 @@ from maxmargin.core.loop import learn
 from maxmargin.core.rivals import learn_jointly
 from maxmargin.kernels import products
 from maxmargin.kernels.functions import GaussianKernel
-from maxmargin.kernels.lines import Lines
+from maxmargin.kernels.kernel_lines import Lines
 from maxmargin.kernels.products import Products
 from maxmargin.models import kernel, kernel_fit
 from maxmargin.spaces.gram import add_lines, copy_lines

@@ -36,7 +36,7 @@ class Products:
     chunk : rows to which the changes of others are applied in one go
     most_waiting : rows with other coefficients wait until there are so many
     works_aside : are sums made while this machine does something else?
-    keeps_lines : are lines of the kernel matrix of a fit kept? (see `kernels.lines`)
+    keeps_lines : are lines of the kernel matrix of a fit kept? (see `kernels.kernel_lines`)
     """
 
     block = 256

@@ -20,7 +20,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
-from maxmargin.kernels.lines import between
+from maxmargin.kernels.kernel_lines import between
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
 from maxmargin.kernels.room import appended, room_begun_by

@@ -7,7 +7,7 @@ is that of one row at a time, at the speed of matrix products.
 
 In a fit the outputs ``w.phi(x)`` of all training rows are kept. After a block, the rows whose
 coefficients have changed act on all outputs: at once if their kernel values with all rows are kept
-(`kernels.lines`). The others wait until there are some hundred of them, and are then multiplied
+(`kernels.kernel_lines`). The others wait until there are some hundred of them, and are then multiplied
 with all rows at once. Until then, a block that is entered asks for its own products with those that
 wait.
 """
@@ -25,7 +25,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
-from maxmargin.kernels.lines import Lines, Values
+from maxmargin.kernels.kernel_lines import Lines, Values
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
