@@ -7,7 +7,7 @@ is that of one row at a time, at the speed of matrix products.
 
 In a fit the outputs ``w.phi(x)`` of all training rows are kept. After a block, the rows whose
 coefficients have changed act on all outputs: at once if their kernel values with all rows are kept
-(`kernels.kernel_lines`). The others wait until there are some hundred of them, and are then multiplied
+(`kernel_lines`). The others wait until there are some hundred of them, and are then multiplied
 with all rows at once. Until then, a block that is entered asks for its own products with those that
 wait.
 """
