@@ -25,7 +25,7 @@ from benchmarks.harness import (
 )
 from benchmarks.moving import SEEDS, SHARED, STREAMS, TRIALS
 from maxmargin import FixedShare, Perceptron
-from maxmargin.core.vote import Experts
+from maxmargin.core.experts import Experts
 from maxmargin.datasets import load_electricity
 from maxmargin.evaluate import progressive
 from maxmargin.models.build import build

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import maxmargin
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.models.linear import LinearModel
+from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import ModelSpec
 
 Array = NDArray[np.float64]

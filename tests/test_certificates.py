@@ -28,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.models import linear
+from maxmargin.models import linear_model
 
 FORMS = [np.asarray, sparse.csr_matrix]
 # None: no intercept; otherwise the intercept_scaling.
@@ -299,7 +299,7 @@ def test_negative_coefficients_prove_nothing(changed):
 
 @every_learner
 def test_many_weights_fall_back_to_the_imbalance_bound(monkeypatch, learner):
-    monkeypatch.setattr(linear, "MOST_WITNESSED_WEIGHTS", 0)
+    monkeypatch.setattr(linear_model, "MOST_WITNESSED_WEIGHTS", 0)
     for scaling in (None, 1.0):
         X, y, optima = stream_and_optima(0, scaling is not None)
         clf = with_intercept(learner, scaling)

@@ -29,9 +29,9 @@ from maxmargin import (
     streams,
 )
 from maxmargin.datasets import make_drifting
-from maxmargin.evaluate import progress, progressive
+from maxmargin.evaluate import progressive, progressive_run
 from maxmargin.kernels.products import Products
-from maxmargin.models import budget, eviction
+from maxmargin.models import budget_model, budget_policies
 
 ROWS = 300  # more than a block of kernel values
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -70,7 +70,7 @@ every_learner = pytest.mark.parametrize("name", everything_or(KINDS, list(LEARNE
 def _small_blocks(monkeypatch):
     """Let kernel values be computed for 40 rows at a time."""
     monkeypatch.setattr(Products, "block", 40)
-    for module in (budget, eviction):
+    for module in (budget_model, budget_policies):
         monkeypatch.setattr(module, "BLOCK", 40)
 
 
@@ -529,7 +529,7 @@ def test_report_says_what_scikit_learn_says_of_the_predictions(name, classes):
 
 def test_scores_are_kept_up_to_a_limit(monkeypatch):
     X, y = rows_of(2)
-    monkeypatch.setattr(progress, "MOST_SCORES", 200)
+    monkeypatch.setattr(progressive_run, "MOST_SCORES", 200)
     assert progressive(Perceptron(), X[:200], y[:200]).report()["auc"] is not None
     assert progressive(Perceptron(), X, y).report()["auc"] is None
     for one in progressive([Perceptron(), ALMA()], X[:200], y[:200]):  # which share it

@@ -20,7 +20,7 @@ from sklearn.metrics import (
 )
 
 from maxmargin import ALMA, NOCA, NORMA, Perceptron
-from maxmargin.evaluate import progress, progressive
+from maxmargin.evaluate import progressive, progressive_run
 
 ROWS, STEP = 230, 50
 LOOKS = [50, 100, 150, 200, 230]
@@ -155,7 +155,7 @@ def test_a_metric_that_rows_do_not_define_is_not_a_number():
 
 def test_rows_are_kept_up_to_a_limit(monkeypatch):
     X, y = rows_of(2)
-    monkeypatch.setattr(progress, "MOST_SCORES", 120)
+    monkeypatch.setattr(progressive_run, "MOST_SCORES", 120)
     found = progressive(Perceptron(), X, y, step=STEP, metrics=["roc_auc", "f1"])
     assert np.isnan(found.metrics["roc_auc"]).tolist() == [False, False, True, True, True]
     assert not np.isnan(found.recent_metrics["roc_auc"]).any()

@@ -24,7 +24,7 @@ from maxmargin import (
     RandomBudgetPerceptron,
     certify,
 )
-from maxmargin.models import kernel
+from maxmargin.models import kernel_model
 
 RANDOM = np.random.default_rng(1)
 X = RANDOM.normal(size=(60, 4))
@@ -66,7 +66,7 @@ def test_gaussian_kernels_do_not_see_where_the_rows_are(dtype, offset):
 
 
 def test_many_rows_far_away_are_computed_exactly_enough(monkeypatch):
-    monkeypatch.setattr(kernel, "MANY_ROWS", 100)
+    monkeypatch.setattr(kernel_model, "MANY_ROWS", 100)
     random = np.random.default_rng(0)
     rows = random.normal(size=(200, 2))
     labels = (rows[:, 0] ** 2 + rows[:, 1] > 0.5).astype(int)

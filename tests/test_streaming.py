@@ -384,7 +384,7 @@ def bars(monkeypatch):
         shown.append((title, total, unit, enabled, steps))
         yield lambda amount, note="": steps.append(amount)
 
-    monkeypatch.setattr("maxmargin.estimator.stream.bar", recorded)
+    monkeypatch.setattr("maxmargin.estimator.stream_fit.bar", recorded)
     return shown
 
 

@@ -26,7 +26,12 @@ from typing import IO, Any
 # What commands come to need, where it is there. A function is called, as they do first.
 PRELOADED = ("maxmargin.cli.start:import_scikit_learn", "maxmargin.algorithms.amira", "uvicorn")
 PRELOADED += ("maxmargin.algorithms.randombudgetperceptron", "pyarrow.csv", "orjson", "httptools")
-PRELOADED += ("maxmargin.cli", "maxmargin.cli.counted", "maxmargin.models.vote", "maxmargin.serve")
+PRELOADED += (
+    "maxmargin.cli",
+    "maxmargin.cli.counted",
+    "maxmargin.models.vote_model",
+    "maxmargin.serve",
+)
 PRELOADED += ("maxmargin.streams.svmlight", "maxmargin.streams.tables", "maxmargin.streams.recipe")
 PRELOADED += ("typer._adapters", "pydantic.main", "pydantic.plugin._loader", "rich.progress")
 PRELOADED += ("uvloop", "uvicorn.protocols.http.auto")

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from maxmargin import PUMMA
 from maxmargin.datasets import make_separable
 from maxmargin.evaluate import MarginDisplay
-from maxmargin.evaluate.runs import Moment, draw_run
+from maxmargin.evaluate.margin_trace import Moment, draw_run
 from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED
 
 

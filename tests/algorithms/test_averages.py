@@ -27,8 +27,8 @@ from maxmargin import (
     Relaxation,
     TrackingALMA,
 )
-from maxmargin.persistence import walk
-from maxmargin.spaces.witness import LARGEST_AVERAGED_SCALE
+from maxmargin.persistence import model_tree
+from maxmargin.spaces.certificate_vectors import LARGEST_AVERAGED_SCALE
 
 # Learners whose weights shrink, with their names in the references.
 SHRINKING = [
@@ -293,7 +293,7 @@ def test_files_of_means_that_never_shrank_are_what_they_were(kernel):
     X, y = signed(40, 0.3)
     for learner, has_past in ((Perceptron(average=True), False), (NORMA(average=True), True)):
         clf = streamed(learner, X, y, kernel=kernel, gamma=0.3)
-        names = {path.rpartition(".")[2] for path in walk.leaves_of(clf._state.model)}
+        names = {path.rpartition(".")[2] for path in model_tree.leaves_of(clf._state.model)}
         assert ("past" in names) is has_past
 
 

@@ -30,8 +30,8 @@ from maxmargin import (
     RandomBudgetPerceptron,
     TrackingALMA,
 )
-from maxmargin.models import budget as budget_model
-from maxmargin.models import eviction
+from maxmargin.models import budget_model as budget_model
+from maxmargin.models import budget_policies
 
 ROWS, OFFSET, RIDGE, SEED = 60, 0.7, 0.4, 3
 X, y = overlapping(n=ROWS, d=4, distance=1.5)
@@ -88,7 +88,7 @@ every_way = pytest.mark.parametrize(("learner", "on_full"), WAYS, ids=label)
 
 def cut_into(monkeypatch, block):
     """Let the work be done in pieces of this size."""
-    for module in (budget_model, eviction):
+    for module in (budget_model, budget_policies):
         monkeypatch.setattr(module, "BLOCK", block)
 
 

@@ -19,11 +19,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 from maxmargin import AMIRA, load, save, streams
+from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import maintain
-from maxmargin.core.rivals import learn_jointly
-from maxmargin.models import joint, kernel_fit
-from maxmargin.models.joint import JointModel
-from maxmargin.models.kernel import JointKernelModel
+from maxmargin.models import joint_model, kernel_fit
+from maxmargin.models.joint_model import JointModel
+from maxmargin.models.kernel_model import JointKernelModel
 from maxmargin.persistence import describe
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -170,7 +170,7 @@ def test_compiled_code_has_the_bits_of_its_meaning(way, kernel, monkeypatch):
     compiled = clone(clf).fit(X, y)
     for kind in (JointModel, JointKernelModel):
         monkeypatch.setattr(kind, "loop", staticmethod(learn_jointly.plain))
-    monkeypatch.setattr(joint, "maintain", maintain.plain)
+    monkeypatch.setattr(joint_model, "maintain", maintain.plain)
     present = partial(kernel_fit.present, maintain=maintain.plain)
     monkeypatch.setattr(kernel_fit, "present", present)
     plain = clone(clf).fit(X, y)

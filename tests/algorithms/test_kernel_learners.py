@@ -31,8 +31,8 @@ from maxmargin import (
     TrackingALMA,
 )
 from maxmargin.kernels import products
-from maxmargin.models import kernel as kernel_models
 from maxmargin.models import kernel_fit
+from maxmargin.models import kernel_model as kernel_models
 
 ROWS, PASSES, OFFSET, RIDGE = 60, 3, 0.7, 0.4
 X, y = overlapping(n=ROWS, d=4, distance=1.5)

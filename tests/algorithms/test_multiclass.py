@@ -21,11 +21,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import AMIRA, ROMMA, Certificate, PassiveAggressive, Perceptron
+from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import maintain
-from maxmargin.core.rivals import learn_jointly
-from maxmargin.models import joint, kernel_fit
-from maxmargin.models.joint import JointModel
-from maxmargin.models.kernel import JointKernelModel
+from maxmargin.models import joint_model, kernel_fit
+from maxmargin.models.joint_model import JointModel
+from maxmargin.models.kernel_model import JointKernelModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -294,7 +294,7 @@ def run_plainly(patch, tidy=maintain.plain):
     """Run the joint loop without compiled code."""
     for kind in (JointModel, JointKernelModel):
         patch.setattr(kind, "loop", staticmethod(learn_jointly.plain))
-    patch.setattr(joint, "maintain", tidy)
+    patch.setattr(joint_model, "maintain", tidy)
     patch.setattr(kernel_fit, "present", partial(kernel_fit.present, maintain=tidy))
 
 

@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from maxmargin import NOCA
 from maxmargin.algorithms import noca
 from maxmargin.core.rows import NO_TAIL
-from maxmargin.models.linear import as_rows
-from maxmargin.spaces.mixture import class_logs, learn_mixture, new_mixture
+from maxmargin.models.linear_model import as_rows
+from maxmargin.spaces.gaussian_mixture import class_logs, learn_mixture, new_mixture
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}

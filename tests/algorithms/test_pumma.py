@@ -19,7 +19,7 @@ import maxmargin
 from maxmargin import AMIRA, PUMMA, ROMMA
 from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
-from maxmargin.spaces.plane import Plane
+from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import new_room, power
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}

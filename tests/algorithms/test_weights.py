@@ -38,7 +38,7 @@ from maxmargin import (
     certify,
     streams,
 )
-from maxmargin.core import vote
+from maxmargin.core import experts
 from maxmargin.core.rule import Trial
 from maxmargin.core.targets import Binary, WeightedBinary
 
@@ -576,8 +576,11 @@ def test_experts_that_are_wrong_about_a_weight():
     )
     found = []
     for targets in (Binary(labels), WeightedBinary(labels, np.array([3.0, 0.5, 1.0]))):
-        votes, tally = vote.new_votes(2), np.zeros(1, maxmargin.core.loop.TALLY).view(np.recarray)
-        vote.hold(said, order, targets, 2, votes, np.exp(-0.7), 0.0, scores, tally)
+        votes, tally = (
+            experts.new_votes(2),
+            np.zeros(1, maxmargin.core.loop.TALLY).view(np.recarray),
+        )
+        experts.hold(said, order, targets, 2, votes, np.exp(-0.7), 0.0, scores, tally)
         found.append(votes.weights)
     np.testing.assert_allclose(found[0], 0.5)
     wanted = np.exp(-0.7 * np.array([3.0, 0.5]))

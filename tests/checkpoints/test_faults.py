@@ -24,7 +24,7 @@ from maxmargin import (
     AMIRA,
     PUMMA,
 )
-from maxmargin.estimator.stream import Checkpoint
+from maxmargin.estimator.stream_fit import Checkpoint
 from maxmargin.persistence import ModelFileError, container
 from maxmargin.persistence.checkpoints import CheckpointFile
 

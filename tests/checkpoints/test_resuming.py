@@ -34,7 +34,7 @@ from maxmargin import (
     persistence,
     streams,
 )
-from maxmargin.estimator.stream import Checkpoint
+from maxmargin.estimator.stream_fit import Checkpoint
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 
@@ -282,7 +282,7 @@ def test_without_a_number_of_rows_time_decides(data, tmp_path, monkeypatch):
     monkeypatch.setattr(CheckpointFile, "write", lambda self, *_: written.append(1))
     AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
     assert len(written) == 2, "at the beginning and at the end"
-    monkeypatch.setattr("maxmargin.estimator.stream.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("maxmargin.estimator.stream_fit.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
     assert len(written) == 2 + 2 + len(list(opened(data).blocks()))
 

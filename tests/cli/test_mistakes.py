@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import maxmargin
-from maxmargin.cli import learners
+from maxmargin.cli import learner_options
 from maxmargin.cli.algorithms import learners as public_learners
 from maxmargin.cli.errors import in_words
 from maxmargin.streams import Option, OptionError
@@ -57,7 +57,7 @@ def test_names_from_elsewhere(command, arguments, hint):
 
 
 def test_all_learners_are_known():
-    assert list(learners.names().values()) == [cls.__name__ for cls in public_learners()]
+    assert list(learner_options.names().values()) == [cls.__name__ for cls in public_learners()]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ print(json.dumps({
 LOOK = """
 import json
 import numpy as np
-from maxmargin.core.looks import first_unusable
+from maxmargin.core.row_scans import first_unusable
 from maxmargin.core.rows import DenseRows, Tail
 
 rows = DenseRows(np.array([[3.0, 4.0], [0.0, np.inf]]), Tail(1.0, 0.0))

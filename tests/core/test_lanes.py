@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from maxmargin.core import lanes
+from maxmargin.core import fixed_order_sums
 from maxmargin.core.compiler import LOOPS
 
 WIDTHS = range(41)
@@ -16,22 +16,22 @@ ROWS, PROBLEMS = 3, 2
 
 @njit(**LOOPS)
 def compiled_dense_dot(values, i, weights, c):
-    return lanes.dense_dot(values, i, weights, c)
+    return fixed_order_sums.dense_dot(values, i, weights, c)
 
 
 @njit(**LOOPS)
 def compiled_dense_square(values, i):
-    return lanes.dense_square(values, i)
+    return fixed_order_sums.dense_square(values, i)
 
 
 @njit(**LOOPS)
 def compiled_sparse_dot(values, columns, start, stop, weights, c):
-    return lanes.sparse_dot(values, columns, start, stop, weights, c)
+    return fixed_order_sums.sparse_dot(values, columns, start, stop, weights, c)
 
 
 @njit(**LOOPS)
 def compiled_sparse_square(values, start, stop):
-    return lanes.sparse_square(values, start, stop)
+    return fixed_order_sums.sparse_square(values, start, stop)
 
 
 def rough(size, seed=0):
@@ -76,10 +76,14 @@ def test_dense_sums_have_the_bits_of_their_meaning(layout, dtype):
         X = layout(rough((ROWS, width), seed=width).astype(dtype))
         weights = rough((PROBLEMS, width + 1), seed=100 + width)
         for i in range(ROWS):
-            assert same_bits(compiled_dense_square(X, i), lanes.dense_square(X, i))
+            assert same_bits(compiled_dense_square(X, i), fixed_order_sums.dense_square(X, i))
             for c in range(PROBLEMS):
                 compiled = compiled_dense_dot(X, i, weights, c)
-                assert same_bits(compiled, lanes.dense_dot(X, i, weights, c)), (width, i, c)
+                assert same_bits(compiled, fixed_order_sums.dense_dot(X, i, weights, c)), (
+                    width,
+                    i,
+                    c,
+                )
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -92,10 +96,10 @@ def test_sparse_sums_have_the_bits_of_their_meaning(dtype, index):
     starts = np.cumsum([0, *WIDTHS]).astype(index)
     for start, stop in itertools.pairwise(starts):
         square = compiled_sparse_square(values, start, stop)
-        assert same_bits(square, lanes.sparse_square(values, start, stop))
+        assert same_bits(square, fixed_order_sums.sparse_square(values, start, stop))
         for c in range(PROBLEMS):
             compiled = compiled_sparse_dot(values, columns, start, stop, weights, c)
-            plain = lanes.sparse_dot(values, columns, start, stop, weights, c)
+            plain = fixed_order_sums.sparse_dot(values, columns, start, stop, weights, c)
             assert same_bits(compiled, plain), (start, stop, c)
 
 
@@ -103,7 +107,9 @@ def test_read_only_rows_and_narrow_indices():
     X, weights = rough((ROWS, 13)), rough((PROBLEMS, 14))
     X.flags.writeable = False
     i, c = np.int32(2), np.int32(1)
-    assert same_bits(compiled_dense_dot(X, i, weights, c), lanes.dense_dot(X, 2, weights, 1))
+    assert same_bits(
+        compiled_dense_dot(X, i, weights, c), fixed_order_sums.dense_dot(X, 2, weights, 1)
+    )
 
 
 def test_a_row_is_never_read_beyond_its_end():
@@ -122,11 +128,13 @@ def test_sums_are_accurate(width):
     """Each product is rounded once, and each lane and fold adds at most one rounding a term."""
     X, weights = rough((1, width), seed=width), rough((1, width + 1), seed=width + 1)
     terms = [x * w for x, w in zip(X[0], weights[0], strict=False)]
-    roundings = math.ceil(width / lanes.LANES) + 4
+    roundings = math.ceil(width / fixed_order_sums.LANES) + 4
     allowed = roundings * 2.0**-53 * math.fsum(map(abs, terms))
-    assert abs(lanes.dense_dot(X, 0, weights, 0) - math.fsum(terms)) <= allowed
+    assert abs(fixed_order_sums.dense_dot(X, 0, weights, 0) - math.fsum(terms)) <= allowed
     squares = [x * x for x in X[0]]
-    assert lanes.dense_square(X, 0) == pytest.approx(math.fsum(squares), rel=roundings * 2.0**-53)
+    assert fixed_order_sums.dense_square(X, 0) == pytest.approx(
+        math.fsum(squares), rel=roundings * 2.0**-53
+    )
 
 
 def test_element_j_goes_into_lane_j_mod_eight():
@@ -134,7 +142,7 @@ def test_element_j_goes_into_lane_j_mod_eight():
     terms = np.ones(24)
     terms[3], terms[19] = 1e30, -1e30
     # Lane 3 holds 1e30, then swallows the 1 at place 11, then returns to 0.
-    assert lanes.lane_sum(terms) == 21.0
+    assert fixed_order_sums.lane_sum(terms) == 21.0
 
 
 def test_float32_values_are_summed_in_float64():

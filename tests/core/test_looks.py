@@ -6,11 +6,11 @@ from problems import three_classes
 from scipy import sparse
 
 from maxmargin.certificates.bounds import rounding_of_products
-from maxmargin.core.looks import first_unusable, largest_square, lowest_lead, lowest_outputs
-from maxmargin.core.rivals import new_rivals
+from maxmargin.core.joint_loop import new_rivals
+from maxmargin.core.row_scans import first_unusable, largest_square, lowest_lead, lowest_outputs
 from maxmargin.core.rows import Tail
 from maxmargin.estimator.inputs import as_targets
-from maxmargin.models.linear import as_rows
+from maxmargin.models.linear_model import as_rows
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.pnorm import new_pnorm
 

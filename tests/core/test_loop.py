@@ -10,8 +10,8 @@ from maxmargin import ROMMA
 from maxmargin.core import loop
 from maxmargin.core.targets import Binary, OneVsRest
 from maxmargin.estimator.inputs import as_targets
-from maxmargin.models import linear
-from maxmargin.models.linear import LinearModel
+import maxmargin.models.linear_model as linear_models
+from maxmargin.models.linear_model import LinearModel
 
 FORMS = {
     "C": np.ascontiguousarray,
@@ -42,7 +42,7 @@ def run_plain(monkeypatch, *arguments):
     """The same without any compiled code."""
     with monkeypatch.context() as patch:
         patch.setattr(LinearModel, "loop", staticmethod(loop.learn.plain))
-        patch.setattr(linear, "maintain", linear.maintain.plain)
+        patch.setattr(linear_models, "maintain", linear_models.maintain.plain)
         return run(*arguments)
 
 

@@ -10,10 +10,10 @@ from scipy import sparse
 
 from maxmargin import Perceptron
 from maxmargin.core.compiler import LOOPS
-from maxmargin.core.looks import are_canonical, first_malformed
+from maxmargin.core.row_scans import are_canonical, first_malformed
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.estimator.inputs import check_X
-from maxmargin.models.linear import as_rows
+from maxmargin.models.linear_model import as_rows
 
 
 @njit(**LOOPS)

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from maxmargin import MaxMargin
-from maxmargin.core import newton as passes
+from maxmargin.core import newton_passes as passes
 from maxmargin.datasets import make_separable
-from maxmargin.distributed import Plain, fit, newton, survey
+from maxmargin.distributed import Plain, distributed_newton, fit, survey
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_several_labels_a_row(small_samples):
 def test_many_features_by_conjugate_gradients(monkeypatch, small_samples):
     X, y = noisy(1500, 40, offset=0.0)
     direct = fit(MaxMargin(tol=1e-4), evenly(X, y, 3))
-    monkeypatch.setattr(newton, "MOST_DIRECT", 10)
+    monkeypatch.setattr(distributed_newton, "MOST_DIRECT", 10)
     clf = fit(MaxMargin(tol=1e-4), evenly(X, y, 3))
     assert clf.converged_
     assert clf.certificate_.margin == pytest.approx(direct.certificate_.margin, rel=1e-4)
@@ -143,12 +143,12 @@ def test_many_features_by_conjugate_gradients(monkeypatch, small_samples):
 def test_a_bad_step_is_made_shorter(monkeypatch, small_samples):
     """Steps that go much too far cost rounds, and nothing else."""
     X, y = noisy(2000, 8)
-    found = newton.newton_step
+    found = distributed_newton.newton_step
 
     def too_far(*given):
         return 20.0 * found(*given)
 
-    monkeypatch.setattr(newton, "newton_step", too_far)
+    monkeypatch.setattr(distributed_newton, "newton_step", too_far)
     clf = MaxMargin()
     ratios = rounds_of(clf, evenly(X, y, 3))
     assert clf.converged_
@@ -228,7 +228,7 @@ def test_rows_that_cannot_be_separated_have_no_hard_margin(small_samples):
 @pytest.mark.usefixtures("small_samples")
 def test_the_coordinator_makes_a_step_in_one_thread(monkeypatch):
     """Its bits would depend on how many there are, and they would wait for each other."""
-    threads, factor = [], newton.cholesky
+    threads, factor = [], distributed_newton.cholesky
 
     def seen(matrix):
         threads.extend(
@@ -236,7 +236,7 @@ def test_the_coordinator_makes_a_step_in_one_thread(monkeypatch):
         )
         return factor(matrix)
 
-    monkeypatch.setattr(newton, "cholesky", seen)
+    monkeypatch.setattr(distributed_newton, "cholesky", seen)
     with threadpool_limits(3):
         fit(MaxMargin(tol=1e-9), evenly(*noisy(300, 5), 3))
     assert threads

@@ -9,7 +9,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from maxmargin import NOCA, BisectionPerceptron, MaxMargin, PassiveAggressive
 from maxmargin.distributed import Held, files, fit
-from maxmargin.distributed.rounds import FAN_IN, tree
+from maxmargin.distributed.executor import FAN_IN, tree
 from maxmargin.distributed.shards import ShardError
 
 SOON = MaxMargin(tol=1e-6)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from maxmargin import PUMMA, DirectionalPerceptron, MaxMargin, PassiveAggressive, Perceptron
-from maxmargin.models.kernel import KernelModel
-from maxmargin.models.linear import LinearModel
+from maxmargin.models.kernel_model import KernelModel
+from maxmargin.models.linear_model import LinearModel
 
 X, Y = np.array([[0.0], [0.0], [1.0], [2.0]]), np.array([0, 1, 0, 1])
 

@@ -17,8 +17,8 @@ from maxmargin import (
     Perceptron,
     Relaxation,
 )
-from maxmargin.estimator import giving_up
-from maxmargin.estimator.giving_up import Progress
+from maxmargin.estimator import stopping
+from maxmargin.estimator.stopping import Progress
 
 LEARNERS = (ALMA, AMIRA, MICRA, DirectionalPerceptron, PassiveAggressive, Perceptron, Relaxation)
 
@@ -42,7 +42,7 @@ def test_noisy_rows_end_the_fit(monkeypatch, Learner):
     assert f"by more than {clf.certificate_.bound:.2g}" in str(record[0].message)
     assert clf.n_iter_ <= 40
     assert not clf.converged_
-    monkeypatch.setattr(giving_up, "PATIENCE", np.inf)
+    monkeypatch.setattr(stopping, "PATIENCE", np.inf)
     stubborn = Learner(random_state=0, max_iter=200).fit(X, y)
     assert stubborn.n_iter_ == 200
     assert clf.score(X, y) >= stubborn.score(X, y) - 0.003
@@ -54,7 +54,7 @@ def test_rows_that_can_be_separated_are(monkeypatch, Learner):
     apart = np.abs(X @ np.linalg.lstsq(X, 2.0 * y - 1.0, rcond=None)[0]) > 0.05
     X, y = X[apart], y[apart]
     clf = Learner(random_state=0).fit(X, y)
-    monkeypatch.setattr(giving_up, "PATIENCE", np.inf)
+    monkeypatch.setattr(stopping, "PATIENCE", np.inf)
     stubborn = Learner(random_state=0).fit(X, y)
     assert clf.n_iter_ == stubborn.n_iter_
     np.testing.assert_array_equal(clf.coef_, stubborn.coef_)
@@ -71,12 +71,12 @@ def test_rows_that_can_be_separated_are(monkeypatch, Learner):
     ids=repr,
 )
 def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
-    monkeypatch.setattr(giving_up, "PATIENT_ROWS", 1)
+    monkeypatch.setattr(stopping, "PATIENT_ROWS", 1)
     X, y = noisy(0.3, n=400, classes=3)
     seen = []
-    errors = giving_up._errors
+    errors = stopping._errors
     monkeypatch.setattr(
-        giving_up, "_errors", lambda *args: (seen.append(errors(*args)), seen[-1])[1]
+        stopping, "_errors", lambda *args: (seen.append(errors(*args)), seen[-1])[1]
     )
     with pytest.warns(ConvergenceWarning, match="fewest errors"):
         clf.fit(X, y)
@@ -87,7 +87,7 @@ def test_the_weights_are_those_with_the_fewest_errors(monkeypatch, clf):
 
 
 def test_kernels_keep_their_last_weights(monkeypatch):
-    monkeypatch.setattr(giving_up, "PATIENT_ROWS", 1)
+    monkeypatch.setattr(stopping, "PATIENT_ROWS", 1)
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match="gave up after") as record:
         Perceptron(kernel="poly", degree=2, random_state=0).fit(X, y)
@@ -95,7 +95,7 @@ def test_kernels_keep_their_last_weights(monkeypatch):
 
 
 def test_averaged_weights_need_no_comparison(monkeypatch):
-    monkeypatch.setattr(giving_up, "PATIENT_ROWS", 1)
+    monkeypatch.setattr(stopping, "PATIENT_ROWS", 1)
     X, y = noisy(0.3, n=400)
     with pytest.warns(ConvergenceWarning, match="gave up") as record:
         clf = Perceptron(average=True, random_state=0).fit(X, y)

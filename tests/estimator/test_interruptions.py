@@ -26,7 +26,7 @@ from maxmargin import (
     Perceptron,
     RandomBudgetPerceptron,
 )
-from maxmargin.models.growth import MOST_COPIED_WEIGHTS
+from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
 
 ERRORS = [KeyboardInterrupt, MemoryError]
 POINTS = 7  # in each call, for each error

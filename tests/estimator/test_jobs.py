@@ -14,8 +14,8 @@ from tracer import Tracer
 import maxmargin
 from maxmargin import ALMA, AMIRA, PUMMA, ROMMA, Forgetron, Perceptron
 from maxmargin.core import loop
-from maxmargin.models import parts
-from maxmargin.persistence.walk import leaves_of
+from maxmargin.models import parallel_ovr
+from maxmargin.persistence.model_tree import leaves_of
 
 random = np.random.default_rng(5)
 X = random.normal(size=(1500, 8)) * random.lognormal(sigma=0.3, size=(1500, 1))
@@ -61,13 +61,13 @@ def assert_same(one, other):
 @pytest.fixture
 def in_parts(monkeypatch):
     """The number of stretches that were learnt in parts."""
-    counted, presented = [], parts.Parts._present_apart
+    counted, presented = [], parallel_ovr.Parts._present_apart
 
     def counting(self, order, *given):
         counted.append(order.size)
         presented(self, order, *given)
 
-    monkeypatch.setattr(parts.Parts, "_present_apart", counting)
+    monkeypatch.setattr(parallel_ovr.Parts, "_present_apart", counting)
     return counted
 
 
@@ -118,7 +118,7 @@ def test_file(tmp_path):
     assert_same(clf, again)
 
 
-@pytest.mark.parametrize("where", [parts.__file__, loop.__file__])
+@pytest.mark.parametrize("where", [parallel_ovr.__file__, loop.__file__])
 def test_ctrl_c(where):
     """What was learnt is what one thread would have learnt from as many rows."""
     clf = Perceptron(max_iter=3, shuffle=False, n_jobs=2)
@@ -143,7 +143,7 @@ def test_ctrl_c(where):
 
 def test_a_thread_that_fails(monkeypatch):
     """The one that waits for it goes on, and gets the error if it has the same."""
-    alone, learn = fitted(Perceptron(max_iter=3), X, y, None), parts.Part.learn
+    alone, learn = fitted(Perceptron(max_iter=3), X, y, None), parallel_ovr.Part.learn
     main = threading.main_thread()
 
     def failing(self, stretch):
@@ -151,13 +151,13 @@ def test_a_thread_that_fails(monkeypatch):
             raise MemoryError
         learn(self, stretch)
 
-    monkeypatch.setattr(parts.Part, "learn", failing)
+    monkeypatch.setattr(parallel_ovr.Part, "learn", failing)
     assert_same(alone, fitted(Perceptron(max_iter=3), X, y, 2))
 
     def always(self, stretch):
         raise MemoryError
 
-    monkeypatch.setattr(parts.Part, "learn", always)
+    monkeypatch.setattr(parallel_ovr.Part, "learn", always)
     clf = Perceptron(n_jobs=2, random_state=0)
     with pytest.raises(MemoryError):
         clf.fit(X, y)

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import validation
 
 import maxmargin as mm
-from maxmargin.estimator import named_rows, one_row
+from maxmargin.estimator import dict_rows, one_row
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"
@@ -228,7 +228,7 @@ def test_many_sets_of_names(monkeypatch):
 
 def test_new_names_one_by_one(monkeypatch):
     """Weights are moved whenever their number has doubled, not for each name."""
-    widths, grown = [], named_rows.grown
+    widths, grown = [], dict_rows.grown
 
     def spy(state, width, classes):
         after = grown(state, width, classes)
@@ -236,7 +236,7 @@ def test_new_names_one_by_one(monkeypatch):
             widths.append(width)
         return after
 
-    monkeypatch.setattr(named_rows, "grown", spy)
+    monkeypatch.setattr(dict_rows, "grown", spy)
     rows = [{f"x{k}": 1.0, f"x{k // 2}": -1.0} for k in range(1, 3000)]
     y = np.arange(2999) % 2
     clf = learnt(mm.Perceptron(), rows, y, [0, 1])

@@ -9,7 +9,7 @@ from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.datasets import make_separable
 from maxmargin.estimator.passes import MEMORY, Schedule
-from maxmargin.models.linear import LinearModel
+from maxmargin.models.linear_model import LinearModel
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from maxmargin.kernels import functions, products
 from maxmargin.kernels.functions import KERNELS, LinearKernel, PrecomputedKernel, UserKernel
 from maxmargin.kernels.products import Products
-from maxmargin.models.kernel import kernel_for
+from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.spec import ModelSpec
 
 GAMMA, COEF0 = 0.3, 0.7

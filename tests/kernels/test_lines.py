@@ -10,13 +10,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import AMIRA, PUMMA, PassiveAggressive, Perceptron
+from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import learn
-from maxmargin.core.rivals import learn_jointly
 from maxmargin.kernels import products
 from maxmargin.kernels.functions import GaussianKernel
 from maxmargin.kernels.kernel_lines import Lines
 from maxmargin.kernels.products import Products
-from maxmargin.models import kernel, kernel_fit
+from maxmargin.models import kernel_fit, kernel_model
 from maxmargin.spaces.gram import add_lines, copy_lines
 
 GAMMA = 0.1
@@ -188,8 +188,8 @@ def test_compiled_loops_over_lines_are_the_plain_ones(monkeypatch, name):
         y = (y == 1).astype(int)
     learner = with_cache(LEARNERS[name], 0.6, 90, max_iter=4)
     clf = quietly(clone(learner), X, y)
-    monkeypatch.setattr(kernel.KernelModel, "loop", staticmethod(learn.plain))
-    monkeypatch.setattr(kernel.JointKernelModel, "loop", staticmethod(learn_jointly.plain))
+    monkeypatch.setattr(kernel_model.KernelModel, "loop", staticmethod(learn.plain))
+    monkeypatch.setattr(kernel_model.JointKernelModel, "loop", staticmethod(learn_jointly.plain))
     plain = quietly(clone(learner), X, y)
     np.testing.assert_array_equal(clf.dual_coef_, plain.dual_coef_)
     np.testing.assert_array_equal(clf.support_, plain.support_)

@@ -23,11 +23,11 @@ from scipy import sparse
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
-from maxmargin.models.budget import BudgetModel
+from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.build import build, tail_for
-from maxmargin.models.joint import JointModel
-from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel
-from maxmargin.models.linear import LinearModel, PairModel
+from maxmargin.models.joint_model import JointModel
+from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel
+from maxmargin.models.linear_model import LinearModel, PairModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 
 every_kind = pytest.mark.parametrize("name", SPECS)

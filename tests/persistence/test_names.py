@@ -15,7 +15,7 @@ from persistence.states import VARIANTS, _learners, fitted, known_to, made, stre
 
 import maxmargin
 from maxmargin import NOCA, Perceptron
-from maxmargin.persistence import container, load, save, walk
+from maxmargin.persistence import container, load, model_tree, save
 
 KINDS = {name: (_learners(VARIANTS[name][0])[0], *VARIANTS[name]) for name in VARIANTS}
 
@@ -44,7 +44,7 @@ def parts_of(value, found=None):
     if isinstance(value, dict | list | tuple) and not hasattr(value, "_asdict"):
         for each in value.values() if isinstance(value, dict) else value:
             parts_of(each, found)
-    elif walk.is_part(value):
+    elif model_tree.is_part(value):
         found.add(type(value))
         inside = value._asdict() if isinstance(value, tuple) else vars(value)
         parts_of(inside, found)
@@ -87,7 +87,7 @@ def test_no_class_of_the_inside_is_named(name, tmp_path):
 @every_kind
 def test_all_names_of_leaves_are_listed(name, tmp_path):
     header, _ = taken_apart(saved(learner(name), tmp_path))
-    listed = set(walk.NAMES.values())
+    listed = set(model_tree.NAMES.values())
     for path, _ in header["content"]["model"]["attributes"]["model"]["dict"]:
         assert all(part in listed or part.isdigit() for part in path.split(".")), path
 
@@ -98,11 +98,13 @@ def test_a_field_with_another_name_in_the_code_keeps_that_of_files(tmp_path, mon
     before, model = saved(clf, tmp_path), clf._state.model
     tally = model.tally
     fields = {("counted" if name == "tally" else name): each for name, each in vars(model).items()}
-    names = {("counted" if name == "tally" else name): there for name, there in walk.NAMES.items()}
+    names = {
+        ("counted" if name == "tally" else name): there for name, there in model_tree.NAMES.items()
+    }
     vars(model).clear()
     vars(model).update(fields)
     monkeypatch.setattr(type(model), "tally", property(lambda self: self.counted), raising=False)
-    monkeypatch.setattr(walk, "NAMES", names)
+    monkeypatch.setattr(model_tree, "NAMES", names)
     assert saved(clf, tmp_path) == before
     assert model.counted is tally
 
@@ -110,7 +112,7 @@ def test_a_field_with_another_name_in_the_code_keeps_that_of_files(tmp_path, mon
 def test_a_column_with_another_name_in_the_code_keeps_that_of_files(tmp_path, monkeypatch):
     clf = fitted(made(Perceptron))
     save(clf, tmp_path / "now.mm")
-    monkeypatch.setattr(walk, "COLUMNS", {"mistakes": "blunders"})
+    monkeypatch.setattr(model_tree, "COLUMNS", {"mistakes": "blunders"})
     header, _ = taken_apart(saved(clf, tmp_path))
     leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
     columns = dict(header["arrays"][leaves["tally"]["array"]]["dtype"])
@@ -120,8 +122,8 @@ def test_a_column_with_another_name_in_the_code_keeps_that_of_files(tmp_path, mo
 
 
 def test_names_in_files_are_different(tmp_path):
-    assert len(set(walk.NAMES.values())) == len(walk.NAMES)
-    assert all(re.fullmatch(r"[a-zA-Z]\w*", name) for name in walk.NAMES.values())
+    assert len(set(model_tree.NAMES.values())) == len(model_tree.NAMES)
+    assert all(re.fullmatch(r"[a-zA-Z]\w*", name) for name in model_tree.NAMES.values())
 
 
 # ------------------------------------------------------------------------------------------ imports

@@ -9,7 +9,7 @@ from persistence.version1 import learners as then
 from sklearn.base import clone
 from streamed import saved_bytes
 
-from maxmargin.estimator.stream import Checkpoint
+from maxmargin.estimator.stream_fit import Checkpoint
 from maxmargin.persistence import ModelFileError, describe, load, save
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import PREAMBLE

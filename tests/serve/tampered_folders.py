@@ -32,13 +32,13 @@ from serve.logs import EVENT, records, segments
 
 import maxmargin
 from maxmargin import AMIRA, RandomBudgetPerceptron
+from maxmargin.serve.commands import Answer, Await, Call, Change, Label, Learn
+from maxmargin.serve.event_log import frame_of, header_of
 from maxmargin.serve.events import Lesson, NewShadow
+from maxmargin.serve.http_errors import Refusal
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.log import frame_of, header_of
-from maxmargin.serve.models import Models
-from maxmargin.serve.refusals import Refusal
+from maxmargin.serve.registry import Models
 from maxmargin.serve.service import READY, Beginning
-from maxmargin.serve.tasks import Answer, Await, Call, Change, Label, Learn
 
 PATIENCE = 60.0
 FOREIGN = b"This belongs to somebody else.\n" * 9

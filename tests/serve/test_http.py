@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from maxmargin import AMIRA, PassiveAggressive, Perceptron, load, streams
 from maxmargin.evaluate import progressive
-from maxmargin.serve import Limits, bodies, create_app, predicting
+from maxmargin.serve import Limits, bodies, create_app, prediction_answers
 from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
@@ -702,7 +702,7 @@ def test_a_service_that_stops_or_cannot_write_says_so(app, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("maxmargin.serve.log.os.write", full)
+        patched.setattr("maxmargin.serve.event_log.os.write", full)
         found = post(app, "/learn", body)
         assert (found.status, found.headers[b"retry-after"]) == (503, b"1")
         assert get(app, "/health").status == 503
@@ -847,13 +847,13 @@ def test_brackets_in_texts_are_no_arrays(tmp_path):
 
 def test_large_bodies_are_read_and_predicted_outside_of_the_loop(app, monkeypatch):
     threads = []
-    answer = predicting.answer
+    answer = prediction_answers.answer
 
     def watched(service, asked):
         threads.append(threading.current_thread() is threading.main_thread())
         return answer(service, asked)
 
-    monkeypatch.setattr(predicting, "answer", watched)
+    monkeypatch.setattr(prediction_answers, "answer", watched)
     assert post(app, "/predict", lines(*[{"row": [1.0, 2]}] * 3), kind=NDJSON).status == 200
     assert threads == [True] * 3
     threads.clear()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("orjson")
 
-from maxmargin.serve import log as logs
-from maxmargin.serve.log import FRAME, HEADER, Log, LogError, Record, read_log, segments_of
+from maxmargin.serve import event_log as logs
+from maxmargin.serve.event_log import FRAME, HEADER, Log, LogError, Record, read_log, segments_of
 
 GROUPS = [[b"a"], [b"bb", b""], [b"c" * 300], [b"d", b"e", b"f"]]
 

@@ -18,8 +18,8 @@ pytest.importorskip("orjson")
 from serve.processes import SLOWEST, Server, exchange
 
 from maxmargin import AMIRA, load, save
+from maxmargin.serve.event_log import read_log
 from maxmargin.serve.events import decoded
-from maxmargin.serve.log import read_log
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 

@@ -14,6 +14,8 @@ pytest.importorskip("orjson")
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.serve.commands import Answer, Await, Call, Change, Label, Learn
+from maxmargin.serve.event_log import LogError, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
     Lesson,
@@ -23,16 +25,14 @@ from maxmargin.serve.events import (
     decoded,
     packed,
 )
+from maxmargin.serve.http_errors import Refusal
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.log import LogError, read_log, segments_of
-from maxmargin.serve.models import Models
-from maxmargin.serve.pupil import Pupil
-from maxmargin.serve.refusals import Refusal
+from maxmargin.serve.progressive_stats import LOOK, Standing
+from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
+from maxmargin.serve.scored_learner import Pupil
 from maxmargin.serve.service import READY, Beginning, Service, Snapshot
-from maxmargin.serve.standing import LOOK, Standing
-from maxmargin.serve.state import Report, metrics
-from maxmargin.serve.tasks import Answer, Await, Call, Change, Label, Learn
+from maxmargin.serve.status import Report, metrics
 from maxmargin.streams import Recipe
 
 CLASSES = ["no", "yes"]
@@ -296,7 +296,7 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     limits = Limits(waiting=3, waiting_seconds=100.0, waiting_bytes=2000)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
-    monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
+    monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
     service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
     assert len(service.waiting) == 3
     assert service.waiting.get("a", clock[0]) is None
@@ -370,7 +370,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     limits = Limits(waiting_seconds=100.0)
     service = opened(tmp_path / "one", AMIRA(), limits=limits)
     clock = [1000.0]
-    monkeypatch.setattr("maxmargin.serve.tasks.time.time", lambda: clock[0])
+    monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
 
     def label(where, key="p"):
         return where.ask_and_wait(Label([Answer(key, "yes", None)], several=False))
@@ -480,7 +480,7 @@ def test_a_full_disk_refuses_events_and_the_model_goes_on_when_there_is_room(
         raise OSError(code, "No room")
 
     with monkeypatch.context() as patched:
-        patched.setattr("maxmargin.serve.log.os.write", full)
+        patched.setattr("maxmargin.serve.event_log.os.write", full)
         with pytest.raises(Refusal, match="No room") as refused:
             learn(service, X, labels, ids=("a",))
         assert refused.value.status == 503

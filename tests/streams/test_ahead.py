@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from maxmargin.streams import ahead as module
-from maxmargin.streams.ahead import WORKERS, ahead
+from maxmargin.streams import prefetch as module
+from maxmargin.streams.prefetch import WORKERS, ahead
 
 
 class Numbers:

@@ -13,7 +13,7 @@ import pytest
 
 from maxmargin import load, streams
 from maxmargin.persistence import ModelFileError, describe, read_file
-from maxmargin.streams import csvtext
+from maxmargin.streams import csv_text
 
 pytest.importorskip("pyarrow")
 zstandard = pytest.importorskip("zstandard")
@@ -98,8 +98,8 @@ def test_lines_without_end(tmp_path):
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("block_size", [100, 2**22])
 def test_limits_of_csv(header, block_size, tmp_path, monkeypatch):
-    monkeypatch.setattr(csvtext, "LONGEST_HEADER", 1_000)
-    monkeypatch.setattr(csvtext, "LONGEST_ROW", 2_000)
+    monkeypatch.setattr(csv_text, "LONGEST_HEADER", 1_000)
+    monkeypatch.setattr(csv_text, "LONGEST_ROW", 2_000)
     path = tmp_path / "wide.csv"
 
     def trouble(text):
@@ -112,7 +112,7 @@ def test_limits_of_csv(header, block_size, tmp_path, monkeypatch):
     if block_size < 2_000:
         long = b"1,2\n" * 3 + b'"' + b"a" * 3_000 + b'",2\n'
         assert trouble(long) == f"{path}, line 4: longer than 2,000 bytes."
-    monkeypatch.setattr(csvtext, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(csv_text, "MOST_COLUMNS", 10)
     assert trouble(b",".join(b"%d" % n for n in range(11)) + b"\n").startswith(
         f"{path}, line 1: 11 columns, and CSV may have 10; "
     )

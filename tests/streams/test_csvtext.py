@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fuzzing.csvtables import fuzz_tables
 
-from maxmargin.streams import START, OptionWarning, StreamError, csvtext
-from maxmargin.streams.csvrows import ends_of_rows, tidy, walk
+from maxmargin.streams import START, OptionWarning, StreamError, csv_text
+from maxmargin.streams.csv_rows import ends_of_rows, tidy, walk
 
 pytest.importorskip("pyarrow")
 
@@ -17,7 +17,7 @@ SIZES = [1, 7, 30, 10**6]
 
 def reader_of(content, *, skip=False, block_size=10**6, header=True, delimiter=None, **options):
     file = io.BytesIO(content) if isinstance(content, bytes) else content
-    return csvtext.CsvReader(
+    return csv_text.CsvReader(
         file, header=header, delimiter=delimiter, skip=skip, block_size=block_size, **options
     )
 
@@ -81,7 +81,7 @@ def test_a_quote_that_is_never_closed_names_its_line(block_size, monkeypatch, tm
     told = "line 4: a quote is opened here, and never closed"
     with pytest.raises(StreamError, match=told):
         read(reader_of(text, block_size=block_size, skip=True), {"t": "text", "y": "text"})
-    monkeypatch.setattr(csvtext, "LONGEST_ROW", 500)
+    monkeypatch.setattr(csv_text, "LONGEST_ROW", 500)
     path = tmp_path / "open.csv"
     path.write_bytes(text)
     told = "line 4: a quote is opened here, and n"
@@ -176,7 +176,7 @@ def test_decimal_commas_in_the_first_line():
     ],
 )
 def test_kinds_of_values(values, kind):
-    assert csvtext.kind_of_values(values) == kind
+    assert csv_text.kind_of_values(values) == kind
 
 
 @pytest.mark.parametrize("block_size", SIZES)

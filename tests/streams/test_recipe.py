@@ -21,7 +21,7 @@ from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
 from maxmargin import Pegasos, Perceptron, load, save, streams
 from maxmargin.evaluate import progressive
 from maxmargin.streams import OptionWarning, Recipe, StreamError
-from maxmargin.streams.columns import dates_of
+from maxmargin.streams.column_kinds import dates_of
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -15,17 +15,17 @@ from maxmargin.algorithms.directionalperceptron import DirectionalRule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.romma import ROMMARule
 from maxmargin.certificates.bounds import rounding_of_products
-from maxmargin.certificates.mixtures import MARGIN_ROUNDING
-from maxmargin.certificates.scalars import directional_bound
-from maxmargin.core.looks import lowest_outputs, smallest_square
+from maxmargin.certificates.convex_combinations import MARGIN_ROUNDING
+from maxmargin.certificates.scalar_bounds import directional_bound
+from maxmargin.core.row_scans import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.passes import Outcome, Plan, certified
 from maxmargin.models.base import Model
-from maxmargin.models.kernel import KernelModel, smallest_margins
-from maxmargin.models.linear import LinearModel, read_only
-from maxmargin.spaces.scalars import ROUNDING
+from maxmargin.models.kernel_model import KernelModel, smallest_margins
+from maxmargin.models.linear_model import LinearModel, read_only
+from maxmargin.spaces.problem_scalars import ROUNDING
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
 MOST_DOUBLINGS = 4

@@ -13,24 +13,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
-from maxmargin.estimator import giving_up, inputs
+from maxmargin.estimator import inputs, stopping
 from maxmargin.estimator.access import writing
-from maxmargin.estimator.columns import Features
-from maxmargin.estimator.known import Stateful
+from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.state import State, problems_for
-from maxmargin.estimator.weights import (
+from maxmargin.estimator.sample_weights import (
     check_any,
     check_weights,
     unused_class_weight,
     weights_of_classes,
 )
+from maxmargin.estimator.state import State, problems_for
+from maxmargin.estimator.state_access import Stateful
 from maxmargin.models.hyperplanes import Hyperplanes
-from maxmargin.models.linear import as_rows
-from maxmargin.models.newton import NOTHING, Solution, Task, solve
-from maxmargin.persistence import walk
+from maxmargin.models.linear_model import as_rows
+from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.persistence import model_tree
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -234,7 +234,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
             schema=schema,
         )
         if complains and not converged:
-            giving_up.warn(self._complaint(found, radius, limit))
+            stopping.warn(self._complaint(found, radius, limit))
 
     @property
     def n_updates_(self) -> int:
@@ -266,10 +266,10 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         leaves, problems = found.pop("model"), problems_for(classes, multilabel=several)
         weights = leaves.get("weights")
         if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) != problems:
-            raise walk.Misfit("weights: there is not one line for each problem")
-        model: Hyperplanes = walk.filled(Hyperplanes(problems, weights.shape[1]), leaves)
+            raise model_tree.Misfit("weights: there is not one line for each problem")
+        model: Hyperplanes = model_tree.filled(Hyperplanes(problems, weights.shape[1]), leaves)
         if leaves:
-            raise walk.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
+            raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -18,20 +18,20 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
 from maxmargin.estimator.access import writing
-from maxmargin.estimator.columns import Features
 from maxmargin.estimator.decision import Decision
+from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.incremental import known_classes
-from maxmargin.estimator.known import Stateful
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
-from maxmargin.estimator.prepared import prepared, recipe_of
+from maxmargin.estimator.recipes import prepared, recipe_of
+from maxmargin.estimator.sample_weights import check_any, check_weights
 from maxmargin.estimator.state import State
-from maxmargin.estimator.stream import Streamable
-from maxmargin.estimator.weights import check_any, check_weights
-from maxmargin.models.formulas import Densities
-from maxmargin.models.linear import as_rows
-from maxmargin.persistence import walk
-from maxmargin.spaces.mixture import Mixture, class_logs, learn_mixture, new_mixture
+from maxmargin.estimator.state_access import Stateful
+from maxmargin.estimator.stream_fit import Streamable
+from maxmargin.models.linear_model import as_rows
+from maxmargin.models.model_formulas import Densities
+from maxmargin.persistence import model_tree
+from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture, new_mixture
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24
@@ -548,10 +548,10 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> MixtureModel:
         leaves = found.pop("model")
         components, width = leaves["mixture.means"].shape
-        model = walk.filled(MixtureModel(classes.size, width, components, 0.0), leaves)
-        walk.check_ranges(model, classes.size)
+        model = model_tree.filled(MixtureModel(classes.size, width, components, 0.0), leaves)
+        model_tree.check_ranges(model, classes.size)
         if leaves or model.used() > components:
-            raise walk.Misfit("the parts of mixture do not fit together")
+            raise model_tree.Misfit("the parts of mixture do not fit together")
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -12,7 +12,7 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.models.base import Model
-from maxmargin.spaces.scalars import ROUNDING
+from maxmargin.spaces.problem_scalars import ROUNDING
 
 # |w| grows until its inverse is the best margin, and for ever if there is none. Where |x| |w| has
 # passed this, squared, a margin of 1 is less than what rounding does to w.x.

@@ -25,7 +25,7 @@ import numpy as np
 
 from maxmargin.certificates.squares import AT_A_TIME, sum_of_squares
 from maxmargin.spaces.pnorm import LARGEST_SUM, SMALLEST_SUM
-from maxmargin.spaces.scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
+from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, ROUNDING, SINCE_SNAPSHOT, Scalars
 
 RELATIVE_SLACK = 1e-9
 SLACK_PER_RADIUS = 1e-12

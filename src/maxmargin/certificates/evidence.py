@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.certificates.bounds import Hull, hull_bounds
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.pnorm import new_pnorm
-from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
+from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
 
 class Evidence(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli import class_weights, data, learners
+from maxmargin.cli import class_weights, data, learner_options
 from maxmargin.cli.errors import check_writable, misuse, one_line_errors, require
 from maxmargin.cli.fit import Classes, ClassWeight, Json
 from maxmargin.cli.output import (
@@ -20,7 +20,7 @@ from maxmargin.cli.output import (
     print_table,
 )
 from maxmargin.cli.predict import score
-from maxmargin.cli.scores import MOST_LINES, only_answer, score_lines
+from maxmargin.cli.score_text import MOST_LINES, only_answer, score_lines
 from maxmargin.cli.start import import_scikit_learn
 
 # Looks at the counts on the way along a file, and the most rows that "recently" means.
@@ -31,7 +31,7 @@ Algorithms = Annotated[
         "--algorithm",
         "-a",
         help="The learner; several can be compared.",
-        autocompletion=learners.complete,
+        autocompletion=learner_options.complete,
     ),
 ]
 Settings = Annotated[
@@ -85,7 +85,7 @@ def evaluate(
             (print_json if as_json else show_test)(report)
             return
         check_is_data(rows)
-        contestants = learners.make_all(algorithm, settings)
+        contestants = learner_options.make_all(algorithm, settings)
         worths = None if class_weight is None else class_weights.parsed(class_weight)
         if plot is not None:
             check_plot(plot, (rows, reading.label, reading.weight))
@@ -95,7 +95,7 @@ def evaluate(
             class_weights.give(contestants, class_weights.of_classes(worths, source, known))
         step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
         from maxmargin.evaluate import progressive
-        from maxmargin.evaluate.pieces import labelled
+        from maxmargin.evaluate.batching import labelled
 
         began = time.perf_counter()
         blocks = labelled(data.with_bar(source, "evaluate"), source.name)
@@ -164,7 +164,7 @@ def check_plot(path: Path, inputs: tuple[str | None, ...]) -> None:
 
 def known_classes(source: Any) -> Any:
     """All labels of a file; of a pipe those in its first block."""
-    from maxmargin.evaluate.pieces import classes_of
+    from maxmargin.evaluate.batching import classes_of
 
     classes = classes_of(source)
     if classes.size == 0:

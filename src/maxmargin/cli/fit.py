@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin.cli import class_weights, data, learners
+from maxmargin.cli import class_weights, data, learner_options
 from maxmargin.cli.errors import INTERRUPTED, check_writable, fail, misuse, one_line_errors
 from maxmargin.cli.output import (
     count,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Algorithm = Annotated[
     str,
-    typer.Option("--algorithm", "-a", help="The learner.", autocompletion=learners.complete),
+    typer.Option("--algorithm", "-a", help="The learner.", autocompletion=learner_options.complete),
 ]
 Settings = Annotated[
     list[str],
@@ -70,7 +70,7 @@ def fit(
 ) -> None:
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
-        learner = learners.make(algorithm, settings)
+        learner = learner_options.make(algorithm, settings)
         worths = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
             misuse("--every says how often to write a --checkpoint, and there is none.")
@@ -178,7 +178,7 @@ def show(report: dict[str, Any]) -> None:
     if "margin" in report:
         lines["margin"] = margin_text(report["margin"], report["certified"])
     if "test" in report:
-        from maxmargin.cli.scores import score_lines
+        from maxmargin.cli.score_text import score_lines
 
         lines |= score_lines(report["test"])
     model = report.get("model")

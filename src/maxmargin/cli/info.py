@@ -54,7 +54,7 @@ def show(words: dict[str, Any]) -> None:
 
 def unusual(name: str, parameters: dict[str, Any]) -> str:
     """The parameters that are not as by default; all, of a learner that is not known here."""
-    from maxmargin.persistence.learners import public_learners
+    from maxmargin.persistence.learner_files import public_learners
 
     known = public_learners()
     usual = known[name]().get_params() if name in known else {}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli import learners
+from maxmargin.cli import learner_options
 from maxmargin.cli.errors import check_writable, complain, one_line_errors, require
 from maxmargin.cli.fit import Algorithm, Json, Settings
 from maxmargin.cli.output import count, duration, percent, print_json, print_report
@@ -28,7 +28,7 @@ def replay(
     """Let another learner learn from past events: predict each row, then learn from it."""
     with one_line_errors():
         require("orjson", extra="serve")
-        learner = learners.make(algorithm, settings)
+        learner = learner_options.make(algorithm, settings)
         if model is not None:
             check_writable(model)
         from maxmargin.persistence import save

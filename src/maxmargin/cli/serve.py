@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli import data, learners
+from maxmargin.cli import data, learner_options
 from maxmargin.cli.errors import misuse, nearest, one_line_errors, require
 from maxmargin.cli.fit import Settings
 from maxmargin.cli.start import import_scikit_learn
@@ -40,7 +40,7 @@ def serve(
             "--algorithm",
             "-a",
             help="Begin with nothing, by this learner.",
-            autocompletion=learners.complete,
+            autocompletion=learner_options.complete,
         ),
     ] = None,
     settings: Settings = [],  # noqa: B006
@@ -74,10 +74,10 @@ def serve(
             misuse("either models go on, or a learner begins with nothing, by --algorithm.")
         if algorithm is not None and classes is None:
             misuse("a learner that begins with nothing must be told all labels: --classes no,yes")
-        learner = None if algorithm is None else learners.make(algorithm, settings)
+        learner = None if algorithm is None else learner_options.make(algorithm, settings)
         import_scikit_learn()
         from maxmargin.serve import create_app
-        from maxmargin.serve.guard import LOOPBACK, is_loopback
+        from maxmargin.serve.auth import LOOPBACK, is_loopback
 
         token = read_token(token_file)
         if token is None and not is_loopback(host):
@@ -101,7 +101,7 @@ def serve(
 def loaded(models: list[str]) -> dict[str, Any]:
     """Learners from files, by their names."""
     from maxmargin.persistence import load
-    from maxmargin.serve.models import DEFAULT
+    from maxmargin.serve.registry import DEFAULT
 
     found: dict[str, Any] = {}
     for each in models:
@@ -131,7 +131,7 @@ def parsed_shadow(text: str) -> tuple[str, tuple[str, dict[str, Any]]]:
     if not (name and equals and algorithm) or not all("=" in each for each in settings):
         misuse(f"--shadow takes name=algorithm,parameter=value,...; got {text!r}.")
     parameters = {
-        parameter.strip(): learners.value_of(value.strip())
+        parameter.strip(): learner_options.value_of(value.strip())
         for parameter, _, value in (each.partition("=") for each in settings)
     }
     return name, (algorithm, parameters)
@@ -149,7 +149,7 @@ def limits_of(texts: list[str]) -> Any:
         name, equals, value = text.partition("=")
         if not equals or name not in known:
             misuse(f"--limit takes name=number; got {text!r}: {nearest(name, known)}")
-        number = learners.value_of(value)
+        number = learner_options.value_of(value)
         if isinstance(number, float) and known[name] == "int":
             number = str(number)
         if not isinstance(number, int | float) or isinstance(number, bool) or number <= 0:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from maxmargin.cli import learners
+from maxmargin.cli import learner_options
 from maxmargin.cli.errors import fail, one_line_errors
 from maxmargin.cli.fit import Json, Settings
 from maxmargin.cli.output import duration, print_json, print_note, print_table, size
@@ -50,7 +50,7 @@ def warmup(
 ) -> None:
     """Compile learners now, so that nobody waits when they are first used."""
     with one_line_errors():
-        chosen = learners.make_all(algorithms or list(learners.names()), settings)
+        chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
         from maxmargin._terminal import bar
         from maxmargin.core import cache
 

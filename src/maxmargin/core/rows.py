@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core import lanes
+from maxmargin.core import fixed_order_sums
 from maxmargin.core.bridge import bridge
 from maxmargin.core.sharing import with_methods_of
 
@@ -94,13 +94,13 @@ class DenseRows(NamedTuple):
     def dot(self, i, weights, c):
         """``x.w`` of row ``i`` and weight vector ``c``."""
         width = self.values.shape[1]
-        return lanes.dense_dot(self.values, i, weights, c) + self.tail.tail_dot(
+        return fixed_order_sums.dense_dot(self.values, i, weights, c) + self.tail.tail_dot(
             i, weights, c, width
         )
 
     def square(self, i):
         """``x.x`` of row ``i``."""
-        return lanes.dense_square(self.values, i) + self.tail.tail_square(i)
+        return fixed_order_sums.dense_square(self.values, i) + self.tail.tail_square(i)
 
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
@@ -130,7 +130,7 @@ class DenseRows(NamedTuple):
         ahead = n + ROWS_AHEAD
         # In sequential order the hardware prefetches by itself.
         if ahead < order.size and order[ahead] != order[n] + ROWS_AHEAD:
-            lanes.prefetch_row(self.values, order[ahead])
+            fixed_order_sums.prefetch_row(self.values, order[ahead])
 
     def prefetch_behind(self, i):
         """Ask for what is due after row ``i``: the hardware prefetches that by itself."""
@@ -154,12 +154,12 @@ class SparseRows(NamedTuple):
     def dot(self, i, weights, c):
         """``x.w`` of row ``i`` and weight vector ``c``."""
         start, stop = self.starts[i], self.starts[i + 1]
-        dot = lanes.sparse_dot(self.values, self.columns, start, stop, weights, c)
+        dot = fixed_order_sums.sparse_dot(self.values, self.columns, start, stop, weights, c)
         return dot + self.tail.tail_dot(i, weights, c, self.width)
 
     def square(self, i):
         """``x.x`` of row ``i``."""
-        square = lanes.sparse_square(self.values, self.starts[i], self.starts[i + 1])
+        square = fixed_order_sums.sparse_square(self.values, self.starts[i], self.starts[i + 1])
         return square + self.tail.tail_square(i)
 
     def add(self, i, weights, c, amount):
@@ -192,8 +192,8 @@ class SparseRows(NamedTuple):
                 self.prefetch_behind(order[n])
             else:
                 start, stop = self.starts[order[ahead]], self.starts[order[ahead] + 1]
-                lanes.prefetch_span(self.values, start, stop)
-                lanes.prefetch_span(self.columns, start, stop)
+                fixed_order_sums.prefetch_span(self.values, start, stop)
+                fixed_order_sums.prefetch_span(self.columns, start, stop)
 
     def prefetch_behind(self, i):
         """Ask for what is due after row ``i``, where rows come one after another.
@@ -201,10 +201,10 @@ class SparseRows(NamedTuple):
         Columns point to weights all over, which keeps the hardware from seeing how regular it is.
         """
         start, stop = self.starts[i], self.starts[i + 1]
-        lanes.prefetch_span(self.values, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)
-        lanes.prefetch_span(self.columns, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)
-        lanes.prefetch_soon(self.values, start + NEXT_ENTRIES, stop + NEXT_ENTRIES)
-        lanes.prefetch_soon(self.columns, start + NEXT_ENTRIES, stop + NEXT_ENTRIES)
+        fixed_order_sums.prefetch_span(self.values, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)
+        fixed_order_sums.prefetch_span(self.columns, start + ENTRIES_AHEAD, stop + ENTRIES_AHEAD)
+        fixed_order_sums.prefetch_soon(self.values, start + NEXT_ENTRIES, stop + NEXT_ENTRIES)
+        fixed_order_sums.prefetch_soon(self.columns, start + NEXT_ENTRIES, stop + NEXT_ENTRIES)
 
 
 bridge(

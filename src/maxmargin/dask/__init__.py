@@ -20,12 +20,12 @@ from sklearn.utils import check_consistent_length
 
 from maxmargin._terminal import bar
 from maxmargin.distributed import answer, files, fit, merged, tree
-from maxmargin.distributed.learning import check_can_learn
-from maxmargin.distributed.newton import Progress
-from maxmargin.distributed.rounds import Question, derived
+from maxmargin.distributed.distributed_fit import check_can_learn
+from maxmargin.distributed.distributed_newton import Progress
+from maxmargin.distributed.executor import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
 from maxmargin.estimator.handles import put, state_of
-from maxmargin.estimator.weights import check_weights
+from maxmargin.estimator.sample_weights import check_weights
 
 try:
     import dask

@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from maxmargin.demo.problems import Problem
 from maxmargin.demo.training import Outcome
-from maxmargin.evaluate.runs import HEADROOM, draw_run
+from maxmargin.evaluate.margin_trace import HEADROOM, draw_run
 from maxmargin.pages.svg import BOUND, INK, MARGIN, MUTED, STYLE, as_svg
 
 DOTTED = (0, (1, 2))

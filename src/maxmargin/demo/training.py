@@ -21,7 +21,7 @@ from maxmargin._terminal import Advance
 from maxmargin.certificates import Certificate
 from maxmargin.demo.problems import Problem
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.evaluate.runs import Moment, replay
+from maxmargin.evaluate.margin_trace import Moment, replay
 
 # Those that need all rows at once; they take part in every problem.
 SOLVERS = ("MaxMargin", "LinearSVC")

@@ -6,8 +6,8 @@ answers; `maxmargin.dask` has one for Dask, and ``docs/clusters.md`` shows those
 
 from __future__ import annotations
 
-from maxmargin.distributed.learning import fit
-from maxmargin.distributed.rounds import Executor, Plain, answer, derived, merged, tree
+from maxmargin.distributed.distributed_fit import fit
+from maxmargin.distributed.executor import Executor, Plain, answer, derived, merged, tree
 from maxmargin.distributed.shards import File, Held, files
 
 __all__ = [

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 
 from maxmargin import streams
 from maxmargin.estimator import inputs
-from maxmargin.estimator.columns import Features
-from maxmargin.estimator.weights import check_weights
+from maxmargin.estimator.feature_columns import Features
+from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.streams.addresses import is_address, without_credentials
 from maxmargin.streams.folders import addresses_like
 from maxmargin.streams.svmlight import SvmlightSource

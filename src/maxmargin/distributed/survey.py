@@ -11,16 +11,16 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
 from maxmargin.estimator import inputs
-from maxmargin.estimator.columns import Features
+from maxmargin.estimator.feature_columns import Features
+from maxmargin.estimator.messages import likely_classes, only_one_class
 from maxmargin.estimator.multilabel import check_number_of_labels
-from maxmargin.estimator.refusals import likely_classes, only_one_class
-from maxmargin.estimator.weights import (
+from maxmargin.estimator.sample_weights import (
     check_any,
     check_products,
     check_weights,
     weights_by_totals,
 )
-from maxmargin.models.newton import MOST_DIRECT
+from maxmargin.models.newton_solver import MOST_DIRECT
 
 # A sample has so many rows of all shards together, and so many for each feature up to
 # `MOST_DIRECT`; but no more numbers than these.

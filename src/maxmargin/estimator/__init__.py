@@ -9,20 +9,20 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from maxmargin._extras import Self
-from maxmargin.estimator import giving_up, inputs, multilabel
+from maxmargin.estimator import inputs, multilabel, stopping
 from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import in_one_pass
 from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
-from maxmargin.estimator.known import Stateful
+from maxmargin.estimator.messages import diverged
 from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
 from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.refusals import diverged
+from maxmargin.estimator.sample_weights import counted, unused_class_weight
 from maxmargin.estimator.state import State, problems_for, shown
-from maxmargin.estimator.stream import Streamable
-from maxmargin.estimator.weights import counted, unused_class_weight
+from maxmargin.estimator.state_access import Stateful
+from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models import devices
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
@@ -167,7 +167,7 @@ class OnlineClassifier(
         if outcome.interrupted is not None:
             raise outcome.interrupted
         if outcome.warning:
-            giving_up.warn(outcome.warning)
+            stopping.warn(outcome.warning)
         return self
 
     def _plan(self, X: Any, ceiling: float, state: State, sample_weight: Any) -> Plan:

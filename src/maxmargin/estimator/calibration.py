@@ -11,7 +11,7 @@ from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.core.trace import Trace
 from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
 from maxmargin.estimator.state import State
-from maxmargin.models.linear import LinearModel, PairModel, read_only
+from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams import Option, OptionError
 
 NO_WEIGHTS = np.empty(0)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.estimator.platt import Sigmoids
-from maxmargin.models.formulas import Formula
+from maxmargin.models.model_formulas import Formula
 
 
 class Decision(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.core.loop import LARGEST_XX
-from maxmargin.estimator.columns import Features
+from maxmargin.estimator.feature_columns import Features
 from maxmargin.kernels.cuda import cupy_library
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.vote import Bank
+from maxmargin.core.experts import Bank
 from maxmargin.models.spec import ModelSpec
 
 

@@ -12,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin._extras import is_on_device
-from maxmargin.core.looks import first_unusable
+from maxmargin.core.row_scans import first_unusable
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
-from maxmargin.estimator import device_inputs, multilabel, refusals
-from maxmargin.estimator.columns import Features, is_plain, without_names
+from maxmargin.estimator import device_inputs, messages, multilabel
+from maxmargin.estimator.feature_columns import Features, is_plain, without_names
 from maxmargin.estimator.sparse_inputs import sound
-from maxmargin.models.linear import as_rows, read_only
+from maxmargin.models.linear_model import as_rows, read_only
 
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
@@ -76,7 +76,7 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
     try:
         return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
     except ValueError as error:
-        refusals.hint_at_recipes(error)
+        messages.hint_at_recipes(error)
         raise
 
 
@@ -87,7 +87,7 @@ def check_values(X: Any, features: Features | None = None) -> float:
         return device_inputs.check_values(X)
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
-        raise ValueError(refusals.unusable_row(X, bad, features))
+        raise ValueError(messages.unusable_row(X, bad, features))
     return float(np.sqrt(largest))
 
 
@@ -114,7 +114,7 @@ def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
     elif not is_plain_array:
         y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
-        raise ValueError(refusals.inconsistent(rows, y.shape[0]))
+        raise ValueError(messages.inconsistent(rows, y.shape[0]))
     return y
 
 
@@ -125,7 +125,7 @@ def check_labels(y: np.ndarray) -> None:
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     # Whole numbers are labels, of which `classes_of` says whether they are too many.
-    if y.dtype.kind not in "iu" or y.size <= 2 * refusals.FEW_CLASSES:
+    if y.dtype.kind not in "iu" or y.size <= 2 * messages.FEW_CLASSES:
         check_classification_targets(y)
 
 
@@ -135,9 +135,9 @@ def classes_of(y: np.ndarray) -> np.ndarray:
         return multilabel.numbers_of_labels(y)
     classes = _distinct(y)
     if classes.size < 2:
-        raise ValueError(refusals.only_one_class(classes))
-    is_common = classes.size <= refusals.FEW_CLASSES
-    return classes if is_common else refusals.likely_classes(classes, y.size)
+        raise ValueError(messages.only_one_class(classes))
+    is_common = classes.size <= messages.FEW_CLASSES
+    return classes if is_common else messages.likely_classes(classes, y.size)
 
 
 def _distinct(y: np.ndarray) -> np.ndarray:
@@ -160,11 +160,11 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:
-        raise ValueError(f"{refusals.unknown_label(classes)}.") from None
+        raise ValueError(f"{messages.unknown_label(classes)}.") from None
     known = classes[np.minimum(codes, classes.size - 1)] == y
     if not np.all(known):
         i = int(np.flatnonzero(~np.asarray(known))[0])
-        unknown = refusals.unknown_label(classes)
+        unknown = messages.unknown_label(classes)
         raise ValueError(f"{unknown}: {y[i : i + 1].tolist()[0]!r} (row {i}).")
     return codes.astype(np.int32)
 

@@ -16,29 +16,29 @@ from scipy import sparse
 
 from maxmargin._extras import Self
 from maxmargin.core.bridge import Compiled
+from maxmargin.core.experts import poll, say
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.core.vote import poll, say
 from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
-from maxmargin.estimator.columns import Features
+from maxmargin.estimator.dict_rows import met, named_features
 from maxmargin.estimator.experts import rules_in
+from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.locks import Access
-from maxmargin.estimator.named_rows import met, named_features
+from maxmargin.estimator.messages import listed
 from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated
-from maxmargin.estimator.prepared import learnt_along, recipe_of
-from maxmargin.estimator.refusals import listed
+from maxmargin.estimator.recipes import learnt_along, recipe_of
+from maxmargin.estimator.sample_weights import check_weights, told_weights
 from maxmargin.estimator.state import State, shown
-from maxmargin.estimator.weights import check_weights, told_weights
 from maxmargin.kernels.points import shallow_copy
-from maxmargin.models.budget import BudgetModel, Code
-from maxmargin.models.linear import LinearModel, PairModel, read_only
-from maxmargin.models.vote import Ballot, VoteModel
+from maxmargin.models.budget_model import BudgetModel, Code
+from maxmargin.models.linear_model import LinearModel, PairModel, read_only
+from maxmargin.models.vote_model import Ballot, VoteModel
 from maxmargin.streams.iterators import entries
 
 THE_ROW = np.zeros(1, dtype=np.int32)

@@ -12,12 +12,12 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
-from maxmargin.certificates.mixtures import presuming_mercer
+from maxmargin.certificates.convex_combinations import presuming_mercer
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator import giving_up
-from maxmargin.estimator.refusals import diverged
+from maxmargin.estimator import stopping
+from maxmargin.estimator.messages import diverged
 from maxmargin.models.base import Model
-from maxmargin.models.parts import Parts
+from maxmargin.models.parallel_ovr import Parts
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
 # be interrupted, long enough for the call itself not to count.
@@ -105,7 +105,7 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
             plan.name, certificate.bound, passes.n_iter, plan.unset, model.spec.average
         )
     elif (unproved or not converged) and not passes.stopped:
-        warning = giving_up.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
+        warning = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
     return Outcome(model, margins, passes.n_iter, converged, interrupted, warning)
 
 
@@ -132,8 +132,8 @@ class Passes:
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.shuffle, plan.random())
         self.mistakes: list[int] = []  # of each full pass
-        self.first_doubt = max(giving_up.PATIENCE, giving_up.PATIENT_ROWS / self.count) / 2
-        self.progress: giving_up.Progress | None = None
+        self.first_doubt = max(stopping.PATIENCE, stopping.PATIENT_ROWS / self.count) / 2
+        self.progress: stopping.Progress | None = None
         self.presented, self.n_iter, self.converged, self.stopped = 0, 0, False, False
 
     def run(self, advance: Any) -> None:
@@ -159,7 +159,7 @@ class Passes:
             if may_give_up:
                 self.mistakes.append(model.mistakes() - mistakes)
                 if len(self.mistakes) >= self.first_doubt:
-                    self.progress = self.progress or giving_up.Progress(self.count)
+                    self.progress = self.progress or stopping.Progress(self.count)
                     if self.progress.ends_with(self.mistakes):
                         return
             # Rows that cannot be separated must not get more weight than their number.

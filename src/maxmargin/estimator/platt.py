@@ -30,7 +30,7 @@ from scipy.special import log_expit
 
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.models.base import aligned_zeros
-from maxmargin.models.growth import with_width
+from maxmargin.models.resizing import with_width
 
 # Rows that are remembered: for theta, and for the level and the scale of scores. Chosen on Adult
 # and electricity, see docs/probabilities.md.

@@ -16,13 +16,13 @@ from maxmargin._extras import is_on_device
 from maxmargin.certificates import Certificate
 from maxmargin.estimator import device_inputs
 from maxmargin.estimator.access import Method, reading
-from maxmargin.estimator.columns import Features, is_plain, without_names
 from maxmargin.estimator.decision import Decision
+from maxmargin.estimator.feature_columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
+from maxmargin.estimator.messages import check_finite
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.platt import Maps, log_odds, log_shares, sigmoids
-from maxmargin.estimator.prepared import prepared, recipe_of
-from maxmargin.estimator.refusals import check_finite
+from maxmargin.estimator.recipes import prepared, recipe_of
 from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.estimator.state import State, shown
 

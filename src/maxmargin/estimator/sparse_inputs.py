@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.looks import are_canonical, first_malformed
+from maxmargin.core.row_scans import are_canonical, first_malformed
 
 
 def sound(X: Any) -> tuple[Any, bool]:

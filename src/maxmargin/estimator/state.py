@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.estimator.columns import Features
+from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.platt import Maps
 
 

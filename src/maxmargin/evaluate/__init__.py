@@ -4,7 +4,7 @@ from maxmargin.evaluate.certification import certify
 from maxmargin.evaluate.displays import MarginDisplay, ProgressiveDisplay, WeightsDisplay
 from maxmargin.evaluate.drift import Drift
 from maxmargin.evaluate.monitor import CertificateMonitor
-from maxmargin.evaluate.progress import STEP, Progress, progressive
+from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
 
 __all__ = [
     "STEP",

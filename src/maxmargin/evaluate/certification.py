@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.algorithms.pumma import PUMMA
 from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
-from maxmargin.core.looks import lowest_outputs
+from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
-from maxmargin.estimator.weights import counted
+from maxmargin.estimator.sample_weights import counted
 from maxmargin.evaluate.last_step import last_step
-from maxmargin.models.linear import as_rows
+from maxmargin.models.linear_model import as_rows
 
 
 def certify(

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.evaluate.predicted import Predicted, joined
+from maxmargin.evaluate.predictions import Predicted, joined
 from maxmargin.evaluate.scores import MOST_SCORES
 
 SCORES, CHANCES = "decision_function", "predict_proba"

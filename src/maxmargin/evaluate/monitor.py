@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from maxmargin.evaluate.displays import MarginDisplay
-from maxmargin.evaluate.runs import Moment
+from maxmargin.evaluate.margin_trace import Moment
 
 
 class Pass(NamedTuple):

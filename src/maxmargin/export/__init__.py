@@ -8,9 +8,9 @@ import numpy as np
 
 from maxmargin.estimator.decision import Decision, decision_of
 from maxmargin.estimator.platt import LARGEST, Sigmoids
-from maxmargin.export.formulas import outputs
 from maxmargin.export.graph import Graph
-from maxmargin.export.preparing import features
+from maxmargin.export.model_nodes import outputs
+from maxmargin.export.recipe_nodes import features
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 

@@ -21,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.kernels.functions import Kernel
+from maxmargin.kernels.growable_array import room_begun_by
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
-from maxmargin.kernels.room import room_begun_by
 
 # Products are made so many at a time, which mostly stay in the cache of the device.
 TILE_VALUES = 2**25

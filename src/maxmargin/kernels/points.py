@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core.bridge import Compiled
-from maxmargin.kernels.room import appended
+from maxmargin.kernels.growable_array import appended
 
 
 class Points:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.models.linear import LinearModel
-from maxmargin.models.mixing import fold_all
+from maxmargin.models.linear_model import LinearModel
+from maxmargin.models.model_mixing import fold_all
 
 
 def adopted(

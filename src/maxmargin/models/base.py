@@ -12,9 +12,9 @@ from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.loop import TALLY
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
-from maxmargin.models.formulas import Formula
+from maxmargin.models.model_formulas import Formula
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.scalars import ALL_COEFFICIENTS, SCALARS, Scalars
+from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
 
 class Model(ABC):

@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.looks import largest_square
+from maxmargin.core.row_scans import largest_square
 from maxmargin.core.rows import NO_TAIL, Tail
 from maxmargin.kernels.functions import finite_diagonal
 from maxmargin.kernels.products import Products
 from maxmargin.models import devices
 from maxmargin.models.base import Model
-from maxmargin.models.budget import BudgetModel
-from maxmargin.models.eviction import Eviction, eviction_for
-from maxmargin.models.joint import JointModel, check_costs
-from maxmargin.models.kernel import JointKernelModel, KernelModel, PairKernelModel, kernel_for
-from maxmargin.models.linear import LinearModel, PairModel, as_rows
+from maxmargin.models.budget_model import BudgetModel
+from maxmargin.models.budget_policies import Eviction, eviction_for
+from maxmargin.models.joint_model import JointModel, check_costs
+from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
+from maxmargin.models.linear_model import LinearModel, PairModel, as_rows
 from maxmargin.models.spec import ModelSpec
-from maxmargin.models.vote import VoteModel
+from maxmargin.models.vote_model import VoteModel
 from maxmargin.spaces.pnorm import new_pnorm
 
 # What is possible for all models.

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from maxmargin.core import newton
+from maxmargin.core import newton_passes
 
 # Rows that are gathered at a time.
 BLOCK = 512
@@ -30,7 +30,7 @@ def is_gathered(filled: float, width: int) -> bool:
 def gathered(rows: Any, chosen: np.ndarray, worth: np.ndarray, center: np.ndarray) -> np.ndarray:
     """The chosen rows, less the center and times the root of their worth, as an array."""
     block = np.empty((chosen.size, center.size))
-    newton.gather(rows, chosen, worth, center, block)
+    newton_passes.gather(rows, chosen, worth, center, block)
     return block
 
 
@@ -57,7 +57,7 @@ class Gathering:
         for start in range(0, chosen.size, BLOCK):
             some = chosen[start : start + BLOCK]
             block = self.room[: some.size]
-            newton.gather(rows, some, worth, self.center, block)
+            newton_passes.gather(rows, some, worth, self.center, block)
             dsyrk(sign, block.T, beta=1.0, c=turned, lower=1, overwrite_c=1)
 
 

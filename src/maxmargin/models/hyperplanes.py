@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.models.formulas import Planes
-from maxmargin.models.newton import Solution
+from maxmargin.models.model_formulas import Planes
+from maxmargin.models.newton_solver import Solution
 
 
 class Hyperplanes:

@@ -29,9 +29,9 @@ from maxmargin.kernels.kernel_lines import Lines, Values
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.spaces.gram import Averages, Gram, UnitRows
-from maxmargin.spaces.linear import LinearSpace
-from maxmargin.spaces.pair import NOBODY
-from maxmargin.spaces.scalars import Scalars
+from maxmargin.spaces.linear_space import LinearSpace
+from maxmargin.spaces.pair_space import NOBODY
+from maxmargin.spaces.problem_scalars import Scalars
 
 # The part of `cache_size` for lines of kernel values where the Gram matrix of all rows is too
 # large. The rest is for that of a block, which then may have half of the rows that just fit.
@@ -50,7 +50,7 @@ class KernelSpace(NamedTuple):
         The square of its offset is added to all kernel values, and that of its private coordinate
         to those of a row with itself.
     scalars, tally : changed by learning
-    past : see `spaces.witness.PAST`; changed by learning, empty if no mean is kept
+    past : see `spaces.certificate_vectors.PAST`; changed by learning, empty if no mean is kept
     members : array of int of shape (problems, 2) or (0, 2)
         Ids of rows that steps go along beside the present one; changed by learning.
     loop : the compiled loop

@@ -18,7 +18,7 @@ class ModelSpec:
 
     intercept : "coordinate" (the weight of one more) or "pair" (learnt from pairs of examples)
     on_full : what happens to a row that is one too many for the `budget`; None if all are kept
-    threshold, careful : which rows are projected, see `spaces.project.Project`
+    threshold, careful : which rows are projected, see `spaces.projection.Project`
     plus : which rows a `Projectron` learns from
     costs : the margins wanted of each class over its rivals; None if all are 1
     lengths : must the length of w be known after a row was evicted?

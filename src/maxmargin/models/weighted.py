@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.core.rows import WeightedTail
-from maxmargin.spaces.pair import NOBODY
+from maxmargin.spaces.pair_space import NOBODY
 
 
 def weighted_tail(model: Any, worth: np.ndarray) -> WeightedTail:

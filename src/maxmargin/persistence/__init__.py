@@ -15,9 +15,9 @@ from maxmargin.persistence.container import (
     read_header,
     write_container,
 )
-from maxmargin.persistence.learners import checked_summary, is_learner, not_ours, summary_of
-from maxmargin.persistence.trees import TreeReader, TreeWriter
-from maxmargin.persistence.trust import TRUSTED_TYPES
+from maxmargin.persistence.json_values import TreeReader, TreeWriter
+from maxmargin.persistence.learner_files import checked_summary, is_learner, not_ours, summary_of
+from maxmargin.persistence.skops_types import TRUSTED_TYPES
 
 KINDS = ("model", "checkpoint")
 

@@ -25,8 +25,8 @@ from sklearn.preprocessing import (
 )
 
 import maxmargin
-from maxmargin.persistence.learners import checked_setting, not_ours, public_learners
-from maxmargin.persistence.walk import MOST, Misfit
+from maxmargin.persistence.learner_files import checked_setting, not_ours, public_learners
+from maxmargin.persistence.model_tree import MOST, Misfit
 
 # All of them leave the number of features as it is.
 TRANSFORMERS: dict[str, Any] = {

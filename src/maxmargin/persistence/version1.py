@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.persistence.walk import Leaves, Misfit, renamed
+from maxmargin.persistence.model_tree import Leaves, Misfit, renamed
 
 ATTRIBUTES = {
     "classes_": "classes",

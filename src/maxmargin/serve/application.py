@@ -24,15 +24,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from maxmargin.persistence import save
-from maxmargin.serve import bodies, openapi, pages, predicting, state
+from maxmargin.serve import bodies, openapi, pages, prediction_answers, status
+from maxmargin.serve.auth import LOOPBACK, Guard
 from maxmargin.serve.bodies import ARROW, JSON, KINDS
+from maxmargin.serve.commands import Call, Change, checked_id
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion
-from maxmargin.serve.guard import LOOPBACK, Guard
+from maxmargin.serve.http_errors import Refusal, malformed, unavailable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.models import NAME, Models
-from maxmargin.serve.refusals import Refusal, malformed, unavailable
+from maxmargin.serve.registry import NAME, Models
 from maxmargin.serve.service import READY, Beginning, Service, says
-from maxmargin.serve.tasks import Call, Change, checked_id
 
 # Bodies that are read, and whose rows are predicted, in the loop itself; larger ones would let
 # others wait. They are read by a few threads, since they take many times their bytes meanwhile.
@@ -114,7 +114,7 @@ class Application:
         self.services = models.services
         self.default = models.default
         self.limits = next(iter(self.services.values())).limits
-        self.reports = {name: state.Report(each) for name, each in self.services.items()}
+        self.reports = {name: status.Report(each) for name, each in self.services.items()}
         self.stopping = asyncio.Event()
         self.listeners = 0
         self._held_bytes = 0
@@ -310,7 +310,9 @@ class Application:
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
         options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
-        content, waiting = await self._worked(service, kind, predicting.answered, options, body)
+        content, waiting = await self._worked(
+            service, kind, prediction_answers.answered, options, body
+        )
         if waiting is not None:
             await service.ask(waiting)
         return Answer(200, content, kind)
@@ -361,7 +363,7 @@ class Application:
 
     async def _metrics(self, request: Request) -> Response:
         loop = asyncio.get_running_loop()
-        text = await loop.run_in_executor(None, state.metrics, self.reports)
+        text = await loop.run_in_executor(None, status.metrics, self.reports)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def _health(self, request: Request) -> Response:

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from maxmargin.estimator.refusals import listed
-from maxmargin.estimator.weights import check_weights
+from maxmargin.estimator.messages import listed
+from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.serve.arrow_sizes import sizes_of
+from maxmargin.serve.commands import Answer, Label, Learn, checked_id, new_id
 from maxmargin.serve.events import Lesson, table_from_bytes
-from maxmargin.serve.refusals import Refusal, malformed, unlearnable
+from maxmargin.serve.http_errors import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
-from maxmargin.serve.tasks import Answer, Label, Learn, checked_id, new_id
 from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
 

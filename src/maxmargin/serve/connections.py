@@ -8,8 +8,8 @@ from http import HTTPStatus
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from maxmargin.serve.http_errors import Refusal
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.refusals import Refusal
 
 # Requests that wait on one connection while another is answered. A segment of the network holds
 # thousands of small ones, and each takes kilobytes.

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from maxmargin._extras import Self
-from maxmargin.serve.refusals import malformed
+from maxmargin.serve.http_errors import malformed
 from maxmargin.streams.arrow import arrow
 
 PREFIX = struct.Struct("<cI")  # the kind, and the length of the head

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from maxmargin import ALGORITHMS, __version__
 from maxmargin.pages import render
 from maxmargin.serve import openapi
+from maxmargin.serve.progressive_stats import RECENT
 from maxmargin.serve.schemas import Json
-from maxmargin.serve.standing import RECENT
 
 Page = tuple[bytes, dict[str, str]]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from maxmargin.estimator.prepared import RECIPE
+from maxmargin.estimator.recipes import RECIPE
 from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.persistence.container import explained
+from maxmargin.serve.event_log import read_log, segments_of
 from maxmargin.serve.events import Lesson
-from maxmargin.serve.log import read_log, segments_of
-from maxmargin.serve.models import DEFAULT
-from maxmargin.serve.pupil import Pupil, checked_learner
+from maxmargin.serve.registry import DEFAULT
+from maxmargin.serve.scored_learner import Pupil, checked_learner
 from maxmargin.serve.service import (
     BLOCK_ROWS,
     LOG,

@@ -23,14 +23,14 @@ import numpy as np
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import explained, sync_folder
+from maxmargin.serve.commands import Change, Outcome, Task
+from maxmargin.serve.event_log import Log, LogError, Record, segments_of
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting, decoded
+from maxmargin.serve.http_errors import Refusal, malformed, unavailable, unlearnable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.log import Log, LogError, Record, segments_of
-from maxmargin.serve.memory import Ids, Predictions, ids_from, labelled_from, waiting_from
-from maxmargin.serve.pupil import Pupil, checked_learner, new_learner, new_names
-from maxmargin.serve.refusals import Refusal, malformed, unavailable, unlearnable
-from maxmargin.serve.standing import Tally
-from maxmargin.serve.tasks import Change, Outcome, Task
+from maxmargin.serve.progressive_stats import Tally
+from maxmargin.serve.recent_ids import Ids, Predictions, ids_from, labelled_from, waiting_from
+from maxmargin.serve.scored_learner import Pupil, checked_learner, new_learner, new_names
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
 # Rows that are learnt in one go, at most, where lessons allow it.

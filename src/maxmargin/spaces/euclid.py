@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from maxmargin.core import lanes
+from maxmargin.core import fixed_order_sums
 from maxmargin.core.bridge import bridge
-from maxmargin.spaces.scalars import LARGEST_SCALE
+from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 
 # Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' has lost digits.
 CANCELLED = 1e-4
@@ -80,7 +80,7 @@ class Euclid(NamedTuple):
         """
         intercept = weights[c, self.width]
         weights[c, self.width] = 0.0
-        square = lanes.dense_square(weights, c)
+        square = fixed_order_sums.dense_square(weights, c)
         weights[c, self.width] = intercept
         return square + intercept * intercept
 

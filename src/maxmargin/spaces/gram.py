@@ -16,8 +16,8 @@ import numpy as np
 from maxmargin.core.bridge import Compiled, bridge
 from maxmargin.core.rows import Tail
 from maxmargin.core.sharing import with_methods_of
-from maxmargin.spaces.scalars import LARGEST_SCALE
-from maxmargin.spaces.witness import Means
+from maxmargin.spaces.certificate_vectors import Means
+from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 
 # Rows nearer than this part of their squared norms are taken for the same, however inexact the
 # kernel is.

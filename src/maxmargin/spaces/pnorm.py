@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.core.bridge import bridge
-from maxmargin.spaces.plane import Plane
+from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import Power, Room, new_room, power
-from maxmargin.spaces.scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
+from maxmargin.spaces.problem_scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 
 # What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
 SUM_ROUNDING = 2**20 * ROUNDING * ROUNDING

@@ -16,10 +16,10 @@ from scipy import sparse
 
 from maxmargin.streams.addresses import is_address, local_path
 from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
+from maxmargin.streams.files import Folder, LocalFile, Stored
 from maxmargin.streams.options import Option, OptionError, OptionWarning
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
-from maxmargin.streams.stored import Folder, LocalFile, Stored
 
 if TYPE_CHECKING:
     from maxmargin.streams.recipe import Recipe
@@ -205,7 +205,7 @@ def open(
     rows = make(source, **given)
     if recipe is None:
         return rows
-    prepared = importlib.import_module(f"{__name__}.prepared")
+    prepared = importlib.import_module(f"{__name__}.recipe_source")
     return prepared.PreparedSource(rows, recipe, frozen=frozen)
 
 

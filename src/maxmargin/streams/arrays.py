@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import is_on_device
-from maxmargin.streams import weights
-from maxmargin.streams.archive import Archive
+from maxmargin.streams import weight_column
+from maxmargin.streams.npz import Archive
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -68,7 +68,7 @@ class ArraySource(Source):
         self._y = None if y is None else np.asanyarray(y)
         self._check()
         rows = self._X.shape[0]
-        self._weight = None if weight is None else weights.checked(weight, rows, self.name)
+        self._weight = None if weight is None else weight_column.checked(weight, rows, self.name)
         if sparse.issparse(self._X):
             parts = (self._X.data, self._X.indices, self._X.indptr)
             self.total = sum(part.nbytes for part in parts)
@@ -119,7 +119,7 @@ class ArraySource(Source):
             y = None if self._y is None else self._y[begin:end]
             weight = None
             if self._weight is not None:
-                weight = weights.sound(self._weight[begin:end], self.name, begin)
+                weight = weight_column.sound(self._weight[begin:end], self.name, begin)
             done = int(self.total or 0) * end // rows
             yield Block(X, y, Position(end, end, 0), done, weight)
             begin = end

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from maxmargin.streams.addresses import shown
 from maxmargin.streams.arrow import Piece, arrow, kind_of, place_behind
+from maxmargin.streams.files import LocalFile, Stored
 from maxmargin.streams.source import Position, StreamError
-from maxmargin.streams.stored import LocalFile, Stored
 
 NUMBER_SIZE = 8
 # Of a column of Parquet: pages are read one after another instead of a row group at once.

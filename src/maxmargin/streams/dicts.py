@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.streams.arrow import WEIGHT, WRITTEN, Piece, arrow, place_behind
-from maxmargin.streams.guessing import GLANCE
+from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.iterators import ROWS_AT_ONCE, as_row
 from maxmargin.streams.source import Position, StreamError
 

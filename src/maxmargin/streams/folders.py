@@ -18,9 +18,9 @@ from typing import Any
 from maxmargin.streams.addresses import Address, is_web
 from maxmargin.streams.arrow import arrow
 from maxmargin.streams.columnar import ParquetFile, as_stream_errors
+from maxmargin.streams.files import Folder, LocalFile, Stored
 from maxmargin.streams.remote import RemoteFile
 from maxmargin.streams.source import IDENTITY_PIECES, StreamError
-from maxmargin.streams.stored import Folder, LocalFile, Stored
 
 SUFFIXES = (".parquet", ".pq")
 # Files and folders with such names belong to those who write.

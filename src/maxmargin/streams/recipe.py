@@ -14,12 +14,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.streams.arrow import arrow
-from maxmargin.streams.columns import Boolean, Category, Date, Number, Text
-from maxmargin.streams.csvtext import MISSING
+from maxmargin.streams.column_kinds import Boolean, Category, Date, Number, Text
+from maxmargin.streams.csv_text import MISSING
 from maxmargin.streams.dicts import column_of
-from maxmargin.streams.formula import Preparation
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.guessing import (
+from maxmargin.streams.infer_columns import (
     GLANCE,
     IDENTIFIER,
     Choices,
@@ -33,7 +32,8 @@ from maxmargin.streams.options import (
     check_na_values,
     no_column,
 )
-from maxmargin.streams.plan import EntriesPlan, Plan, Running
+from maxmargin.streams.recipe_formula import Preparation
+from maxmargin.streams.recipe_plan import EntriesPlan, Plan, Running
 from maxmargin.streams.source import StreamError
 
 # The kinds of columns, by the names that files know them by.

@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 from maxmargin._extras import Self
 from maxmargin.streams.addresses import Address, is_web
-from maxmargin.streams.ahead import ahead
+from maxmargin.streams.files import Stored
+from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import IDENTITY_PIECES
-from maxmargin.streams.stored import Stored
 
 # Of a file that is read from front to back. Read in many places in turns, ranges are shorter, so
 # that they do not take much more memory together.

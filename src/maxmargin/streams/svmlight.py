@@ -12,10 +12,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from maxmargin.streams.ahead import ahead
 from maxmargin.streams.compression import Bytes
+from maxmargin.streams.files import Stored, stored
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
 from maxmargin.streams.options import Option
+from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     OTHERWISE,
@@ -30,8 +31,7 @@ from maxmargin.streams.source import (
     identity_of_file,
     sorted_labels,
 )
-from maxmargin.streams.stored import Stored, stored
-from maxmargin.streams.text.svmlight import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
+from maxmargin.streams.text.svmlight_lines import COLUMN_ZERO, COUNTS, TROUBLES, count, parse
 
 # A line is parsed as a whole; compressed, one that never ends may be a very small file.
 LONGEST_LINE = 2**26

@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams import weights
-from maxmargin.streams.ahead import ahead
+from maxmargin.streams import weight_column
 from maxmargin.streams.arrow import KINDS, WEIGHT, WRITTEN, Piece, arrow
 from maxmargin.streams.batches import Batches
 from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
-from maxmargin.streams.csvtext import CsvReader
+from maxmargin.streams.csv_text import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
+from maxmargin.streams.files import Folder, stored
 from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
-from maxmargin.streams.guessing import GLANCE
+from maxmargin.streams.infer_columns import GLANCE
 from maxmargin.streams.options import Message, Option, check_na_values, nearest
+from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -33,7 +34,6 @@ from maxmargin.streams.source import (
     check_block_size,
     sorted_labels,
 )
-from maxmargin.streams.stored import Folder, stored
 
 LABELS = ("label", "target", "class", "y")
 # A vocabulary is kept in memory; larger ones are better hashed.
@@ -430,11 +430,11 @@ class TableSource(Source):
         weight = None
         if self._weight is not None:
             weight = numbers_of(piece.table[self._weight])
-            unsound = weights.are_bad(weight)
+            unsound = weight_column.are_bad(weight)
             if unsound.any():
                 bad = unsound if bad is None else bad | unsound
                 row = int(np.argmax(unsound))
-                why = (f"the weight is {weights.trouble(weight[row])}",)
+                why = (f"the weight is {weight_column.trouble(weight[row])}",)
                 troubles.append(Trouble(row, self._weight, why))
         if troubles and not self._skips:
             raise self._error(piece, *min(troubles, key=lambda trouble: trouble.row))

@@ -1,0 +1,150 @@
+"""Fitting a learner from shards: a survey, then the rounds that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+
+from maxmargin.algorithms.maxmargin import MaxMargin
+from maxmargin.distributed.distributed_newton import Progress, Report, solved
+from maxmargin.distributed.executor import Executor, Plain
+from maxmargin.distributed.hard_margin import separated
+from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
+from maxmargin.distributed.shards import File, Schemas
+from maxmargin.distributed.survey import Found, Overview, Survey, overview
+from maxmargin.estimator.handles import put
+from maxmargin.estimator.state import problems_for
+
+
+def quiet(progress: Progress) -> None:
+    pass
+
+
+def fit(
+    estimator: Any,
+    shards: Sequence[Any],
+    executor: Executor | None = None,
+    *,
+    rounds: int | None = None,
+    report: Report = quiet,
+) -> Any:
+    """Fit an estimator to the rows of all shards.
+
+    Parameters
+    ----------
+    estimator : MaxMargin, or an online learner with linear weights
+        An error leaves it as it was; Ctrl-C with the best model so far.
+    shards : list of Held, or of File
+        See `files`. None needs rows of more than one class, or any rows.
+    executor : Executor, default=None
+        Who asks the shards; by default this process, one after the other.
+    rounds : int, default=None
+        At most so many; by default the `max_iter` of `MaxMargin`, else 1.
+    report : callable, default=None
+        Is told the `Progress` after each round.
+
+    Returns
+    -------
+    estimator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import MaxMargin
+    >>> from maxmargin.distributed import Held, fit
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    >>> shards = [Held(0, "the first", X[:2], y[:2]), Held(1, "the second", X[2:], y[2:])]
+    >>> fit(MaxMargin(), shards).predict([[1.9], [2.1]]).tolist()
+    [0, 1]
+    """
+    if not shards:
+        raise ValueError("There are no shards to learn from.")
+    if rounds is not None and rounds < 1:
+        raise ValueError(f"rounds must be a whole number from 1 on, got {rounds!r}.")
+    check_can_learn(estimator, rounds)
+    exact = isinstance(estimator, MaxMargin)
+    executor, learner = executor or Plain(), clone(estimator)
+    known, encoded, schema = _surveyed(learner, shards, executor)
+    if not exact:
+        state, interrupted = mixed(learner, known, executor, encoded, rounds or 1, report)
+        put(estimator, state._replace(schema=schema))
+    else:
+        columns, most, limit = known.columns, int(learner.max_iter), "max_iter"
+        if rounds is not None and rounds <= most:
+            most, limit = rounds, "rounds"
+        problems = problems_for(columns.classes, multilabel=columns.several)
+        solve = separated if learner.soft_margin == 0.0 else solved
+        found, interrupted = solve(learner, known, executor, encoded, problems, most, report)
+        estimator.conclude(
+            *(found, columns.classes, columns.features, known.radius),
+            several=columns.several,
+            schema=schema,
+            limit=limit,
+            complains=interrupted is None,
+        )
+    if interrupted is not None:
+        raise interrupted
+    return estimator
+
+
+def check_can_learn(estimator: Any, rounds: int | None) -> None:
+    """Raise if an estimator is not one for shards, before any is looked at."""
+    if isinstance(estimator, MaxMargin):
+        estimator.check_can_fit()
+    else:
+        check_can_mix(estimator, rounds or 1)
+
+
+def _surveyed(
+    learner: BaseEstimator, shards: Sequence[Any], executor: Executor
+) -> tuple[Overview, Any, dict[str, Any] | None]:
+    """What is known of all rows, shards with class codes, and how files are to be read."""
+    placed, schema, guesses = executor.place(shards), None, False
+    if is_file := isinstance(shards[0], File):
+        options = shards[0].options
+        schema = executor.ask(Schemas(), placed[:1])
+        if schema["format"] == "svmlight":
+            # Where columns begin only all files can tell: they are read as if it were at 0.
+            guesses = options.get("zero_based", "auto") == "auto"
+            schema = {"format": "svmlight", "zero_based": True, "least_width": 1}
+            placed = executor.derive(_read_by, placed, schema, guesses)
+        else:
+            if schema.get("vocabulary") and "vocabulary" not in options:
+                schema = executor.ask(Schemas(), placed)
+            placed = executor.derive(_read_by, placed, schema, False)
+    wider = is_file and schema is not None and schema["format"] == "svmlight"
+    found: Found = executor.ask(Survey(learner, len(shards)), placed)
+    if guesses and not found.zero:
+        found = _from_one(found)
+    most = shards[0].options.get("n_features") if wider else None
+    known = overview(learner, found, wider=wider, width=most)
+    if wider:
+        zero_based = found.zero if guesses else shards[0].options["zero_based"]
+        width = known.columns.features.count
+        schema = {"format": "svmlight", "zero_based": bool(zero_based), "least_width": width}
+        placed = executor.derive(_read_by, executor.place(shards), schema, guesses)
+    return known, executor.derive(_encoded, placed, known.columns), schema
+
+
+def _read_by(shard: File, schema: dict[str, Any], guesses: bool) -> File:
+    options = {k: v for k, v in shard.options.items() if k != "zero_based" or not guesses}
+    if guesses and schema["least_width"] == 1:  # a number of columns that begin with 1, maybe
+        options.pop("n_features", None)
+    return shard._replace(schema=schema, options=options)
+
+
+def _encoded(shard: Any, columns: Any) -> Any:
+    return shard.encoded(columns)
+
+
+def _from_one(found: Found) -> Found:
+    """The same for columns that are numbered from 1 on."""
+    return found._replace(
+        columns=tuple(
+            (columns._replace(count=max(columns.count - 1, 1)), name)
+            for columns, name in found.columns
+        ),
+        samples=tuple(sample._replace(X=sample.X[:, 1:]) for sample in found.samples),
+    )

@@ -1,0 +1,505 @@
+"""The maximum soft margin by rounds of Newton's method over shards.
+
+It is the method of `models.newton_solver`, with the same certificate. A round asks at the end of
+a step of each problem: for the sums behind gradient and certificate, for the Hessian there, and for
+what steps of other lengths would have cost, and how steeply that falls. So a step that is good
+costs one round. One that is not is tried again at the length where its cost is least, as far as that is known
+by then. The first point is the exact solution for a sample of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from maxmargin.certificates.evidence import Evidence
+from maxmargin.certificates.scalar_bounds import soft_margin
+from maxmargin.core import newton_passes as passes
+from maxmargin.core.rows import Tail
+from maxmargin.distributed.executor import Executor
+from maxmargin.distributed.shards import Rows
+from maxmargin.distributed.survey import Overview
+from maxmargin.estimator import inputs
+from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.hessian import (
+    ConjugateGradients,
+    Gathering,
+    cholesky,
+    enough_residual,
+    is_gathered,
+    newton_step,
+    system_of,
+)
+from maxmargin.models.linear_model import as_rows
+from maxmargin.models.newton_solver import (
+    GAIN,
+    MOST_DIRECT,
+    MOST_KEPT,
+    PATIENCE,
+    Solution,
+    Task,
+    solve,
+)
+
+# Lengths of a step at which its cost is asked for, and those between two known lengths.
+SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1.0])
+BETWEEN = np.array([1.0, 2.0, 3.0, 4.0, 5.0]) / 6.0
+# A whole step is taken if it gains at least that share of what the best of them would; another one
+# if no more than that share of the slope is left there. So many are tried of each step.
+GOOD, MOST_TRIED = 0.5, 12
+# A round that gains less, as a share of the tolerance, gains nothing.
+LEAST_GAIN = 1e-3
+# So many numbers of rows are looked at together, that they stay in the cache.
+NUMBERS_AT_ONCE = 2**18
+
+
+# ------------------------------------------------------------------------------------ what is asked
+class Sums(NamedTuple):
+    """What shards answer; all of it adds up.
+
+    Attributes
+    ----------
+    pulls : active rows times their slacks, of the positive rows of problem c in line 2c, and of
+        the negative ones in line 2c + 1; see `core.newton_passes.pulls`
+    totals : of slacks, of their squares, and of active rows, in the same lines
+    along : costs of steps of other lengths, and half their derivatives by the length, a table for
+        each problem; see `core.newton_passes.along_steps`
+    curvature : upper triangles of Hessians, or their diagonals, of the open problems
+    """
+
+    pulls: np.ndarray
+    totals: np.ndarray
+    along: np.ndarray
+    curvature: np.ndarray
+
+
+class Look(NamedTuple):
+    """The question at a point for each of the open problems.
+
+    Attributes
+    ----------
+    classes : how many there are
+    first : the first of the problems of this run
+    open : those that are asked about, numbered from the first on
+    points, steps : weights, the intercept last, and the steps that led there
+    lengths : other lengths of these steps, a line for each problem
+    center : of the rows of Hessians
+    gathers : do rows fill so much of their width that they are gathered?
+    intercept : is there one?
+    """
+
+    classes: int
+    first: int
+    open: np.ndarray
+    points: np.ndarray
+    steps: np.ndarray
+    lengths: np.ndarray
+    center: np.ndarray
+    gathers: bool
+    intercept: bool
+
+    def answer(self, shard: Any) -> Sums:
+        problems, size = self.points.shape
+        direct, count = size - 1 <= MOST_DIRECT, self.open.size
+        sums = Sums(
+            np.zeros((2 * problems, size)),
+            np.zeros((2 * problems, 3)),
+            np.zeros((*self.lengths.shape, 3)),
+            np.zeros((count, size, size) if direct else (count, size)),
+        )
+        for part in shard.rows():
+            self._add(part, sums)
+        if not direct:
+            return sums
+        upper = np.triu_indices(size)
+        return sums._replace(curvature=np.stack([each[upper] for each in sums.curvature]))
+
+    def _add(self, part: Rows, sums: Sums) -> None:
+        rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
+        targets, size = inputs.as_targets(part.codes, self.classes), self.points.shape[1]
+        at_once = max(1024, NUMBERS_AT_ONCE // size)
+        room = np.empty(size, np.uint64), np.empty(size)
+        gathering = Gathering(self.center)
+        moving = self.open[self.steps[self.open].any(axis=1)]
+        for start in range(0, part.worth.size, at_once):
+            numbers = np.arange(start, min(start + at_once, part.worth.size))
+            slack, change = np.empty((2, self.points.shape[0], numbers.size))
+            where = (rows, numbers, targets, self.first)
+            passes.signed_outputs(*where, self.open, self.points, slack)
+            slack[self.open] = 1.0 - slack[self.open]
+            passes.pulls(*where, self.open, part.worth, slack, sums.pulls, sums.totals)
+            if moving.size:
+                passes.signed_outputs(*where, moving, self.steps, change)
+                passes.along_steps(
+                    slack, change, part.worth, numbers, moving, self.lengths, sums.along
+                )
+            for n, c in enumerate(self.open):
+                active, curvature = numbers[slack[c] > 0.0], sums.curvature[n]
+                if curvature.ndim == 1:
+                    passes.diagonal(rows, active, part.worth, curvature[None])
+                elif self.gathers:
+                    gathering.add(curvature, rows, active, part.worth, 1.0)
+                else:
+                    passes.scatter(rows, active, part.worth, 1.0, *room, curvature)
+
+    def merged(self, answers: Sequence[Sums]) -> Sums:
+        return added(answers)
+
+
+class Product(NamedTuple):
+    """The question what the Hessian at a point is times a line, for conjugate gradients."""
+
+    classes: int
+    first: int
+    open: np.ndarray
+    points: np.ndarray
+    lines: np.ndarray
+    intercept: bool
+
+    def answer(self, shard: Any) -> np.ndarray:
+        out = np.zeros_like(self.lines)
+        for part in shard.rows():
+            rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
+            targets = inputs.as_targets(part.codes, self.classes)
+            numbers = np.arange(part.worth.size)
+            outputs = np.empty((self.points.shape[0], numbers.size))
+            passes.signed_outputs(
+                *(rows, numbers, targets, self.first, self.open), self.points, outputs
+            )
+            for c in self.open:
+                active, line = numbers[outputs[c] < 1.0], self.lines[c : c + 1]
+                passes.along(rows, active, part.worth, line, out[c : c + 1])
+        return out
+
+    def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        total = answers[0].copy()
+        for each in answers[1:]:
+            total += each
+        return total
+
+
+def added(answers: Sequence[Sums]) -> Sums:
+    """The sums of some shards, in their order."""
+    total = Sums(*(part.copy() for part in answers[0]))
+    for other in answers[1:]:
+        for mine, more in zip(total, other, strict=True):
+            mine += more
+    return total
+
+
+# ------------------------------------------------------------------------------------ who is asking
+class Progress(NamedTuple):
+    """How far rounds have come: how many, the least certified ratio, and how many rows they saw."""
+
+    rounds: int
+    ratio: float
+    rows: int
+
+
+Report = Callable[[Progress], None]
+
+
+def sample_task(overview: Overview, learner: BaseEstimator) -> Task:
+    """The sample as a task of its own."""
+    X, y, weight = overview.sample
+    columns, width = overview.columns, overview.columns.features.count
+    codes = inputs.class_codes(y, columns.classes)
+    return Task(
+        rows=as_rows(X, Tail(float(learner.fit_intercept), 0.0)),
+        targets=inputs.as_targets(codes, columns.classes.size),
+        worth=weight,
+        penalty=float(learner.soft_margin),
+        width=width,
+        filled=overview.filled,
+        intercept=bool(learner.fit_intercept),
+        radius=overview.radius,
+        tol=float(learner.tol),
+        max_iter=int(learner.max_iter),
+    )
+
+
+class Best:
+    """The best certified weights of each problem so far."""
+
+    def __init__(self, problems: int, width: int) -> None:
+        self.weights = np.zeros((problems, width + 1))
+        self.margins, self.ratios = np.zeros(problems), np.full(problems, -1.0)
+        self.bounds = np.full(problems, np.inf)
+        self.evidence: list[Any] = [None] * problems
+
+    def offer(self, c: int, weights: np.ndarray, margin: float, evidence: Evidence) -> None:
+        """Take what is better: a larger ratio or, where nothing is reached yet, a smaller bound."""
+        bound = evidence.bound()
+        ratio = margin / bound if 0.0 < bound < np.inf and margin > 0.0 else 0.0
+        if (ratio, -bound) > (self.ratios[c], -self.bounds[c]):
+            self.weights[c], self.margins[c] = weights, margin
+            self.ratios[c], self.bounds[c], self.evidence[c] = ratio, bound, evidence
+
+    def reached(self, tol: float) -> np.ndarray:
+        """Which problems are certified as asked for?"""
+        return (self.margins > 0.0) & (self.margins >= (1.0 - tol) * self.bounds)
+
+
+class Rounds:
+    """The rounds for some of the problems.
+
+    Attributes
+    ----------
+    weights, steps : where each problem is, and the step that it tries
+    values : 2 lambda P at ``weights``
+    slopes : half its derivative there, along the step
+    lengths : of the step, at which its cost is asked for
+    brackets : lengths at which the cost falls, and at which it rises
+    tried : how often the step got another length
+    """
+
+    def __init__(
+        self,
+        learner: BaseEstimator,
+        overview: Overview,
+        executor: Executor,
+        shards: Sequence[Any],
+        start: np.ndarray,
+        first: int,
+    ) -> None:
+        self.learner, self.overview, self.executor, self.shards = (
+            learner,
+            overview,
+            executor,
+            shards,
+        )
+        self.first, self.penalty = first, float(learner.soft_margin)
+        self.intercept, self.width = bool(learner.fit_intercept), start.shape[1] - 1
+        self.weights, self.steps = start.copy(), np.zeros_like(start)
+        self.weights[:, -1] *= self.intercept
+        self.values = np.full(start.shape[0], np.inf)
+        self.slopes = np.zeros(start.shape[0])
+        self.lengths = np.tile(SHORTER, (start.shape[0], 1))
+        self.brackets = np.tile([0.0, np.inf], (start.shape[0], 1))
+        self.tried, self.idle = np.zeros((2, start.shape[0]), int)
+        self.open: Any = np.arange(start.shape[0])
+        self.best = Best(start.shape[0], self.width)
+        self.gathers = is_gathered(overview.filled, self.width)
+        self.center = np.zeros(self.width + 1)
+        if self.gathers and self.intercept:
+            self.center[:-1] = np.asarray(overview.sample.X.mean(axis=0)).ravel()
+        self.rounds = 0
+
+    def run(self, most: int, report: Report) -> None:
+        """So many rounds at most."""
+        learner = self.learner
+        while self.open.size and self.rounds < most:
+            points = self.weights + self.steps
+            sums = self._asked(
+                Look(
+                    classes=self.overview.columns.classes.size,
+                    first=self.first,
+                    open=self.open,
+                    points=points,
+                    steps=self.steps,
+                    lengths=self.lengths,
+                    center=self.center,
+                    gathers=self.gathers,
+                    intercept=self.intercept,
+                )
+            )
+            self.rounds += 1
+            for c in self.open:
+                margin, evidence = self._margin(c, points[c], sums), self._evidence(c, sums)
+                self.best.offer(c, points[c], margin, evidence)
+            report(Progress(self.rounds, float(self.best.ratios.min()), self.overview.rows))
+            asked = self.open
+            moved = {int(c): self._moved(c, points[c], sums) for c in asked}
+            unsolved = self.best.ratios[asked] < 1.0 - learner.tol
+            self.open = asked[unsolved & (self.idle[asked] < PATIENCE)]
+            self._find_steps([c for c in self.open if moved[int(c)]], asked, sums)
+
+    def _asked(self, question: Any) -> Any:
+        return self.executor.ask(question, self.shards)
+
+    # --------------------------------------------------------------------------------- certificates
+    def _margin(self, c: int, point: np.ndarray, sums: Sums) -> float:
+        overview = self.overview
+        length = np.linalg.norm(point[:-1]) * overview.radius + abs(point[-1])
+        return soft_margin(
+            weights=point[:-1],
+            losses=float(sums.totals[2 * c : 2 * c + 2, 1].sum()),
+            worth=overview.worth,
+            error=(self.width + 16.0) * float(length),
+            rows=overview.rows,
+            penalty=self.penalty,
+        )
+
+    def _evidence(self, c: int, sums: Sums) -> Evidence:
+        """The rows at their slacks; each merge may have rounded once more."""
+        (own, rest), lines = sums.totals[2 * c : 2 * c + 2], sums.pulls[2 * c : 2 * c + 2, :-1]
+        longest_own = np.sqrt(self.penalty / self.overview.least)
+        return Evidence(
+            p=2.0,
+            intercept=self.intercept,
+            private=float(np.sqrt(self.penalty)),
+            split=self.intercept,
+            vectors=np.stack([lines[0] - lines[1], lines[0]]),
+            masses=(float(own[0]), float(rest[0])),
+            hidden=(self.penalty * float(own[1]), self.penalty * float(rest[1])),
+            updates=int(own[2] + rest[2]) + 16 + 2 * len(self.shards),
+            radius=float(np.hypot(self.overview.radius, longest_own)),
+        )
+
+    # ------------------------------------------------------------------------------------ the steps
+    def _moved(self, c: int, point: np.ndarray, sums: Sums) -> bool:
+        """Go to the end of the step, if that is good, else change it; are the sums those there?"""
+        if not self.steps[c].any():
+            losses = float(sums.totals[2 * c : 2 * c + 2, 1].sum())
+            self.weights[c] = point
+            self.values[c] = self.penalty * float(point[:-1] @ point[:-1]) + losses
+            return True
+        values, slopes, curvatures = self._along(c, sums)
+        before, whole, best = self.values[c], values[-1], int(np.argmin(values))
+        gain = max(GAIN, LEAST_GAIN * float(self.learner.tol))
+        self.idle[c] = 0 if values[best] < (1.0 - gain) * before else self.idle[c] + 1
+        if self.tried[c]:
+            is_good = whole < before and abs(slopes[-1]) <= GOOD * abs(self.slopes[c])
+        else:
+            is_good = before - whole >= GOOD * (before - values[best])
+        if is_good:
+            self.weights[c], self.values[c] = point, whole
+            return True
+        if self.tried[c] < MOST_TRIED and self._narrow(c, slopes, curvatures):
+            return False
+        if values[best] < before:
+            self.weights[c] += self.lengths[c, best] * self.steps[c]
+            self.values[c] = values[best]
+        self.steps[c] = 0.0  # and look there anew
+        return False
+
+    def _along(self, c: int, sums: Sums) -> np.ndarray:
+        """2 lambda P at the lengths of the step, and half its derivatives by them."""
+        (w, step), t = (each[c, :-1] for each in (self.weights, self.steps)), self.lengths[c]
+        ww, wd, dd = float(w @ w), float(w @ step), float(step @ step)
+        lengths = np.stack([ww + t * (2.0 * wd + t * dd), wd + t * dd, np.full_like(t, dd)])
+        return self.penalty * lengths + sums.along[c].T
+
+    def _narrow(self, c: int, slopes: np.ndarray, curvatures: np.ndarray) -> bool:
+        """Try the step at the length where its cost is least, unless there is no such place.
+
+        The derivative is piecewise linear and grows: a Newton step from the two lengths between
+        which it is 0, whichever stays between them, and else half-way.
+        """
+        lengths, (low, high), guesses = self.lengths[c], self.brackets[c], []
+        with np.errstate(divide="ignore", invalid="ignore"):
+            roots = lengths - slopes / curvatures
+        falls, rises = np.flatnonzero(slopes < 0.0), np.flatnonzero(slopes >= 0.0)
+        if rises.size and lengths[k := rises[np.argmin(lengths[rises])]] < high:
+            high = lengths[k]
+            guesses.append(roots[k])
+        if falls.size and lengths[k := falls[np.argmax(lengths[falls])]] > low:
+            low = lengths[k]
+            guesses.append(roots[k])
+        if not (guesses and low < high < np.inf):
+            return False
+        guess = next((each for each in guesses if low < each < high), 0.5 * (low + high))
+        self.steps[c] *= guess
+        self.slopes[c] *= guess
+        self.lengths[c] = np.append(low + BETWEEN * (high - low), guess) / guess
+        self.brackets[c] = low / guess, high / guess
+        self.tried[c] += 1
+        return True
+
+    def _find_steps(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
+        """Newton steps of these problems, from the sums where they are."""
+        solve_for = self._search if self.width > MOST_DIRECT else self._solve
+        solve_for(which, asked, sums)
+        self.lengths[which], self.brackets[which], self.tried[which] = SHORTER, (0.0, np.inf), 0
+        for c in which:
+            self.slopes[c] = self._gradient(c, sums) @ self.steps[c]
+
+    def _solve(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
+        """By the Hessian."""
+        size = self.width + 1
+        for c in which:
+            (n,) = np.flatnonzero(asked == c)
+            matrix = np.zeros((size, size))
+            matrix[np.triu_indices(size)] = sums.curvature[n]
+            with one_thread():
+                factor = cholesky(system_of(matrix, self.penalty))
+                self.steps[c] = newton_step(
+                    *(matrix, factor, self._gradient(c, sums)),
+                    *(self.center, self.penalty, self.intercept),
+                )
+
+    def _gradient(self, c: int, sums: Sums) -> np.ndarray:
+        own, rest = sums.pulls[2 * c : 2 * c + 2]
+        gradient = self.penalty * self.weights[c] - (own - rest)
+        gradient[-1] = rest[-1] - own[-1]
+        return gradient
+
+    def _search(self, which: list[int], asked: np.ndarray, sums: Sums) -> None:
+        """By conjugate gradients, each step of which is a round."""
+        penalty, searches = self.penalty, {}
+        for c in which:
+            (n,) = np.flatnonzero(asked == c)
+            enough = enough_residual(float(self.learner.tol), penalty, self.weights[c])
+            searches[c] = ConjugateGradients(
+                self._gradient(c, sums), sums.curvature[n], penalty, enough
+            )
+        lines = np.zeros_like(self.weights)
+        while going := [c for c, search in searches.items() if not search.is_over()]:
+            for c in going:
+                lines[c] = searches[c].line
+            classes = self.overview.columns.classes.size
+            products = self._asked(
+                Product(
+                    *(classes, self.first, np.array(going), self.weights, lines), self.intercept
+                )
+            )
+            for c in going:
+                searches[c].follow(products[c])
+        for c, search in searches.items():
+            self.steps[c] = search.step
+            self.steps[c, -1] *= self.intercept
+
+
+def solved(
+    learner: BaseEstimator,
+    overview: Overview,
+    executor: Executor,
+    shards: Sequence[Any],
+    problems: int,
+    most: int,
+    report: Report,
+) -> tuple[Solution, BaseException | None]:
+    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
+    task = sample_task(overview, learner)
+    with one_thread():
+        start = solve(task, problems, lambda *_, **__: None).weights
+    size = task.width + 1
+    kept = size * (size + 1) // 2 if task.width <= MOST_DIRECT else size
+    at_once = max(1, MOST_KEPT // kept)
+    parts = [
+        Rounds(learner, overview, executor, shards, start[first : first + at_once], first)
+        for first in range(0, problems, at_once)
+    ]
+    interrupted: BaseException | None = None
+    try:
+        for part in parts:
+            part.run(most, report)
+    except KeyboardInterrupt as signal:
+        interrupted = signal
+    if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each
+        assert interrupted is not None
+        raise interrupted
+    best, tol = [part.best for part in parts], float(learner.tol)
+    return (
+        Solution(
+            np.concatenate([each.weights for each in best]),
+            np.concatenate([each.margins for each in best]),
+            [sums for each in best for sums in each.evidence],
+            max(part.rounds for part in parts),
+            np.concatenate([each.reached(tol) for each in best]),
+        ),
+        interrupted,
+    )

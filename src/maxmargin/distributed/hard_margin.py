@@ -1,0 +1,199 @@
+"""The hard margin by exchange of rows.
+
+The coordinator finds the largest margin of the rows that it has, which bounds that of all rows.
+Each shard sends the worst of its rows that fall below it; until none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from maxmargin.certificates import geometric_margins
+from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.core import newton_passes as passes
+from maxmargin.core.rows import Tail
+from maxmargin.distributed.distributed_newton import Best, Progress, Report, sample_task
+from maxmargin.distributed.executor import Executor
+from maxmargin.distributed.survey import Overview, stacked
+from maxmargin.estimator import inputs
+from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.linear_model import as_rows
+from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.spaces.problem_scalars import ROUNDING
+
+# In a round all shards together send about so many rows of each class in each problem, and so many
+# for each feature; a shard at least so many.
+LEAST_SENT, SENT_PER_FEATURE, LEAST_OF_SHARD = 500, 4, 2
+# The rows at hand are solved so much more closely that none of them can fall below again.
+CLOSER = 0.25
+
+
+class Objections(NamedTuple):
+    """What shards say to some hyperplanes.
+
+    Attributes
+    ----------
+    lowest : the lowest outputs of the positive and of the negative rows, a line for each problem
+    X, codes : rows that are too low, without those that others are lower than
+    """
+
+    lowest: np.ndarray
+    X: Any
+    codes: np.ndarray | None
+
+
+class Proposal(NamedTuple):
+    """The question who objects to hyperplanes.
+
+    Attributes
+    ----------
+    classes : how many there are
+    weights : a line for each problem, the intercept last
+    goals : outputs that are high enough
+    most : rows that a shard sends of each class in each problem
+    intercept : is there one?
+    """
+
+    classes: int
+    weights: np.ndarray
+    goals: np.ndarray
+    most: int
+    intercept: bool
+
+    def answer(self, shard: Any) -> Objections:
+        found = [self._look(part) for part in shard.rows()]
+        if not found:
+            return Objections(np.full((self.goals.size, 2), np.inf), None, None)
+        return self.merged(found)
+
+    def _look(self, part: Any) -> Objections:
+        rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
+        targets, count = inputs.as_targets(part.codes, self.classes), part.worth.size
+        numbers, problems = np.arange(count), np.arange(self.goals.size)
+        outputs = np.empty((problems.size, count))
+        passes.signed_outputs(rows, numbers, targets, 0, problems, self.weights, outputs)
+        positive = np.empty(outputs.shape, bool)
+        passes.positive(numbers, targets, 0, problems, positive)
+        lowest, sent = np.full((problems.size, 2), np.inf), list[np.ndarray]()
+        for c in problems:
+            for side, own in enumerate((positive[c], ~positive[c])):
+                mine = numbers[own]
+                lowest[c, side] = outputs[c, mine].min(initial=np.inf)
+                low = mine[outputs[c, mine] < self.goals[c]]
+                sent.append(low[np.argsort(outputs[c, low], kind="stable")[: self.most]])
+        which = np.unique(np.concatenate(sent))
+        return Objections(lowest, part.X[which], part.codes[which])
+
+    def merged(self, answers: Sequence[Objections]) -> Objections:
+        lowest = np.min([each.lowest for each in answers], axis=0)
+        sending = [each for each in answers if each.codes is not None and each.codes.size]
+        if not sending:
+            return Objections(lowest, None, None)
+        codes = np.concatenate([each.codes for each in sending])  # type: ignore[misc]
+        return Objections(lowest, stacked([each.X for each in sending]), codes)
+
+
+class Exchange:
+    """The rounds of an exchange, for all problems together."""
+
+    def __init__(
+        self,
+        learner: BaseEstimator,
+        overview: Overview,
+        executor: Executor,
+        shards: Sequence[Any],
+        problems: int,
+    ) -> None:
+        self.learner, self.overview, self.executor, self.shards = (
+            learner,
+            overview,
+            executor,
+            shards,
+        )
+        columns = overview.columns
+        self.problems, self.classes = problems, columns.classes.size
+        self.width, self.intercept = columns.features.count, bool(learner.fit_intercept)
+        self.X = overview.sample.X
+        self.codes = inputs.class_codes(overview.sample.y, columns.classes)
+        self.best = Best(problems, self.width)
+        self.rounds = 0
+        wanted = max(LEAST_SENT, SENT_PER_FEATURE * (self.width + 1))
+        self.most = max(LEAST_OF_SHARD, -(-wanted // len(shards)))
+
+    def run(self, most: int, report: Report) -> None:
+        """So many rounds at most."""
+        overview, tol = self.overview, float(self.learner.tol)
+        while self.rounds < most:
+            found = self._solved()
+            bounds = np.array([each.bound() for each in found.evidence])
+            norms = np.linalg.norm(found.weights[:, :-1], axis=1)
+            goals = (1.0 - tol) * bounds * norms
+            said = self.executor.ask(
+                Proposal(self.classes, found.weights, goals, self.most, self.intercept),
+                self.shards,
+            )
+            self.rounds += 1
+            weights, margins = self._measured(found.weights, said.lowest)
+            for c in range(self.problems):
+                self.best.offer(c, weights[c], margins[c], found.evidence[c])
+            report(Progress(self.rounds, float(self.best.ratios.min()), overview.rows))
+            hopeless = bounds <= NOTHING * overview.radius
+            done = (self.best.ratios >= 1.0 - tol) | hopeless
+            if done.all() or said.codes is None:
+                return
+            self.X = stacked([self.X, said.X])
+            self.codes = np.concatenate([self.codes, said.codes])
+
+    def _solved(self) -> Solution:
+        task: Task = sample_task(self.overview, self.learner)._replace(
+            rows=as_rows(self.X, Tail(float(self.intercept), 0.0)),
+            targets=inputs.as_targets(self.codes, self.classes),
+            worth=np.ones(self.codes.shape[0]),
+            tol=CLOSER * float(self.learner.tol),
+        )
+        with one_thread():
+            return solve(task, self.problems, lambda *_, **__: None)
+
+    def _measured(self, weights: np.ndarray, lowest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """With the intercept half-way between both classes, and the margins on all rows."""
+        weights, shift = weights.copy(), np.zeros(self.problems)
+        lost = 4.0 * ROUNDING * np.abs(weights[:, -1])
+        if self.intercept:
+            shift = 0.5 * (lowest[:, 1] - lowest[:, 0])
+        weights[:, -1] += shift
+        lost += 4.0 * ROUNDING * (np.abs(weights[:, -1]) + np.abs(shift))
+        plain = weights.copy()
+        plain[:, -1] = 0.0
+        lost += rounding_of_products(plain) * self.overview.radius
+        reached = np.minimum(lowest[:, 0] + shift, lowest[:, 1] - shift)
+        return weights, geometric_margins(reached - lost, plain, self.width)
+
+    def solution(self) -> Solution:
+        best = self.best
+        reached = best.reached(float(self.learner.tol))
+        return Solution(best.weights, best.margins, best.evidence, self.rounds, reached)
+
+
+def separated(
+    learner: BaseEstimator,
+    overview: Overview,
+    executor: Executor,
+    shards: Sequence[Any],
+    problems: int,
+    most: int,
+    report: Report,
+) -> tuple[Solution, BaseException | None]:
+    """The hyperplanes of so many problems, by ``most`` rounds; Ctrl-C, if that has stopped them."""
+    exchange = Exchange(learner, overview, executor, shards, problems)
+    interrupted: BaseException | None = None
+    try:
+        exchange.run(most, report)
+    except KeyboardInterrupt as signal:
+        interrupted = signal
+        if exchange.rounds == 0:
+            raise
+    return exchange.solution(), interrupted

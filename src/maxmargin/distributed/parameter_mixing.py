@@ -1,0 +1,168 @@
+"""Online learners by mixing: each shard makes a pass from the common model, and means are taken.
+
+(R. McDonald, K. Hall and G. Mann, "Distributed training strategies for the structured perceptron",
+2010: iterative parameter mixing.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from maxmargin.distributed.distributed_newton import Progress, Report
+from maxmargin.distributed.executor import Executor
+from maxmargin.distributed.survey import Overview
+from maxmargin.estimator import inputs
+from maxmargin.estimator.feature_columns import Features
+from maxmargin.estimator.handles import holding, is_online, learnt, spec_of, state_of
+from maxmargin.estimator.passes import certified
+from maxmargin.estimator.state import State, shown
+from maxmargin.models.model_mixing import mixture
+
+
+class Part(NamedTuple):
+    """A learner with what it knows, and how many rows it has seen in this round."""
+
+    learner: BaseEstimator
+    rows: int
+
+
+class Pass(NamedTuple):
+    """The question what becomes of a learner in a pass over the rows of a shard.
+
+    Attributes
+    ----------
+    learner : with the common model, or without one in the first round
+    classes : the labels
+    weighted : is there a row that does not count once?
+    """
+
+    learner: BaseEstimator
+    classes: np.ndarray
+    weighted: bool
+
+    def answer(self, shard: Any) -> Part | None:
+        """None of a shard without rows."""
+        learner = self.learner
+        state, seen = state_of(learner), 0
+        known = self.classes if state is None else None
+        for rows in shard.rows():
+            y = rows.codes if rows.codes.ndim == 2 else self.classes[rows.codes]
+            weight = rows.worth if self.weighted else None
+            state = learnt(learner, state, rows.X, y, known, weight)
+            state.model.settle()
+            known, seen = None, seen + rows.worth.size
+        return Part(holding(learner, state), seen) if state is not None and seen else None
+
+    def merged(self, answers: Sequence[Part | None]) -> Part | None:
+        parts = [part for part in answers if part is not None]
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        before, rows = state_of(self.learner), np.array([part.rows for part in parts], float)
+        states: Any = [state_of(part.learner) for part in parts]
+        model = mixture(
+            states[0].model,
+            [state.model for state in states],
+            rows / rows.sum(),
+            None if before is None else before.model,
+        )
+        state = states[0]._replace(model=model)
+        return Part(holding(self.learner, state), int(rows.sum()))
+
+
+class Margins(NamedTuple):
+    """The question how far a model is from the nearest row, for each problem."""
+
+    learner: BaseEstimator
+
+    def answer(self, shard: Any) -> np.ndarray:
+        state: Any = state_of(self.learner)
+        lowest = np.full(state.model.verdicts(), np.inf)
+        for part in shard.rows():
+            targets = inputs.as_targets(part.codes, state.classes.size, state.spare)
+            lowest = np.minimum(lowest, state.model.margins(state.model.rows(part.X), targets))
+        return lowest
+
+    def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        return np.min(answers, axis=0)
+
+
+def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
+    """Raise if there are no means of what the learner learns, before anything is learnt."""
+    name = type(learner).__name__
+    if not is_online(learner):
+        raise TypeError(
+            f"{name} cannot learn from rows in many places: MaxMargin does, and the online "
+            "learners of maxmargin with linear weights."
+        )
+    learner.check_parameters()
+    spec = spec_of(learner)
+    if spec.kernel != "linear" or spec.on_full is not None or spec.experts:
+        raise ValueError(
+            f"{name} with a kernel, on a budget, or of several learners cannot be mixed: its "
+            "weights are not those of features."
+        )
+    if spec.has_pairs():
+        raise ValueError(
+            f"{name} with a free intercept, learnt from pairs, cannot be mixed: each model rests "
+            "on a pair of rows of margin 1, and a mean has none. Use MaxMargin, or another learner."
+        )
+    if learner.calibration is not None:
+        raise ValueError(
+            f"{name} with calibration={learner.calibration!r} cannot be mixed: a mean of models "
+            "has scores that no calibration has seen."
+        )
+    if rounds > 1 and learner.soft_margin > 0.0:
+        raise ValueError(
+            "soft_margin > 0 gives each row a coordinate of its own, which would have to be kept "
+            "between rounds: use rounds=1, or MaxMargin."
+        )
+    if learner.warm_start:
+        raise ValueError("warm_start is not for learning on many machines: it begins anew.")
+    learner.check_can_stream()
+
+
+def mixed(
+    learner: BaseEstimator,
+    overview: Overview,
+    executor: Executor,
+    shards: Sequence[Any],
+    rounds: int,
+    report: Report,
+) -> tuple[State, BaseException | None]:
+    """What is learnt in so many rounds, and Ctrl-C, if that has stopped them."""
+    # What classes count is known already, and rows come with it.
+    common, tol = clone(learner).set_params(class_weight=None), learner.tol
+    measures = learner.soft_margin == 0.0
+    state: Any = None
+    interrupted: BaseException | None = None
+    try:
+        for done in range(1, rounds + 1):
+            question = Pass(common, overview.columns.classes, overview.weighted)
+            after: Any = state_of(executor.ask(question, shards).learner)
+            settled = state is not None and after.model.updates() == state.model.updates()
+            converged = bool(settled and learner.settles)
+            state = after._replace(n_iter=done, converged=converged)
+            common = holding(common, state)
+            ratio = 0.0
+            if measures and (tol is not None or converged or done == rounds):
+                lowest = executor.ask(Margins(common), shards)
+                state = state._replace(margins=lowest, measured=state.model.trials())
+                ratio = certified(state.model, lowest, np.inf, shown(state)).ratio
+                if tol is not None and ratio > 0.0 and ratio >= 1.0 - tol:
+                    state, converged = state._replace(converged=True), True
+            report(Progress(done, ratio, overview.rows))
+            if converged:
+                break
+    except KeyboardInterrupt as signal:
+        if state is None:
+            raise
+        interrupted = signal
+    features: Features = overview.columns.features
+    totals = None
+    if learner.class_weight is not None:
+        totals = np.append(overview.totals, overview.totals.sum())
+    return state._replace(features=features, totals=totals), interrupted

@@ -1,0 +1,327 @@
+"""What a learner writes to a file, and what it takes from one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.estimator.calibration import maps_for
+from maxmargin.estimator.feature_columns import Features
+from maxmargin.estimator.passes import certified
+from maxmargin.estimator.platt import Maps, what_is_wrong
+from maxmargin.estimator.recipes import recipe_of, restored, storable
+from maxmargin.estimator.state import State, problems_for, shown
+from maxmargin.kernels.products import Products
+from maxmargin.models.base import Model
+from maxmargin.models.budget_model import BudgetModel
+from maxmargin.models.budget_policies import Projecting
+from maxmargin.models.build import build
+from maxmargin.models.devices import products_on
+from maxmargin.models.kernel_model import KernelModel
+from maxmargin.models.linear_model import LinearModel
+from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.models.vote_model import VoteModel
+from maxmargin.persistence import model_tree
+from maxmargin.persistence.learner_files import shown as in_words
+from maxmargin.persistence.model_tree import MOST, Misfit
+
+# Left out of the structure where they are that: without a budget nothing is ever evicted, whatever
+# the parameter says, and older files know of no costs, and of few learners that average.
+LEFT_OUT = {"on_full": None, "costs": None, "average": False}
+
+
+def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
+    """A state as a dictionary of what files hold."""
+    features, model = state.features, state.model
+    found = {
+        "classes": state.classes,
+        "features": features.count,
+        "names": features.names,
+        "columns": features.columns and features.named_columns(),
+        "schema": storable(state.schema),
+        "n_iter": state.n_iter,
+        "converged": bool(state.converged),
+        "spare": bool(state.spare),
+        "ceiling": float(state.ceiling),
+        "margins": state.known_margins(),
+        "totals": state.totals,
+        "multilabel": state.multilabel or None,
+        "calibration": state.calibration and state.calibration._asdict(),
+        "model": model_tree.leaves_of(model),
+    }
+    if hasattr(model, "spec"):
+        names = sorted(STRUCTURAL & parameters.keys())  # in the same order in each process
+        structure = {name: getattr(model.spec, name) for name in names}
+        found["structure"] = {
+            name: value
+            for name, value in structure.items()
+            if name not in LEFT_OUT or value is not LEFT_OUT[name]
+        }
+        found["width"], found["private"] = model.width(), model.private_coordinates()
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def relearnt(
+    found: dict[str, Any], make_model: Callable[[dict[str, Any], np.ndarray], Any]
+) -> State:
+    """The state that a dictionary tells of; raises unless its parts fit together."""
+    classes = _checked_classes(found.pop("classes"))
+    features = _checked_features(found)
+    model = make_model(found, classes)
+    if model.width() < features.count:
+        raise Misfit(f"there are weights for {model.width()} features, not for {features.count}")
+    state = State(
+        model,
+        classes,
+        features,
+        margins=_checked_margins(found.pop("margins", np.empty(0)), model),
+        measured=model.trials(),
+        spare=_of_type(found.pop("spare", False), bool),
+        multilabel=_of_type(found.pop("multilabel", False), bool),
+        ceiling=_not_negative(found.pop("ceiling", np.inf)),
+        n_iter=_count(found.pop("n_iter")),
+        converged=_of_type(found.pop("converged", False), bool),
+        schema=restored(found.pop("schema", None)),
+        totals=_checked_totals(found.pop("totals", None), classes),
+        calibration=_checked_maps(found.pop("calibration", None), model),
+    )
+    if found:
+        raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
+    return state
+
+
+def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> Model:
+    """The model of a learner, checked against one that is freshly built."""
+    leaves = found.pop("model")
+    width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
+    several = _of_type(found.get("multilabel", False), bool)
+    problems = problems_for(classes, found.get("spare", False), several)
+    spare = bool(found.get("spare", False))
+    if spec.experts:
+        model: Model = _vote_from(leaves, spec, problems, spare, width)
+    else:
+        model = _one_from(leaves, spec, problems, spare, width, private)
+    if leaves:
+        raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
+    for each in (model, *getattr(model, "groups", ())):
+        model_tree.check_ranges(each, classes.size)
+    return model
+
+
+def _one_from(
+    leaves: dict[str, Any], spec: ModelSpec, problems: int, spare: bool, width: int, private: int
+) -> Model:
+    _check_size(leaves, spec, problems, width, private)
+    known: Any = leaves.get("p")
+    # What "log" meant for the first columns, it means for ever.
+    is_known = spec.p == "log" and isinstance(known, float) and 2.0 <= known < np.inf
+    number = known if is_known else spec.p
+    # The width of a kernel is in the file: computed from rows, it would take memory per column.
+    blank = build(
+        replace(spec, p=number, gamma=1.0),
+        problems,
+        sparse.csr_matrix((max(private, 1), width)),
+        radius=1.0 if private else None,
+        spare=spare,
+        random_state=0,
+        products=Products(),
+    ).model
+    blank.spec = spec
+    if isinstance(blank, KernelModel | BudgetModel):
+        blank.products = products_on(spec.device)
+    if blank.private_coordinates() != private:
+        raise Misfit("there are private coordinates without a soft margin")
+    return _filled(blank, leaves)
+
+
+def _vote_from(
+    leaves: dict[str, Any], spec: ModelSpec, problems: int, spare: bool, width: int
+) -> VoteModel:
+    groups = []
+    for k, (one, count) in enumerate(spec.experts):
+        path = f"groups.{k}."
+        names = [name for name in leaves if name.startswith(path)]
+        own = {name.removeprefix(path): leaves.pop(name) for name in names}
+        groups.append(_one_from(own, one, count * problems, spare, width, private=0))
+        leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
+    model: VoteModel = model_tree.filled(VoteModel(spec, problems, spare, []), leaves)
+    model.groups, votes, clock = groups, model.votes, model.votes.clock
+    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
+    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(votes.weights.sum(), 1.0):
+        raise Misfit("the parts of votes do not fit together")
+    return model
+
+
+def _check_size(
+    leaves: dict[str, Any], spec: ModelSpec, problems: int, width: int, private: int
+) -> None:
+    """Refuse lengths that are not those of the weights, before memory is allocated for them."""
+    if spec.kernel == "linear" and spec.on_full is None:
+        _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
+    elif private:
+        raise Misfit("there are private coordinates without linear.weights")
+
+
+def _check_shape(leaves: dict[str, Any], path: str, wanted: tuple[int, ...]) -> None:
+    found = getattr(leaves.get(path), "shape", None)
+    if found != wanted:
+        raise Misfit(f"{path} has the shape {found}, not {wanted}")
+
+
+def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
+    """The model that the leaves tell of, given a blank one: first rows, then all that follows."""
+    if isinstance(blank, KernelModel | BudgetModel):
+        width, problems = blank.width(), blank.problems()
+        wanted, kernel = blank.kernel, model_tree.filled(blank.kernel, leaves, "kernel")
+        for name in ("degree", "coef0"):
+            if getattr(kernel, name) != getattr(wanted, name):
+                raise Misfit(f"the model is not one for the parameters: kernel.{name}")
+        blank.kernel = kernel
+        if kernel.center is not None and kernel.center.shape != (width,):
+            raise Misfit("kernel.center is not a row")
+        if isinstance(blank, KernelModel):
+            supports = model_tree.points_from(leaves, "supports.points", width, kernel)
+            _check_shape(leaves, "supports.coefs", (problems, supports.size()))
+            blank.make_room(supports)
+        else:
+            paths = [f"store.points.{c}" for c in range(problems)]
+            points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
+            room = points[0].size()
+            _check_shape(leaves, "store.slots.coefs", (problems, room))
+            if isinstance(blank.eviction, Projecting):
+                _check_shape(leaves, "eviction.inverse", (problems * room, room))
+            elif blank.eviction.lengths:
+                _check_shape(leaves, "eviction.inner", (problems * room, room))
+            blank.make_room(
+                points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype")
+            )
+    model = model_tree.filled(blank, leaves, known=getattr(blank, "kernel", None))
+    if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:
+        raise Misfit(f"the model is not one for the parameters: p is {model.p}")
+    if isinstance(model, LinearModel):
+        seen: Any = model.linear.witness
+        if (seen.average.shape[0] > 0) != model.spec.average:
+            raise Misfit("the model is not one for the parameters: linear.witness.average")
+        if seen.past.size != seen.average.shape[0]:
+            raise Misfit("linear.witness.past is not one of each average")
+        if model.is_joint:  # there the loop does not ask whether there are marks
+            fits = seen.mark.shape == model.linear.weights.shape
+        else:
+            fits = seen.share.shape == seen.mark_share.shape
+            fits = fits and seen.share.shape[0] <= seen.mark.shape[0]
+        if not fits:
+            raise Misfit("the vectors of linear.witness do not fit together")
+    proved = getattr(model, "_bounds", None)
+    if proved is not None and proved.shape != (model.verdicts(),):
+        raise Misfit("bounds: there is not one for each problem")
+    return model
+
+
+def summary(state: State) -> dict[str, Any]:
+    """What there is to say about what was learnt, in few words."""
+    model = state.model
+    words: dict[str, Any] = {
+        "n_features": int(state.features.count),
+        "classes": [in_words(label) for label in state.classes.tolist()],
+    }
+    if isinstance(described := getattr(recipe_of(state), "columns_", None), list):
+        words |= {"columns": described, "n_features": int(recipe_of(state).n_features_in_use_)}
+    if hasattr(model, "mistakes"):  # it learnt row by row
+        words["mistakes"] = model.mistakes()
+    if model.verdicts() == 0:
+        return words | {"components": model.used()}
+    if hasattr(model, "updates"):
+        words["updates"] = model.updates()
+    if model.has_supports:
+        words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
+    margins = state.known_margins()
+    if not np.isfinite(margins[shown(state)]).all():
+        return words  # of a stream nobody knows the margin
+    # What a model computes on being asked it keeps: saving must not change it.
+    best = certified(copy.copy(model), margins, state.ceiling, shown(state))
+    numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
+    if all(np.isfinite(number) for number in numbers.values()):
+        words["certificate"] = {name: float(number) for name, number in numbers.items()}
+    return words
+
+
+# ------------------------------------------------------------------------------------------- checks
+def _checked_classes(classes: Any) -> np.ndarray:
+    ordered = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 0
+    if not ordered or not bool(np.all(classes[1:] > classes[:-1])):
+        raise Misfit("the classes are not in order")
+    return classes
+
+
+def _checked_features(found: dict[str, Any]) -> Features:
+    count = _count(found.pop("features"), 1)
+    names, columns = found.pop("names", None), found.pop("columns", None)
+    if names is not None:
+        listed = isinstance(names, np.ndarray) and names.dtype == object
+        if not listed or names.shape != (count,) or not all(type(name) is str for name in names):
+            raise Misfit("there is not one name for each feature")
+    if columns is not None:
+        ordered = isinstance(columns, dict) and list(columns.values()) == list(range(count))
+        if not ordered:
+            raise Misfit("the columns of names are not in order")
+    width = found.get("width", count)
+    if width != count and not (columns is not None and count < width):
+        raise Misfit(f"there are weights for {width} features, not for {count}")
+    return Features(count, names, columns)
+
+
+def _checked_margins(margins: Any, model: Any) -> np.ndarray:
+    wanted = model.verdicts()
+    if not isinstance(margins, np.ndarray) or margins.shape != (wanted,) or margins.dtype != float:
+        raise Misfit("there is not one margin for each problem")
+    return margins
+
+
+def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
+    if totals is None:
+        return None
+    fits = isinstance(totals, np.ndarray) and totals.shape == (classes.size + 1,)
+    if not fits or totals.dtype != float or not (np.isfinite(totals) & (totals >= 0.0)).all():
+        raise Misfit("there is not one weight for each class")
+    return np.ascontiguousarray(totals)
+
+
+def _checked_maps(found: Any, model: Any) -> Maps | None:
+    if found is None:
+        return None
+    fresh = maps_for(model)
+    fits = isinstance(found, dict) and found.keys() == set(fresh._fields)
+    for name, array in found.items() if fits else ():
+        wanted = getattr(fresh, name)
+        fits = isinstance(array, np.ndarray) and array.dtype == float
+        if not (fits := fits and array.shape == wanted.shape):
+            break
+        wanted[...] = array
+    if not fits:
+        raise Misfit("calibration: there is not one map to probabilities for each problem")
+    if why := what_is_wrong(fresh):
+        raise Misfit(f"calibration: {why}")
+    return fresh
+
+
+def _count(value: Any, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < MOST:
+        raise Misfit(f"{value!r} is not a whole number from {least} on")
+    return value
+
+
+def _of_type(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise Misfit(f"{value!r} is not a {kind.__name__}")
+    return value
+
+
+def _not_negative(value: Any) -> float:
+    if not (isinstance(value, float) and value >= 0.0):
+        raise Misfit(f"{value!r} is not a bound on margins")
+    return value

@@ -1,0 +1,167 @@
+"""What everybody can know of a learner's state, and how it is passed on to files and pickles."""
+
+from __future__ import annotations
+
+import operator
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from maxmargin._extras import Self
+from maxmargin.estimator import serialization
+from maxmargin.estimator.access import access_to, reading
+from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
+from maxmargin.estimator.parameters import SignatureOfInit, counterpart
+from maxmargin.estimator.pickling import packed, unpacked
+from maxmargin.estimator.recipes import RECIPE, names_of, recipe_of
+from maxmargin.estimator.state import State
+from maxmargin.models.spec import STRUCTURAL
+
+DOCS = "https://maxmargin.example.invalid/docs"
+# What is made anew when it is needed.
+FLEETING = {"_access", "_one_row", "_checked_parameters", "_checked_spec"}
+# What scikit-learn is told of a learner, which is no part of what it learnt.
+ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
+
+
+class Stateful:
+    """Gives a learner what everybody can know of its state, and lets it be passed on."""
+
+    # Not that of __new__, for who reads documentation.
+    __signature__ = SignatureOfInit()
+    # Where scikit-learn's pictures of estimators link to.
+    _doc_link_module = "maxmargin"
+    _doc_link_template = f"{DOCS}/api/maxmargin.{{estimator_name}}.html"
+
+    _state: State
+    _parameter_constraints: ClassVar[Any]
+    _validate_params: Any
+    get_params: Any
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """An instance, unless a keyword is scikit-learn's name for a parameter of this learner."""
+        for keyword in given:
+            if hint := counterpart(cls, keyword):
+                raise TypeError(f"{cls.__name__} has no parameter {keyword!r}: {hint}.")
+        return super().__new__(cls)
+
+    def _known(self) -> Any:
+        """The state, or None; if the call before was interrupted, its end is made up for."""
+        state = self.__dict__.get("_state")
+        if state is not None and state.model.unsettled:
+            with access_to(self).changing:
+                state.model.settle()
+        return state
+
+    def _fitted(self) -> Any:
+        """The state, which must be there."""
+        if (state := self._known()) is None:
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet.")
+        return state
+
+    def check_parameters(self) -> None:
+        """Raise if a hyper-parameter has a value that it cannot have."""
+        kind: Any = type(self)
+        values = _reader(kind)(self)
+        before = self.__dict__.get("_checked_parameters", ())
+        if not before or any(map(operator.is_not, values, before)):  # else those of last time
+            self._validate_params()
+            self._checked_parameters = values
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self._fitted().classes
+
+    @property
+    def n_iter_(self) -> int:
+        return self._fitted().n_iter
+
+    @property
+    @reading
+    def n_mistakes_(self) -> int:
+        return self._fitted().model.mistakes()
+
+    @property
+    def n_features_in_(self) -> int:
+        return self._fitted().features.count
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        return _there(names_of(self._fitted()), "The rows had no names of features.")
+
+    @property
+    def schema_(self) -> dict[str, Any]:
+        return _there(self._fitted().schema, "The rows did not come from a source.")
+
+    @property
+    def recipe_(self) -> Any:
+        return _there(recipe_of(self._fitted()), "The rows were not prepared by a recipe.")
+
+    def without_recipe(self) -> Self:
+        """A learner that knows the same, and takes rows that are prepared already."""
+        state, learner = self._fitted(), clone(self)
+        kept = {k: v for k, v in (state.schema or {}).items() if k != RECIPE}
+        learner._state = state._replace(schema=kept or None)
+        return learner
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._known() is not None
+
+    @reading
+    def __getstate__(self) -> Any:
+        self._known()
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return packed({name: value for name, value in state.items() if name not in FLEETING})
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(unpacked(state))  # type: ignore[misc]
+
+    @reading
+    def __learnt__(self) -> dict[str, Any]:
+        """What learning has given it, for a file."""
+        parameters, state = self._parameters(), self._known()
+        for name in vars(self).keys() - parameters.keys() - FLEETING - ROUTING - {"_state"}:
+            raise TypeError(
+                f"The attribute '{name}' of {type(self).__name__} cannot be saved: learning did "
+                "not make it."
+            )
+        return {} if state is None else serialization.learnt(state, parameters)
+
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        """Know what a file says; raises unless it fits together."""
+        self._state = serialization.relearnt(found, self._model_from)
+
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Any:
+        """The model of a file, built as the parameters that it had then say."""
+        structure = found.pop("structure")
+        wanted = STRUCTURAL & self._parameters().keys() - serialization.LEFT_OUT.keys()
+        if structure.keys() - serialization.LEFT_OUT.keys() != wanted:
+            raise ValueError("the model is not one for the parameters")
+        others = {k: v for k, v in self._parameters().items() if k not in STRUCTURAL}
+        then: Any = type(self)(**others | structure)
+        then.check_parameters()
+        return serialization.model_from(found, classes, then._spec())
+
+    @reading
+    def __summary__(self) -> dict[str, Any]:
+        """What there is to say about what was learnt, in few words."""
+        state = self._known()
+        return {} if state is None else serialization.summary(state)
+
+    def _parameters(self) -> dict[str, Any]:
+        return self.get_params(deep=False)
+
+
+@lru_cache
+def _reader(kind: Any) -> Any:
+    """Gives the hyper-parameters of such a learner, as a tuple."""
+    return operator.attrgetter(*kind._parameter_constraints)
+
+
+def _there(value: Any, otherwise: str) -> Any:
+    if value is None:
+        raise AttributeError(otherwise)
+    return value

@@ -1,0 +1,325 @@
+"""How good is a learner on a stream? Every row is a test row first: predict, then learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, overload
+
+import numpy as np
+
+from maxmargin._extras import plotting
+from maxmargin.evaluate.batching import classes_of, labelled, opened, pieces
+from maxmargin.evaluate.drift import Detector, Drift
+from maxmargin.evaluate.evaluator import Reporter
+from maxmargin.evaluate.metrics import by_name
+from maxmargin.evaluate.scores import MOST_SCORES, Scores
+from maxmargin.streams import Source
+
+# Rows between two looks at the counts, if nothing else is said.
+STEP = 1000
+# ... and rows that are learnt from in one go where the loop itself counts.
+ROWS_PER_CALL = 2**15
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Progress:
+    """What a learner predicted on its way along a stream.
+
+    Attributes
+    ----------
+    name : str
+        Of the learner.
+    trials : ndarray of shape (n_looks,)
+        Rows predicted so far, at each look.
+    mistakes, losses, updates, supports : ndarrays of shape (n_looks,)
+        Up to there: wrong predictions; the sum of the hinge losses ``max(0, 1 - y f(x))`` (of
+        several classes, with the lead over the highest rival in place of ``y f(x)``; NaN if the
+        learner has no outputs); updates made; and rows that a kernel learner keeps.
+    wrong : ndarray of bool, of shape (n_samples,)
+        Which predictions were wrong, row by row.
+    metrics, recent_metrics : dicts of ndarrays of shape (n_looks,)
+        By the names of the metrics that were asked for: their values at each look, of all rows so
+        far, and of the last ``window`` rows. NaN where rows do not define them (an AUC of one
+        class), or where more rows would have to be kept than there is room for.
+    scores : Scores
+        Counts of true and predicted classes; see `confusion` and `report`.
+    repeated : int
+        Rows with the label of the row before.
+    weighted : bool
+        Did rows have weights? They count where rows are learnt; predictions count once each.
+    drifts : ndarray of int
+        After how many rows, with their labels, a drift was detected.
+    """
+
+    name: str
+    trials: np.ndarray
+    mistakes: np.ndarray
+    losses: np.ndarray
+    updates: np.ndarray
+    supports: np.ndarray
+    wrong: np.ndarray
+    metrics: dict[str, np.ndarray]
+    recent_metrics: dict[str, np.ndarray]
+    scores: Scores
+    repeated: int
+    weighted: bool
+    drifts: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % right>"
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right predictions."""
+        return 1.0 - float(self.wrong.mean()) if self.wrong.size else np.nan
+
+    @property
+    def confusion(self) -> np.ndarray:
+        """Rows by their class, and in columns by the class that was predicted."""
+        return self.scores.counts[:-1].copy()
+
+    def report(self) -> dict[str, Any]:
+        """All predictions together, beside what needs no learning; in JSON's types.
+
+        Returns
+        -------
+        dict
+            ``rows``, ``mistakes``, ``accuracy``; ``largest_class``, the share of the largest class,
+            and ``repeating``, what one gets right who says the label of the row before;
+            ``balanced_accuracy``; ``auc`` for two classes; ``classes``, with ``recall`` and
+            ``precision`` of each; ``confusion``; ``weighted``.
+
+        Examples
+        --------
+        >>> from maxmargin import Perceptron
+        >>> from maxmargin.evaluate import progressive
+        >>> report = progressive(Perceptron(), [[1.0], [2.0], [-1.0]], [1, 1, 0]).report()
+        >>> report["mistakes"], report["repeating"], report["confusion"]
+        (1, 0.3333333333333333, [[0, 1], [0, 2]])
+        """
+        found = self.scores.report()
+        found["repeating"] = self.repeated / found["rows"] if found["rows"] else np.nan
+        found["weighted"] = self.weighted
+        return found
+
+    def recent_accuracy(self, window: int = STEP) -> np.ndarray:
+        """The share of right predictions among the last ``window`` rows, at each look."""
+        if window < 1:
+            raise ValueError(f"window must be at least 1, got {window!r}.")
+        total = np.concatenate([[0], np.cumsum(self.wrong)])
+        first = np.maximum(self.trials - window, 0)
+        rows = np.where(self.trials > first, self.trials - first, np.nan)
+        return 1.0 - (total[self.trials] - total[first]) / rows
+
+    def plot(self, axes: Any = None, *, window: int = STEP, label: str | None = None) -> Any:
+        """Draw mistakes so far, and the accuracy in a window that slides along.
+
+        Parameters
+        ----------
+        axes : pair of matplotlib axes, default=None
+            Where to draw; new ones by default, and those of another plot to compare the two.
+        window : int, default=1000
+        label : str, default=None
+            Name in the legend, that of the learner by default.
+
+        Returns
+        -------
+        The pair of axes.
+        """
+        if axes is None:
+            figure = plotting("matplotlib.figure").Figure(figsize=(8, 6), layout="constrained")
+            axes = figure.subplots(2, 1, sharex=True)
+        above, below = axes
+        name = f"{label or self.name}: {int(self.wrong.sum()):,} mistakes"
+        above.plot(self.trials, self.mistakes, label=name)
+        above.set_ylabel("mistakes so far")
+        above.legend(loc="upper left", frameon=False)
+        above.grid(alpha=0.3)
+        self.plot_recent(below, window=window, label=name)
+        return axes
+
+    def plot_recent(self, ax: Any, *, window: int = STEP, label: str | None = None) -> None:
+        """Draw the accuracy in a window that slides along, and where drifts were detected.
+
+        Parameters
+        ----------
+        ax : matplotlib axes
+        window : int, default=1000
+        label : str, default=None
+            Name in a legend, that of the learner by default.
+        """
+        (line,) = ax.plot(
+            self.trials, 100.0 * self.recent_accuracy(window), label=label or self.name
+        )
+        for row in self.drifts:
+            ax.axvline(row, color=line.get_color(), linestyle=":", linewidth=1)
+        ax.set_ylabel(f"right among the last {window:,}, %")
+        ax.set_xlabel("rows")
+        ax.grid(alpha=0.3)
+
+
+class Learner(Protocol):
+    """What `progressive` needs of a learner."""
+
+    def predict(self, X: Any, /) -> Any: ...
+
+    def partial_fit(self, X: Any, y: Any, /) -> Any: ...
+
+
+@overload
+def progressive(
+    clf: Learner,
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+    on_drift: Detector | Drift | None = None,
+) -> Progress: ...
+
+
+@overload
+def progressive(
+    clf: Sequence[Learner],
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+    on_drift: Detector | Drift | None = None,
+) -> list[Progress]: ...
+
+
+def progressive(
+    clf: Learner | Sequence[Learner],
+    stream: Any,
+    y: Any = None,
+    *,
+    step: int = STEP,
+    delay: int = 0,
+    classes: Any = None,
+    sample_weight: Any = None,
+    metrics: Any = None,
+    window: int | None = None,
+    on_drift: Detector | Drift | None = None,
+) -> Progress | list[Progress]:
+    """Let one or more learners predict each row of a stream before they learn from it.
+
+    ``clf.predict`` followed by ``clf.partial_fit``, row by row, would make the same mistakes. A
+    learner that has seen nothing yet has the score 0 for every class.
+
+    Parameters
+    ----------
+    clf : estimator or list of estimators
+        Anything with `predict` and `partial_fit`. They are trained in place, going on from what
+        they know; learners of this library work in compiled blocks. Of several learners each row is
+        read once.
+    stream : array or CSR matrix of shape (n_samples, n_features), source, path, or iterable
+        A source is what `streams.open` gives, and a path is opened by it. An iterable gives pairs
+        (X, y) of blocks of rows, or of a row as a dict and its label, or triples with weights
+        behind.
+    y : array of shape (n_samples,), default=None
+        The labels, if ``stream`` is a matrix.
+    step : int, default=1000
+        Write down the counts after so many rows each time.
+    delay : int, default=0
+        Labels arrive late: row i is learnt from before row ``i + delay`` is predicted. (0 and 1 are
+        the same, as in river.)
+    classes : array, default=None
+        All labels that can occur; needed for iterables, unless the learner knows them.
+    sample_weight : array of shape (n_samples,), default=None
+        How often each row counts when it is learnt from, if ``stream`` is a matrix. Predictions
+        count once each, whatever their rows weigh; a row of weight 0 is predicted, and not learnt
+        from.
+    metrics : list, dict, or one metric, default=None
+        What to follow beside the mistakes, by names of scikit-learn's scorers ("balanced_accuracy",
+        "roc_auc", "f1_macro", "log_loss", ...), as functions of ``y_true`` and ``y_pred``, as
+        scorers, or as metrics of river. A dict gives them names. Those of predicted classes take a
+        few milliseconds at each look; those of scores keep up to ten million rows, and go through
+        all of them at each look; those of probabilities let learners go row by row.
+    window : int, default=None
+        The rows that ``recent_metrics`` are about; by default ``step``.
+    on_drift : drift detector or Drift, default=None
+        A detector, one of river's or like one, is told of each row whether it was predicted wrong;
+        when it detects a drift, the learner begins anew. A `Drift` has more to choose from: to
+        begin anew from the last rows, to let the next ones count more, or to do anything else.
+
+    Returns
+    -------
+    Progress, or a list of them
+
+    Examples
+    --------
+    >>> from maxmargin import NORMA
+    >>> from maxmargin.datasets import make_switching
+    >>> from maxmargin.evaluate import progressive
+    >>> X, y = make_switching(2000, random_state=0)
+    >>> clf = NORMA(kernel="rbf", gamma=2.0, rate=1.0, decay=0.03, margin=0.7, fit_intercept=False)
+    >>> progress = progressive(clf, X, y, metrics=["balanced_accuracy", "roc_auc"])
+    >>> progress.accuracy > 0.98
+    True
+    >>> progress.metrics["roc_auc"].round(2).tolist()
+    [1.0, 1.0]
+    """
+    whole = {"step": (step, 1), "delay": (delay, 0)}
+    if window is not None:
+        whole["window"] = (window, 1)
+    for name, (value, least) in whole.items():
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    learners = clf if isinstance(clf, Sequence) else [clf]
+    stream = opened(stream, y)
+    if isinstance(stream, Source):
+        found, y = classes_of(stream), None
+        classes = found if classes is None else classes
+        stream = labelled(stream.blocks(), stream.name)
+    elif y is not None and classes is None:
+        classes = np.unique(y)
+    most = MOST_SCORES // max(1, len(learners))
+    asked = by_name(metrics)
+    drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else Drift(on_drift)
+    reporters = [
+        Reporter(one, step, delay, classes, asked, window or step, most, drift) for one in learners
+    ]
+    counts_alone = all(reporter.counts_alone() for reporter in reporters)
+    rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
+    for X, labels, weight in pieces(stream, y, sample_weight, rows_per_piece):
+        for reporter in reporters:
+            reporter.meet(X, labels, weight)
+    reports = [_progress(reporter) for reporter in reporters]
+    return reports if isinstance(clf, Sequence) else reports[0]
+
+
+def _progress(reporter: Reporter) -> Progress:
+    """What a reporter has written down."""
+    reporter.finish()
+    trials, mistakes, losses, updates, supports = np.array(reporter.looks).T
+    counts = (each.astype(np.int64) for each in (trials, mistakes, updates, supports))
+    trials, mistakes, updates, supports = counts
+    wrong = np.concatenate([np.empty(0, dtype=bool), *reporter.wrong])
+    followed, name = reporter.followed, type(reporter.clf).__name__
+    values, recent = (followed.values, followed.recent_values) if followed else ({}, {})
+    return Progress(
+        name,
+        trials,
+        mistakes,
+        losses,
+        updates,
+        supports,
+        wrong,
+        {each: np.array(found) for each, found in values.items()},
+        {each: np.array(found) for each, found in recent.items()},
+        reporter.scores,
+        reporter.repeated,
+        reporter.weighted,
+        np.array(reporter.watch.drifts if reporter.watch else [], dtype=np.int64),
+    )

@@ -1,0 +1,91 @@
+"""Nodes that compute what models compute, of rows in double precision."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.export.graph import Graph
+from maxmargin.kernels.functions import Kernel
+from maxmargin.models.model_formulas import Densities, KernelSums, Planes, Votes
+
+# Logarithms of densities that are as good as 0, with room to double them.
+NOTHING = -1e300
+
+
+@singledispatch
+def outputs(formula: Any, graph: Graph, rows: str) -> str:
+    """A matrix with a column for each problem, made by nodes of the graph."""
+    raise TypeError(f"{type(formula).__name__} is no formula.")
+
+
+@outputs.register
+def _of_planes(formula: Planes, graph: Graph, rows: str) -> str:
+    return graph("Add", graph("MatMul", rows, formula.weights.T), formula.intercepts)
+
+
+@outputs.register
+def _of_kernel(formula: KernelSums, graph: Graph, rows: str) -> str:
+    kernel, supports = formula.kernel, formula.supports
+    if kernel.name not in KERNELS:
+        raise ValueError(
+            "A kernel that is a function of Python has no form in ONNX: use kernel='linear', 'rbf' "
+            "or 'poly', or 'precomputed', which takes kernel values."
+        )
+    graph.claim(8 * supports.shape[0] * supports.shape[1])
+    supports = supports.toarray() if sparse.issparse(supports) else supports
+    values = KERNELS[kernel.name](kernel, graph, rows, supports.astype(np.float64))
+    return graph("Add", graph("MatMul", values, formula.coefficients.T), formula.intercepts)
+
+
+def _gaussian(kernel: Kernel, graph: Graph, rows: str, supports: np.ndarray) -> str:
+    if kernel.center is not None:
+        rows, supports = graph("Sub", rows, kernel.center), supports - kernel.center
+    own = kernel.gamma * np.einsum("ij,ij->i", supports, supports)
+    others = graph("ReduceSum", graph("Mul", rows, rows), np.array([1]), keepdims=1)
+    exponents = graph("MatMul", rows, 2.0 * kernel.gamma * supports.T)
+    exponents = graph("Sub", graph("Sub", exponents, own), graph("Mul", others, kernel.gamma))
+    return graph("Exp", graph("Min", exponents, 0.0))  # above 0 is only rounding
+
+
+def _polynomial(kernel: Kernel, graph: Graph, rows: str, supports: np.ndarray) -> str:
+    products = graph("MatMul", rows, kernel.gamma * supports.T)
+    return graph("Pow", graph("Add", products, kernel.coef0), kernel.degree)
+
+
+# By their names; a kernel that is linear has weights.
+KERNELS = {"rbf": _gaussian, "poly": _polynomial}
+
+
+@outputs.register
+def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
+    said, each = [], formula.problems
+    for group in formula.groups:
+        experts = graph("Reshape", outputs(group, graph, rows), np.array([0, -1, each]))
+        if formula.classes == 2:
+            score = graph("Gather", experts, np.array(min(each - 1, 1)), axis=2)
+            said.append(graph.cast(graph("GreaterOrEqual", score, 0.0), np.int64))
+        else:
+            scores = graph("Gather", experts, np.arange(formula.classes), axis=2)
+            said.append(graph("ArgMax", scores, axis=2, keepdims=0))
+    classes = np.ones(1, np.int64) if each == 1 else np.arange(each)
+    voices = graph("Unsqueeze", graph("Concat", *said, axis=1), np.array([1]))
+    signs = graph("Where", graph("Equal", voices, classes[:, None]), 1.0, -1.0)
+    return graph("Squeeze", graph("MatMul", signs, formula.weights[:, None]), np.array([2]))
+
+
+@outputs.register
+def _of_densities(formula: Densities, graph: Graph, rows: str) -> str:
+    gaps = graph("Sub", graph("Unsqueeze", rows, np.array([1])), formula.means)
+    squares = graph("Div", graph("Mul", gaps, gaps), -2.0 * formula.variances)
+    logs = graph("ReduceSum", squares, np.array([2]), keepdims=0)
+    logs = graph("Max", graph("Add", logs, formula.levels), NOTHING)
+    others = np.where(formula.owners == np.arange(formula.classes)[:, None], 0.0, NOTHING)
+    of_each = graph("Add", graph("Unsqueeze", logs, np.array([1])), others)
+    totals = graph("Max", graph("ReduceLogSumExp", of_each, axes=[2], keepdims=0), NOTHING)
+    if formula.classes != 2:
+        return totals
+    return graph("MatMul", totals, np.array([[-1.0], [1.0]]))

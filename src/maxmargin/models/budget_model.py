@@ -1,0 +1,557 @@
+"""A model in a kernel's space, in bounded memory: so many supporting rows for each problem.
+
+Memory is allocated once, when the first rows come: the rows themselves, one matrix of kernel values
+(or its Cholesky factor) for each problem, and the kernel values of one block of new rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.certificates import bounds, convex_combinations
+from maxmargin.certificates.scalar_bounds import projected_bound
+from maxmargin.core.loop import learn, present
+from maxmargin.core.rows import Tail
+from maxmargin.core.targets import of_rows
+from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.points import Points, shallow_copy
+from maxmargin.kernels.products import CHUNK, Products
+from maxmargin.models.base import Model, new_scalars, new_tally
+from maxmargin.models.budget_policies import BLOCK, Eviction
+from maxmargin.models.kernel_model import LARGEST_SHARE, NEVER, smallest_margins
+from maxmargin.models.model_formulas import Formula, kernel_formula
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.budget_space import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
+from maxmargin.spaces.gram import UnitRows
+from maxmargin.spaces.pair_space import NOBODY
+from maxmargin.spaces.problem_scalars import AWAITING, Scalars
+
+ONLY_ROW = np.zeros(1, dtype=np.int32)
+NO_NUMBERS = np.array([NOBODY])
+# Machine code of `weigh` and `learn`, for single rows with these types of targets and values.
+Code = dict[tuple[Any, ...], tuple[Any, Any]]
+
+
+class Store:
+    """The rows of all problems, in slots.
+
+    Attributes
+    ----------
+    room : int
+        Slots of each problem.
+    slots : Slots
+    numbers, labels : arrays of shape (problems, room)
+        Numbers of the rows in a fit, or their trials in a stream, and their class codes.
+    points : list of Points
+        The rows, for each problem; empty before the first ones come.
+    dtype : data type of kernel values
+    cross : array
+        Room for kernel values of a block's rows with those in the slots.
+    """
+
+    def __init__(self, problems: int) -> None:
+        self.room = 0
+        self.slots: Slots = new_slots(problems, 0)
+        self.numbers = np.empty((problems, 0), dtype=np.int64)
+        self.labels = np.empty((problems, 0), dtype=np.int32)
+        self.points: list[Points] = []
+        self.dtype = np.dtype(np.float64)
+        self.cross = np.empty(0)
+
+    def problems(self) -> int:
+        return self.slots.taken.size
+
+    def make_room(self, room: int, like: Points, dtype: Any) -> None:
+        """Let each problem have so many slots, for rows like these."""
+        before, old, stores, problems = self.room, self.slots, self.points, self.problems()
+        numbers, labels = self.numbers, self.labels
+        self.room, self.slots = room, new_slots(problems, room)
+        self.numbers = np.zeros((problems, room), dtype=np.int64)
+        self.labels = np.zeros((problems, room), dtype=np.int32)
+        self.points = [like.room(room) for _ in range(problems)]
+        self.dtype = np.dtype(dtype)
+        self.cross = np.zeros(problems * BLOCK * room, dtype)
+        if before:
+            self.slots.taken[:] = old.taken
+            for array, was in (
+                (self.slots.coefs, old.coefs),
+                (self.slots.squares, old.squares),
+                (self.numbers, numbers),
+                (self.labels, labels),
+            ):
+                array[:, :before] = was
+            everyone = np.arange(before)
+            for store, smaller in zip(self.points, stores, strict=True):
+                store.put(everyone, smaller, everyone)
+
+    def take_in(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
+        """Put those rows of a block into their slots that have got one."""
+        for c, store in enumerate(self.points):
+            sources = self.slots.sources[c]
+            places = (sources != FROM_BEFORE).nonzero()[0]
+            if places.size:
+                which = sources[places]
+                store.put(places, new, which)
+                self.numbers[c][places] = ids[which]
+                self.labels[c][places] = labels[which]
+                sources[places] = FROM_BEFORE
+
+    def beside(self) -> Store:
+        """One that knows the same; nothing changes this one before `take_in`."""
+        other = shallow_copy(self)
+        other.slots = Slots(*[array.copy() for array in self.slots])
+        return other
+
+    def own_rows(self) -> None:
+        """Share the rows in the slots with nobody."""
+        self.points = copy.deepcopy(self.points)
+        self.numbers, self.labels = self.numbers.copy(), self.labels.copy()
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Store:
+        """One for other problems, in which c continues ``which[c]``."""
+        more = copy.copy(self)
+        more.slots = Slots(*(each[which] for each in self.slots))
+        more.numbers = self.numbers[which]
+        more.labels = codes[self.labels[which]].astype(self.labels.dtype)
+        # Two problems may continue the same one, each with rows of its own.
+        more.points = [copy.deepcopy(self.points[c].with_width(width)) for c in which]
+        more.cross = np.zeros(len(which) * BLOCK * self.room, self.cross.dtype)
+        return more
+
+    def together(self) -> tuple[Points, np.ndarray, np.ndarray]:
+        """The rows of all problems, those of the first one first; coefficients and numbers."""
+        taken = self.slots.taken
+        stores = [store.take(slice(0, taken[c])).bare() for c, store in enumerate(self.points)]
+        stores = copy.deepcopy(stores)  # users may keep them, and slots are filled anew in place
+        points = stores[0]
+        for store in stores[1:]:
+            points = points.followed_by(store)
+        coefs = np.zeros((taken.size, int(taken.sum())))
+        for c, end in enumerate(np.cumsum(taken)):
+            coefs[c, end - taken[c] : end] = self.slots.coefs[c, : taken[c]]
+        numbers = np.concatenate([self.numbers[c, : taken[c]] for c in range(taken.size)])
+        return points, coefs, numbers
+
+
+class Glance(NamedTuple):
+    """What a look at a single row has found: outputs, the row, and its `SlotSpace.cross`."""
+
+    outputs: np.ndarray
+    point: Points
+    cross: np.ndarray
+
+
+class BudgetModel(Model):
+    """Weight vectors ``w = sum_p a_p phi(x_p)`` over at most `budget` rows each.
+
+    Parameters
+    ----------
+    spec, problems, width, tail, kernel, products
+        See `KernelModel`.
+    eviction : Eviction
+        What to do when all slots are taken.
+    """
+
+    has_supports = True
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        problems: int,
+        width: int,
+        tail: Tail,
+        kernel: Kernel,
+        products: Products,
+        eviction: Eviction,
+    ) -> None:
+        self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
+        self.eviction, self.store = eviction, Store(problems)
+        self._width = width
+        self.tally = new_tally()
+        self.scalars = new_scalars(problems)
+        self.scalars.table.next_mark = NEVER
+        self.shift, self.ridge = tail.offset**2, tail.private**2
+        self.largest_square = 0.0
+        self.in_fit = self.unsettled = False
+        self._bounds: np.ndarray | None = None
+        self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
+        self._last_block: Any = None
+
+    def problems(self) -> int:
+        return self.store.problems()
+
+    def width(self) -> int:
+        return self._width
+
+    # ------------------------------------------------------------------------------------ learning
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
+        return self.weighted(self.products.points(self.kernel, X), worth)
+
+    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
+        self.kernel = self.kernel.for_fit(X)
+        return self.rows(X, worth)
+
+    def weighted(self, points: Points, worth: np.ndarray | None) -> Points:
+        """The same rows: weights are only for steps here."""
+        if worth is not None and self.ridge > 0.0:
+            raise ValueError(
+                "Weights act by the soft margin where there is one, and on a budget they cannot: "
+                "use soft_margin=0, or no budget."
+            )
+        return points
+
+    def begin_fit(self, rows: Points) -> None:
+        self.in_fit = True
+        self.largest_square = float(finite_diagonal(self.kernel, rows).max())
+        if not self.store.points:
+            return
+        points, _, numbers = self._supports()
+        known = numbers.max(initial=-1) < rows.size()
+        if not known or not rows.take(numbers).same_as(points):
+            raise ValueError("warm_start with a kernel needs the rows of the last fit.")
+
+    def end_fit(self) -> None:
+        self.in_fit = False
+        if self.kernel.only_in_fit:
+            self.bounds()  # as long as kernel values are there
+        self.kernel = self.kernel.forget_rows()
+
+    def ceiling(self, rows: Any, radius: float) -> float:
+        return bounds.ceiling(float(np.sqrt(self.largest_square + self.ridge)))
+
+    def twin(self) -> BudgetModel:
+        return copy.deepcopy(self, {id(self.spec): self.spec})  # a kernel in it is the user's own
+
+    def continued(self) -> BudgetModel:
+        model = self.twin()
+        model.scalars.table.bound = np.inf
+        model.scalars.table.certifiable = AWAITING  # rows in slots may have other labels now
+        return model
+
+    def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
+        if self.kernel.only_in_fit:
+            raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+        if alone:
+            return self
+        if rows <= BLOCK:
+            return copy.copy(self)
+        model = self._beside()  # a block needs the rows of the one before in their slots
+        model.store.own_rows()
+        model.eviction.own_products()
+        return model
+
+    def _beside(self) -> BudgetModel:
+        """One that knows the same; until it settles, this one stays as it is."""
+        model = shallow_copy(self)
+        model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
+        model.store, model.eviction = self.store.beside(), self.eviction.beside()
+        return model
+
+    def settle(self) -> None:
+        """Let the rows of the last block take their slots."""
+        if self.unsettled:
+            space, new, ids, labels = self._last_block
+            self.eviction.renew(space)
+            self.store.take_in(new, ids, labels)
+            self.unsettled, self._last_block = False, None
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> BudgetModel:
+        model = copy.copy(self)
+        model.tally = self.tally.copy()
+        model._width, model.kernel = width, self.kernel.with_width(width)
+        model.scalars = Scalars(self.scalars.table[which].copy().view(np.recarray))
+        model._bounds = model._together = None
+        if self.store.points:
+            model.store = self.store.grown(width, which, codes)
+            model.eviction = self.eviction.grown(which, self.store.room)
+        else:
+            model.store, model.eviction = Store(len(which)), copy.deepcopy(self.eviction)
+        return model
+
+    def present(
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        if not self.in_fit:
+            rows = self._exact_enough(rows)
+        if order.size == 0 and not self.store.points:
+            self._make_room(self.products.kept(self.kernel, rows, np.inf))
+        self._present_all(rows, targets, order, rule, trace)
+        if self.in_fit:
+            self.settle()
+
+    def _exact_enough(self, rows: Points) -> Points:
+        """The same rows; a stream may come to such for which float32 would not do."""
+        before, self.kernel = self.kernel, self.kernel.exact_enough_for(rows)
+        if self.kernel is before:
+            return rows
+        everyone = [self.kernel.points(store.X) for store in self.store.points]
+        self.store.points = [self.products.kept(self.kernel, each, np.inf) for each in everyone]
+        self.store.cross = self.store.cross.astype(np.float64)
+        return self.products.points(self.kernel, rows.X)
+
+    def _present_all(
+        self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace
+    ) -> None:
+        for start in range(0, order.size, BLOCK):
+            part = order[start : start + BLOCK]
+            learning = part >= 0
+            part = np.where(learning, part, -1 - part)
+            # In `fit` a row has its number among all rows, in a stream that of its trial.
+            ids = part if self.in_fit else self.trials() + np.cumsum(learning) - 1
+            ids = np.where(learning, ids, NOBODY)
+            touched = np.zeros(part.size if trace.stamp else 0, dtype=np.int32)
+            history = trace.history[start : start + BLOCK]
+            here = trace._replace(touched=touched, history=history)
+            places = np.arange(part.size, dtype=np.int32)
+            places = np.where(learning, places, -1 - places)
+            self.settle()
+            after = self._beside()
+            after._learn(rows.take(part), ids, of_rows(targets, part), places, rule, here)
+            vars(self).update(vars(after))  # at once, so that no block is learnt by half
+            if touched.any():
+                trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
+
+    def after_row(self, glance: Glance, targets: Any, rule: Any, code: Code) -> BudgetModel:
+        """A model that has learnt from a single row, beside this one until it settles.
+
+        This one must be settled, and have learnt from no row since it looked at this one. ``code``
+        is kept by the caller as long as the model and the rule are the same.
+        """
+        after = self._beside()
+        new = after._exact_enough(glance.point)
+        is_known = new is glance.point and self.ridge == 0.0
+        cross, ids = glance.cross if is_known else None, np.array([self.trials()])
+        after._learn(new, ids, targets, ONLY_ROW, rule, NO_TRACE, cross, code)
+        return after
+
+    def _learn(
+        self,
+        new: Points,
+        ids: np.ndarray,
+        targets: Any,
+        order: np.ndarray,
+        rule: Any,
+        trace: Trace,
+        cross: np.ndarray | None = None,
+        code: Code | None = None,
+    ) -> None:
+        """Learn from the rows of a block, which take their slots when this is settled.
+
+        ``cross`` are the `_cross_products`, if they are known.
+        """
+        size, store = new.size(), self.store
+        if store.points:
+            new = new.laid_out_like(store.points[0])
+        new = self.products.kept(self.kernel, new, np.inf)
+        diagonal = finite_diagonal(self.kernel, new) + self.shift + self.ridge
+        self._make_room(new)
+        if size > 1:
+            products = self._own_products(new, ids)
+        else:  # before it has a slot, nobody asks for the product of a row with itself
+            products = np.zeros((1, 1), self.kernel.value_type())
+            products.flags.writeable = False
+        if cross is None:
+            cross = self._cross_products(new, ids)
+        self._bounds = self._together = None
+        outputs = np.empty((self.problems(), size))
+        policy = self.eviction.enter(cross, self.shift, store.slots, order >= 0)
+        space = SlotSpace(
+            store.slots, self.scalars, products, cross, diagonal, self.shift, outputs, policy
+        )
+        rows = UnitRows(size, Tail(self.tail.offset, 0.0))
+        steps: tuple[Any, Any] = weigh, learn
+        if code is not None:  # finding it takes longer than running it for a single row
+            kinds = type(targets), cross.dtype, products.dtype
+            if kinds not in code:
+                given = rows, targets, order, 0, rule, space, self.tally, trace
+                code[kinds] = weigh.entry(space), learn.entry(*given)
+            steps = code[kinds]
+        steps[0](space)
+        present(rows, targets, order, rule, space, self.tally, trace, steps[1])
+        self.eviction.leave(space)
+        self.unsettled, self._last_block = False, None
+        if np.count_nonzero(store.slots.sources != FROM_BEFORE):
+            if size == 1:
+                space = space._replace(products=self._own_products(new, ids))
+            self._last_block = space, new.on_host(), ids, targets.labels
+            self.unsettled = True
+
+    def _own_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
+        """Kernel values between a block's rows; see `SlotSpace`."""
+        products = _own(self.products.gram(self.kernel, new, new))
+        if self.ridge > 0.0:
+            products += self.ridge * (ids[:, None] == ids)
+        products.flags.writeable = False
+        return products
+
+    def make_room(self, points: list[Points], dtype: Any) -> None:
+        """Let these be the rows in the slots, with coefficients 0."""
+        room, kernel = points[0].size(), self.kernel
+        if any(each.size() != room for each in points) or room != (self.spec.budget or room):
+            raise ValueError("store.points: there is not a row for each slot")
+        self.store.make_room(room, points[0], dtype)
+        self.eviction.make_room(self.problems(), room, dtype)
+        self.store.points = points
+        if not kernel.only_in_fit:
+            self.store.cross = self.store.cross.astype(kernel.value_type())
+
+    def _make_room(self, new: Points) -> None:
+        """Allocate memory: once if there is a budget, else whenever a block might not fit."""
+        store, budget = self.store, self.spec.budget
+        needed = budget or int(store.slots.taken.max(initial=0)) + new.size()
+        if needed > store.room:
+            dtype = self.kernel.value_type()
+            store.make_room(budget or max(2 * store.room, needed), new, dtype)
+            self.eviction.make_room(self.problems(), store.room, dtype)
+
+    def _cross_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
+        """Kernel values between a block's rows and those in the slots; see `SlotSpace`."""
+        size, store = new.size(), self.store
+        room, taken, problems = store.room, store.slots.taken, self.problems()
+        cross = store.cross[: problems * size * room].reshape(-1, room)
+        if problems == 1 and taken[0] == room:
+            cross = _own(self.products.gram(self.kernel, new, store.points[0], cross))
+        else:
+            for c, points in enumerate(store.points):
+                here = points if taken[c] == room else points.take(slice(0, int(taken[c])))
+                lines = slice(c * size, (c + 1) * size)
+                cross[lines, : taken[c]] = self.products.gram(self.kernel, new, here)
+        if self.ridge > 0.0:
+            for c, numbers in enumerate(store.numbers):
+                same = ids[:, None] == numbers[: taken[c]]
+                cross[c * size : (c + 1) * size, : taken[c]] += self.ridge * same
+        return cross
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def _supports(self) -> tuple[Points, np.ndarray, np.ndarray]:
+        if self._together is None:
+            self._together = self.store.together()
+        return self._together
+
+    def weights(self) -> np.ndarray:
+        return self._supports()[1] * self.scalars.table.scale[:, None]
+
+    def coefficients(self) -> np.ndarray:
+        if not self.kernel.is_linear:
+            raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
+        return np.asarray(self.weights() @ self._supports()[0].X)
+
+    def intercepts(self) -> np.ndarray:
+        return self.shift * self.weights().sum(axis=1) + 0.0  # not -0
+
+    def support_numbers(self) -> np.ndarray:
+        return self._supports()[2]
+
+    def support_rows(self) -> Any:
+        """The supporting rows; none with a precomputed kernel."""
+        return np.empty((0, 0)) if self.kernel.only_in_fit else self._supports()[0].X
+
+    def _sums(self, weights: np.ndarray, points: Points, shift: float) -> np.ndarray:
+        supports = self._supports()[0]
+        return self.products.weighted_sums(self.kernel, weights, supports, points, shift)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        weights, outputs = self.weights(), np.empty((X.shape[0], self.problems()))
+        for start in range(0, X.shape[0], CHUNK):
+            part = slice(start, start + CHUNK)
+            points = self.products.new_points(self.kernel, X[part])
+            outputs[part] = self._sums(weights, points, self.shift).T
+        return outputs
+
+    def look(self, X: Any) -> Glance:
+        """The outputs for a single row, and what learning from it needs as well.
+
+        There must be rows in the slots.
+        """
+        point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
+        cross = self._cross_products(point, NO_NUMBERS).copy()
+        sums = np.einsum("cp,cp->c", cross, coefs)
+        if self.shift > 0.0:
+            sums += self.shift * coefs.sum(axis=1)
+        return Glance(np.asarray(self.scalars.table)["scale"] * sums, point, cross)
+
+    def formula(self, features: int) -> Formula:
+        points, weights = self._supports()[0], self.weights()
+        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
+
+    def margins(self, rows: Points, targets: Any) -> np.ndarray:
+        if not self.store.points:  # interrupted before anything was learnt
+            return np.zeros(self.problems())
+        weights, numbers = self.weights(), self.support_numbers()
+        outputs = np.empty((self.problems(), rows.size()))
+        # As in `KernelModel.over_training_rows`.
+        is_apart = self.shift > LARGEST_SHARE * (self.largest_square + self.ridge)
+        for start in range(0, rows.size(), CHUNK):
+            part = slice(start, start + CHUNK)
+            outputs[:, part] = self._sums(weights, rows.take(part), 0.0 if is_apart else self.shift)
+        if is_apart:
+            outputs += self.shift * weights.sum(axis=1)[:, None]
+        np.add.at(outputs.T, numbers, self.ridge * weights.T)
+        leads = smallest_margins(outputs, targets.labels)
+        lengths = np.array([self._squared_length(c) for c in range(self.problems())]) ** 0.5
+        return convex_combinations.measured(leads, lengths, self.scalars)
+
+    def bounds(self) -> np.ndarray:
+        if self._bounds is None:
+            proved = np.array([self._bound(c) for c in range(self.problems())])
+            proved[self.scalars.table.certifiable == AWAITING] = np.inf
+            self._bounds = np.minimum(self.scalars.table.bound, proved)
+        return self._bounds
+
+    def _bound(self, c: int) -> float:
+        """By the coefficients with the signs of their rows, and by all projections together."""
+        store, mine, intercept = self.store, self.scalars.table[c], self.shift > 0.0
+        taken = int(store.slots.taken[c])
+        own = store.labels[c : c + 1, :taken] == (c if self.problems() > 1 else 1)
+        coefs = mine.scale * store.slots.coefs[c : c + 1, :taken]
+        mixture, proved = convex_combinations.hull_mixture(coefs, own, intercept)
+        bound = np.sqrt(self._square_of_sum(c, mixture)) if proved[0] else np.inf
+        if self.eviction.slack is not None and mine.certifiable:
+            masses = mine.scale * mine.positive, mine.scale * mine.negative
+            length, cut = np.sqrt(self._squared_length(c)), mine.scale * self.eviction.slack[c]
+            radius = bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset)
+            # A squared distance is off by what kernel values are, in each step.
+            rows = store.points[c].take(slice(0, taken))
+            rounding = self.products.rounding(self.kernel, rows)
+            cut += sum(masses) * radius * np.sqrt(rounding)
+            projected = projected_bound(length, cut, masses, radius, intercept)
+            bound = np.minimum(bound, projected)  # NaN if one is
+        return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
+
+    def _squared_length(self, c: int) -> float:
+        """At least the squared length of ``w``, without the intercept."""
+        taken = int(self.store.slots.taken[c])
+        weights = self.scalars.table[c].scale * self.store.slots.coefs[c : c + 1, :taken]
+        return self._square_of_sum(c, weights)
+
+    def _square_of_sum(self, c: int, weights: np.ndarray) -> float:
+        """At least the squared length of a sum of the rows of a problem, without the intercept."""
+        store, taken = self.store, int(self.store.slots.taken[c])
+        diagonal = bounds.without_intercept(store.slots.squares[c, :taken], self.tail.offset)
+        rows = store.points[c].take(slice(0, taken))
+        square = self.products.quadratic(self.kernel, weights, rows, diagonal, self.ridge)[0]
+        # A row that has several slots is one and the same coordinate of the soft margin.
+        _, which = np.unique(store.numbers[c, :taken], return_inverse=True)
+        together = np.bincount(which, weights[0])
+        return float(square + self.ridge * (together @ together - weights[0] @ weights[0]))
+
+    def updates(self) -> int:
+        return int(self.scalars.table.updates.sum())
+
+    def is_full(self) -> bool:
+        budget = self.spec.budget
+        return budget is not None and bool((self.store.slots.taken >= budget).any())
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.store.slots.coefs).all())
+
+
+def _own(values: np.ndarray) -> np.ndarray:
+    """The same array, or a copy if it may not be changed."""
+    flags = values.flags
+    return values if flags.carray else np.require(values, requirements=["C", "W"])

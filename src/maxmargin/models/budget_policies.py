@@ -1,0 +1,212 @@
+"""What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
+
+An eviction allocates them (`make_room`), gives the policy for a block of rows (`enter`, which is
+told those that will be learnt from), and brings everything up to date after it: `leave`, which
+changes nothing that one `beside` it has, and `renew`, which may. Its
+``slack`` says for each problem how far projections have moved ``w`` in all, over the scale; None
+where there are none, and all coefficients have the signs of their rows. ``exact`` says that kernel
+values are needed in float64.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from maxmargin.kernels.points import shallow_copy
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.budget_space import Slots, SlotSpace
+from maxmargin.spaces.projection import Project
+from maxmargin.spaces.replacement import AtRandom, Oldest, Replace, renew
+
+# Rows that are learnt from in one go.
+BLOCK = 256
+# A row whose squared distance from a span is below this part of its own square counts as lying in
+# it, for kernel values in float64 and in float32: were nearer rows let in, the errors of kernel
+# values (eps) would be multiplied by more than the distance itself (about eps**(2/3)).
+SMALLEST_DISTANCES = {8: 1e-8, 4: 1e-3}
+
+
+class Replacing:
+    """Chooses whose slot is given away.
+
+    With ``lengths`` it keeps the kernel values between the rows in the slots, so that the length of
+    ``w`` is known after a row has left; the Forgetron cannot do without.
+    """
+
+    exact = False
+    slack = None
+    PER_PROBLEM = ("fresh", "refilled", "stored", "gained", "lost", "latest")
+
+    def __init__(self, oldest: bool, seed: int, lengths: bool = True) -> None:
+        self.oldest, self.random, self.lengths = oldest, np.random.default_rng(seed), lengths
+
+    def make_room(self, problems: int, room: int, dtype: Any) -> None:
+        self.inner = np.zeros((problems * room if self.lengths else 0, room), dtype)
+        self.fresh = np.zeros((problems, room), dtype=np.int64)
+        self.refilled, self.stored = np.zeros((2, problems), dtype=np.int64)
+        self.gained, self.lost, self.latest = np.zeros((3, problems))
+
+    def grown(self, which: Sequence[int], room: int) -> Replacing:
+        """One for other problems, in which c continues ``which[c]``."""
+        more = copy.copy(self)
+        more.random = copy_of(self.random)
+        if self.lengths:
+            more.inner = self.inner.reshape(-1, room, room)[which].reshape(-1, room)
+        for name in self.PER_PROBLEM:
+            setattr(more, name, getattr(self, name)[which])
+        return more
+
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Replace:
+        if self.oldest:
+            choice: Any = Oldest(self.gained, self.lost, self.latest)
+        else:
+            # One number for each trial, used or not: so neither chunks nor classes matter.
+            draws = np.zeros(learning.size)
+            draws[learning] = self.random.random(learning.sum())
+            choice = AtRandom(draws)
+        return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
+
+    def beside(self) -> Replacing:
+        """One that knows the same; nothing changes this one before `renew`."""
+        other = shallow_copy(self)
+        if not self.oldest:
+            other.random = copy_of(self.random)
+        known = vars(self)
+        if "fresh" in known:  # there is room already
+            vars(other).update({name: known[name].copy() for name in self.PER_PROBLEM})
+        return other
+
+    def own_products(self) -> None:
+        """Share kernel values with nobody."""
+        if "inner" in vars(self):
+            self.inner = self.inner.copy()
+
+    def leave(self, space: SlotSpace) -> None:
+        pass
+
+    def renew(self, space: SlotSpace) -> None:
+        if self.lengths:
+            renew(
+                self.inner,
+                space.cross,
+                space.products,
+                space.slots,
+                self.fresh,
+                self.refilled,
+                not self.oldest,
+            )
+        self.refilled[:] = 0
+
+
+class Projecting:
+    """Keeps the inverse Cholesky factor of the rows in the slots."""
+
+    exact = True
+    PER_PROBLEM = ("slack", "joins", "distance", "limit", "turned")
+
+    def __init__(self, threshold: float, careful: bool) -> None:
+        self.threshold, self.careful = threshold, careful
+        self.inverse = np.zeros((0, 0))
+        self.slack: np.ndarray | None = None
+
+    def make_room(self, problems: int, room: int, dtype: Any) -> None:
+        self.rounding = SMALLEST_DISTANCES[np.dtype(dtype).itemsize]
+        before, old = self.inverse.shape[1], self.inverse
+        self.inverse = np.zeros((problems * room, room))
+        for c in range(problems if before else 0):
+            lines = slice(c * before, (c + 1) * before)
+            self.inverse[c * room : c * room + before, :before] = old[lines]
+        if self.slack is None:
+            self.slack = np.zeros(problems)
+            self.joins = np.zeros(problems, dtype=bool)
+            self.distance, self.limit = np.zeros((2, problems))
+        self.turned = np.zeros((problems, room))
+        self.coords = np.zeros(problems * BLOCK * room)
+        self.shadows = np.zeros(problems * BLOCK * BLOCK)
+
+    def grown(self, which: Sequence[int], room: int) -> Projecting:
+        """One for other problems, in which c continues ``which[c]``."""
+        more = copy.copy(self)
+        more.inverse = self.inverse.reshape(-1, room, room)[which].reshape(-1, room)
+        for name in self.PER_PROBLEM:
+            setattr(more, name, getattr(self, name)[which])
+        more.coords = np.zeros(len(which) * BLOCK * room)
+        more.shadows = np.zeros(len(which) * BLOCK * BLOCK)
+        return more
+
+    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
+        (problems, room), size = slots.coefs.shape, learning.size
+        coords = self.coords[: problems * size * room].reshape(-1, room)
+        shadows = self.shadows[: problems * size * size].reshape(-1, size)
+        for c, taken in enumerate(slots.taken):
+            # A call that was interrupted may have begun new lines.
+            self.inverse[c * room + taken : c * room + min(taken + size, room)] = 0.0
+            lines = slice(c * size, (c + 1) * size)
+            mine = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
+            coords[lines, :taken] = mine
+            np.matmul(mine, mine.T, out=shadows[lines])
+        assert self.slack is not None
+        return Project(
+            self.threshold,
+            self.rounding,
+            self.careful,
+            self.inverse,
+            coords,
+            shadows,
+            self.turned,
+            self.slack,
+            self.joins,
+            self.distance,
+            self.limit,
+        )
+
+    def beside(self) -> Projecting:
+        """One that knows the same; the factor only ever gains lines, behind those of this one."""
+        other = shallow_copy(self)
+        for name in self.PER_PROBLEM:
+            if getattr(self, name, None) is not None:
+                setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def own_products(self) -> None:
+        """Share the factor with nobody."""
+        self.inverse = self.inverse.copy()
+
+    def renew(self, space: SlotSpace) -> None:
+        pass
+
+    def leave(self, space: SlotSpace) -> None:
+        for c, taken in enumerate(space.slots.taken):
+            mine = self.turned[c, :taken]
+            space.slots.coefs[c, :taken] += mine @ self._inverse(c, taken)
+            mine[:] = 0.0
+
+    def _inverse(self, c: int, taken: int) -> np.ndarray:
+        first = c * self.inverse.shape[1]
+        return self.inverse[first : first + taken, :taken]
+
+
+Eviction = Replacing | Projecting
+
+
+def copy_of(random: np.random.Generator) -> np.random.Generator:
+    """One that goes on by itself; `deepcopy` takes several times as long, once for each block."""
+    source = type(random.bit_generator)(0)
+    source.state = random.bit_generator.state
+    return np.random.Generator(source)
+
+
+def eviction_for(spec: ModelSpec, random_state: Any) -> Eviction:
+    """What to do when all slots of a budget are taken."""
+    if spec.on_full == "project":
+        return Projecting(float(spec.threshold), spec.careful)
+    if spec.on_full == "oldest":
+        return Replacing(True, 0, spec.lengths)  # nothing is left to chance
+    # A copy: the order of rows must be that of other learners with the same state.
+    state = copy.deepcopy(check_random_state(random_state))
+    return Replacing(False, state.randint(2**31 - 1), spec.lengths)

@@ -1,0 +1,375 @@
+"""Models whose weights are vectors over the features."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import safe_sparse_dot
+
+from maxmargin.certificates import bounds, geometric_margins
+from maxmargin.certificates.bounds import Hull
+from maxmargin.certificates.evidence import Evidence, evidence_of
+from maxmargin.core.loop import learn, maintain, present
+from maxmargin.core.row_scans import lowest_outputs
+from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
+from maxmargin.models import resizing
+from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
+from maxmargin.models.model_formulas import Planes
+from maxmargin.models.spec import ModelSpec
+from maxmargin.models.weighted import apart_from_rows, weighted_tail
+from maxmargin.spaces.certificate_vectors import (
+    PAST,
+    MeanSpace,
+    MeanWitness,
+    Witness,
+    mean_weights,
+    remember,
+)
+from maxmargin.spaces.euclid import Euclid
+from maxmargin.spaces.linear_space import LinearSpace
+from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, PairSpace
+from maxmargin.spaces.pnorm import new_pnorm
+from maxmargin.spaces.pnorm_plane import PlaneSpace
+from maxmargin.spaces.problem_scalars import AWAITING, LARGEST_SCALE, SINCE_SNAPSHOT
+
+Rows = DenseRows | SparseRows
+
+# Above this many weights the vectors behind the certificate are not kept: the imbalance bound,
+# which needs none, serves instead.
+MOST_WITNESSED_WEIGHTS = 2**24
+
+
+def as_rows(X: Any, tail: Any) -> Rows:
+    """Rows over the memory of ``X``, read-only, each with the coordinates of ``tail``."""
+    if sparse.issparse(X):
+        values, columns, starts = map(read_only, (X.data, X.indices, X.indptr))
+        return SparseRows(values, columns, starts, X.shape[1], tail)
+    return DenseRows(read_only(X), tail)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+class LinearModel(Model):
+    """Weights whose intercept, if any, is the weight of one more coordinate.
+
+    Parameters
+    ----------
+    spec, tail, p : see `Model`
+    problems, width : number of weight vectors and of features
+    private : number of rows with a private coordinate that is recorded (0: none)
+    """
+
+    loop = staticmethod(learn)
+    is_joint = False
+
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
+    ) -> None:
+        self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
+        self.unsettled = self.in_fit = False
+        size, split = width + 1 + private, tail.offset > 0.0
+        witnessed = spec.certified and problems * size <= MOST_WITNESSED_WEIGHTS
+
+        def vectors(kept: bool) -> np.ndarray:
+            return aligned_zeros(problems if kept else 0, size)
+
+        in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
+        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same methods
+        self.linear: LinearSpace = kind(
+            geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
+            width=width,
+            weights=vectors(True),
+            scalars=new_scalars(problems),
+            witness=Witness(
+                share=vectors(witnessed and split),
+                mark=vectors(witnessed),
+                mark_share=vectors(witnessed and split),
+                average=vectors(spec.average),
+                past=np.zeros(problems if spec.average else 0, PAST).view(np.recarray),
+                split=split,
+            ),
+        )
+
+    @property
+    def space(self) -> Any:
+        """What the loop runs on."""
+        return self.linear
+
+    def view(self) -> Any:
+        """What gives the outputs to predict by, one row at a time, by its method `look`.
+
+        Each array takes time to hand over to machine code, so it has no more than that needs.
+        """
+        seen, average = self.linear.witness, self.spec.average
+        kept = MeanWitness(seen.average, seen.past) if average else ()
+        linear = self.linear._replace(witness=kept)
+        space = linear if self.space is self.linear else self.space._replace(linear=linear)
+        return MeanSpace(space, self.tally) if average else space
+
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
+        if worth is None or self.tail.private == 0.0:
+            return as_rows(X, self.tail)
+        return as_rows(X, weighted_tail(self, read_only(worth)))
+
+    def problems(self) -> int:
+        return self.linear.weights.shape[0]
+
+    def width(self) -> int:
+        return self.linear.width
+
+    def private_coordinates(self) -> int:
+        return self.linear.weights.shape[1] - self.linear.width - 1
+
+    # ------------------------------------------------------------------------------------ learning
+    def begin_fit(self, rows: Any) -> None:
+        self.in_fit = True
+
+    def end_fit(self) -> None:
+        self.in_fit = False
+
+    def begin_rows(self) -> None:
+        """Rows are numbered anew from here on."""
+
+    def knows_numbers(self) -> bool:
+        """Does it know rows by their numbers?"""
+        return False
+
+    def twin(self) -> LinearModel:
+        model, made = copy.copy(self), {}  # type: ignore[var-annotated]
+        for name, value in vars(self).items():
+            setattr(model, name, resizing.copied(value, made))
+        return model
+
+    def continued(self) -> LinearModel:
+        model = self.twin()
+        model.forget_bounds()
+        model.begin_rows()
+        return model
+
+    def forget_bounds(self, which: Any = slice(None)) -> None:
+        """Count only coefficients to come: the rows behind the old ones are gone."""
+        scalars = self.linear.scalars.table
+        due: np.ndarray = scalars.next_mark.copy()
+        scalars.next_mark[which] = scalars.updates[which]
+        self._take_snapshots(np.flatnonzero(scalars.updates >= scalars.next_mark))
+        scalars.next_mark[:] = due
+        scalars.bound[which] = np.inf
+        scalars.certifiable[which] = np.minimum(scalars.certifiable[which], SINCE_SNAPSHOT)
+
+    def streaming(self, rows: int, alone: bool = False) -> LinearModel:
+        return resizing.streaming(self, rows, alone)
+
+    def settle(self) -> None:
+        self.maintain(self.space)
+        if not self.in_fit:
+            self.begin_rows()
+        self.unsettled = False
+
+    def parts(self) -> int:
+        return 1 if self.is_joint else self.problems()
+
+    def part(self, which: slice) -> LinearModel:
+        """A model of some problems alone, over the same memory, with counts of its own."""
+        return self._copied(self.linear.part(which), new_tally())
+
+    def apart_from_rows(self) -> LinearModel:
+        return apart_from_rows(self, self._without_private_coordinates())
+
+    def _without_private_coordinates(self) -> LinearModel:
+        return self._copied(resizing.without_private_coordinates(self.linear))
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
+        return self._copied(resizing.grown_linear(self.linear, width, which))
+
+    def _copied(self, linear: LinearSpace, tally: np.recarray | None = None) -> LinearModel:
+        """The same model over other weights, with counts of its own."""
+        model = copy.copy(self)
+        model.tally, model.linear = self.tally.copy() if tally is None else tally, linear
+        return model
+
+    def can_have_room(self, width: int) -> bool:
+        return self.spec.p != "log" and self.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
+
+    def present(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        space, tally = self.space, self.tally
+        self.unsettled = True
+        present(rows, targets, order, rule, space, tally, trace, self.loop, self.maintain)
+        if not self.in_fit:
+            self.begin_rows()
+        self.unsettled = False
+
+    def tracing(self, places: int) -> Trace | MeanTrace:
+        return tracing(places, self.problems(), self.spec.average)
+
+    def maintain(self, space: Any) -> None:
+        """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
+        scalars = self.linear.scalars.table
+        limit, scales = LARGEST_SCALE ** (2.0 / self.p), np.abs(scalars.scale)
+        if not ((1.0 / limit <= scales) & (scales <= limit)).all():  # else it is not compiled
+            maintain(space)
+        due = np.flatnonzero(scalars.updates >= scalars.next_mark)
+        if due.size:
+            scalars.bound[due] = bounds.hull_bounds(self._hull(), due)
+            self._take_snapshots(due)
+
+    def _take_snapshots(self, due: np.ndarray) -> None:
+        linear, witness = self.linear, self.linear.witness
+        vectors = linear.weights, witness.share, witness.mark, witness.mark_share
+        remember(*vectors, linear.scalars.table, due)
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def weights(self) -> np.ndarray:
+        """Of the features, the intercept's coordinate, and the private ones."""
+        vectors = self.linear.weights if self.p == 2.0 else self.linear.geometry.dual()
+        return self._averaged(vectors, self.linear.scalars.table.scale)
+
+    def _averaged(self, weights: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The weights under these scales, or their mean over all trials if that is what counts."""
+        if not self.spec.average or self.trials() == 0:
+            return weights * scales[:, None]
+        witness = self.linear.witness
+        return mean_weights(weights, scales, witness.average, witness.past, self.trials())
+
+    def coefficients(self) -> np.ndarray:
+        return self.weights()[:, : self.linear.width]
+
+    def intercepts(self) -> np.ndarray:
+        return self.tail.offset * self.weights()[:, self.linear.width]
+
+    def free_intercepts(self) -> np.ndarray:
+        """Intercepts that are not the weight of a coordinate."""
+        return np.zeros(self.linear.scalars.table.size)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        coefficients = self.coefficients()[:, : X.shape[1]]  # there may be room for more columns
+        return safe_sparse_dot(X, coefficients.T, dense_output=True) + self.intercepts()
+
+    def formula(self, features: int) -> Planes:
+        return Planes(self.coefficients()[:, :features], self.intercepts())
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        weights = self.weights()
+        lowest, rounding = np.empty(weights.shape[0]), bounds.rounding_of_products(weights)
+        lowest_outputs(rows, targets, weights, self.free_intercepts(), rounding, lowest)
+        return geometric_margins(lowest, weights, self.linear.width, self.p)
+
+    def bounds(self) -> np.ndarray:
+        return bounds.hull_bounds(self._hull())
+
+    def evidence(self, features: int) -> list[Evidence]:
+        intercept, private = self._has_intercept(), self.tail.private
+        return evidence_of(self._hull(), features, intercept, private)
+
+    def _has_intercept(self) -> bool:
+        return self.tail.offset > 0.0
+
+    def _hull(self) -> Hull:
+        linear, witness = self.linear, self.linear.witness
+        largest_xx, offset = float(self.tally.largest_xx[0]), self.tail.offset
+        return Hull(
+            geometry=linear.geometry,
+            width=linear.width,
+            split=witness.split,
+            weights=linear.weights,
+            mark=witness.mark,
+            share=witness.share,
+            mark_share=witness.mark_share,
+            scalars=linear.scalars,
+            radius=bounds.radius_of_features(largest_xx, offset, self.p),
+        )
+
+    def ceiling(self, rows: Any, radius: float) -> float:
+        private = self.tail.private / np.sqrt(np.min(getattr(rows.tail, "worth", 1.0)))
+        return bounds.ceiling(float(np.hypot(radius, private)), joint=self.is_joint)
+
+    def updates(self) -> int:
+        return int(self.linear.scalars.table.updates.sum())
+
+    def is_finite(self) -> bool:
+        numbers = self.linear.scalars.table.norm2, self.linear.weights
+        return all(bool(np.isfinite(each).all()) for each in numbers)
+
+
+class PairModel(LinearModel):
+    """Weights with a free intercept, learnt from pairs of examples."""
+
+    def __init__(
+        self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
+    ) -> None:
+        super().__init__(spec, problems, width, private, tail._replace(offset=0.0), p)
+        members = np.zeros((2 * problems + 1, width + 1 + private))
+        self.pair = PairSpace(
+            linear=self.linear,
+            bias=np.zeros(problems),
+            members=members,
+            numbers=np.full((problems, 2), NOBODY),
+            squares=np.zeros((problems, 2)),
+            private=np.zeros((problems, 2)),
+            room=members[-1:],
+        )
+
+    @property
+    def space(self) -> Any:
+        return self.pair
+
+    def part(self, which: slice) -> PairModel:
+        model: Any = super().part(which)
+        model.pair = self.pair.part(which, model.linear)
+        return model
+
+    def begin_rows(self) -> None:
+        numbers = self.pair.numbers
+        numbers[numbers >= 0] = ELSEWHERE
+
+    def knows_numbers(self) -> bool:
+        return bool((self.pair.numbers >= 0).any())
+
+    def continued(self) -> LinearModel:
+        model: Any = super().continued()
+        numbers = model.pair.numbers
+        numbers[numbers != NOBODY] = FOREIGN
+        model.await_own_members()
+        return model
+
+    def await_own_members(self) -> None:
+        """Count only coefficients behind the last step along a member that is foreign."""
+        known = self.linear.scalars.table.certifiable
+        np.minimum(known, AWAITING, out=known, where=(self.pair.numbers == FOREIGN).any(axis=1))
+
+    def maintain(self, space: Any) -> None:
+        super().maintain(space)
+        scalars, ours = self.linear.scalars.table, (self.pair.numbers != FOREIGN).all(axis=1)
+        if (ready := ours & (scalars.certifiable == AWAITING)).any():
+            scalars.certifiable[ready] = SINCE_SNAPSHOT
+            self.forget_bounds(ready)
+
+    def _without_private_coordinates(self) -> PairModel:
+        model: Any = super()._without_private_coordinates()
+        model.pair = resizing.without_private_members(self.pair, model.linear)
+        model.await_own_members()
+        return model
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:
+        model: Any = super().grown(width, which, codes)
+        model.pair = resizing.grown_pair(self.pair, model.linear, which)
+        return model
+
+    def intercepts(self) -> np.ndarray:
+        return self.pair.bias.copy()
+
+    def free_intercepts(self) -> np.ndarray:
+        return self.pair.bias
+
+    def _has_intercept(self) -> bool:
+        return True

@@ -1,0 +1,594 @@
+"""The maximum 2-norm soft margin, exactly, by Newton's method; one or more problems at a time.
+
+    P(w, b) = |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, g_i - y_i (w.x_i + b))^2
+
+with what rows count, s_i, and goals g_i = 1. P is piecewise quadratic: given which rows are active
+(below their goals), a Newton step solves a linear system, and once these no longer change, it ends
+at the minimum. The coefficients ``a_i = s_i max(0, ...) / lambda`` are a point of the dual, which
+proves how near it is: see `certificates.bounds`.
+
+With up to `MOST_DIRECT` features the Hessian is kept, and rows that become active, or no longer
+are, change it; the first steps are made with a sample of the rows. With more features, but few
+rows, the products of rows with each other take its place. With many of both nothing of that size is
+made: steps are found by conjugate gradients, after some passes of dual coordinate ascent.
+
+The hard margin is the limit of lambda = 0. Goals ``g_i = 1 + lambda a_i``, with the coefficients
+from the last round, make it the solution for lambda > 0 too (the method of multipliers: Hestenes
+1969, Powell 1969), so lambda need not become so small that the numbers fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrs
+
+from maxmargin.certificates import geometric_margins
+from maxmargin.certificates.bounds import rounding_of_products
+from maxmargin.certificates.evidence import Evidence, mixture_length
+from maxmargin.certificates.scalar_bounds import soft_margin
+from maxmargin.core import newton_passes
+from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.hessian import (
+    BLOCK,
+    ConjugateGradients,
+    Gathering,
+    cholesky,
+    enough_residual,
+    gathered,
+    is_gathered,
+    newton_step,
+    system_of,
+)
+from maxmargin.spaces.problem_scalars import ROUNDING
+
+# With more features than that no matrix of their products is made.
+MOST_DIRECT = 1500
+# With so many rows at most, and so many multiplications, one of products of rows is.
+MOST_ROWS, MOST_PRODUCTS = 1500, 2**32
+# Each sample of rows has so many times as many as the one before, ...
+SAMPLE = 8
+# ... the first one at least so many rows, and so many for each feature.
+LEAST_SAMPLE, LEAST_PER_FEATURE = 1000, 4
+# Samples are done with at this ratio of margin to bound.
+SAMPLE_RATIO, SAMPLE_STEPS = 0.5, 10
+# Passes of dual ascent, at most; in between, the ratio must grow by this factor as they double.
+FIRST_PASSES, MOST_PASSES, PROGRESS = 4, 32, 1.5
+# So many steps without gain mean that rounding leaves none; less is no gain, relative to P.
+PATIENCE, GAIN = 3, 1e-14
+# Rounds of the hard margin: how much lambda falls, and at most how many steps each takes.
+FALL, ROUNDS, STEPS_PER_ROUND = 0.1, 24, 20
+# Of fewer numbers than these the minimum itself is found: it takes no longer.
+SMALL = 2**16
+# No bound on a hard margin means anything below that fraction of the largest norm.
+NOTHING = 1e-10
+# Matrices up to this size are multiplied and factorised by one thread. Threads of BLAS wait for
+# each other: beside other work on the same cores two of them took 3 to 1000 times as long as one.
+ONE_THREAD = 512
+# Slacks of more rows and problems are not kept at a time, nor are more elements of Hessians.
+MOST_KEPT = 2**24
+
+
+class Task(NamedTuple):
+    """What is to be solved.
+
+    rows : with a last coordinate of 1 if there is an intercept, else of 0
+    targets : the signs of the rows in each problem
+    worth : what each row counts; those that count nothing are left out
+    penalty : lambda; 0 is the hard margin
+    width : the number of features
+    filled : how many features of a row are stored, on average
+    intercept : is there one?
+    radius : the largest norm of a row, without that coordinate
+    tol : wanted is a margin of 1 - tol of the best possible one
+    max_iter : steps at most
+    """
+
+    rows: Any
+    targets: Any
+    worth: np.ndarray
+    penalty: float
+    width: int
+    filled: float
+    intercept: bool
+    radius: float
+    tol: float
+    max_iter: int
+
+
+class Solution(NamedTuple):
+    """Weights with the intercept last, margins, what proves the bounds, and how it went."""
+
+    weights: np.ndarray
+    margins: np.ndarray
+    evidence: list[Evidence]
+    n_iter: int
+    reached: np.ndarray
+
+
+def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
+    """The hyperplanes of so many problems."""
+    at_once = max(1, MOST_KEPT // max(task.worth.size, _kept_elements(task.width)))
+    is_small = min(task.width, task.worth.size) <= ONE_THREAD
+    with one_thread() if is_small else nullcontext():
+        parts = [
+            Newton(task, start, min(at_once, problems - start)).run(advance)
+            for start in range(0, problems, at_once)
+        ]
+    if len(parts) == 1:
+        return parts[0]
+    return Solution(
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.margins for part in parts]),
+        [sums for part in parts for sums in part.evidence],
+        max(part.n_iter for part in parts),
+        np.concatenate([part.reached for part in parts]),
+    )
+
+
+def _kept_elements(width: int) -> int:
+    return (width + 1) ** 2 if width <= MOST_DIRECT else width
+
+
+class Newton:
+    """The steps for some of the problems, which share their passes over the rows.
+
+    Attributes
+    ----------
+    first : the first of the problems, which are numbered from 0 on here
+    weights : one line for each, the intercept last
+    open : the problems that are not solved yet
+    numbers, slack : the rows of the present sample, and their slacks
+    goals : what outputs should reach, one number or one for each slack
+    signs : which rows are positive, once hard margins are looked at, else None
+    penalty : lambda, for the present sample
+    travel : how far weights and intercept have come in all, which bounds the rounding of slacks
+    """
+
+    def __init__(self, task: Task, first: int, problems: int) -> None:
+        self.task, self.first = task, first
+        self.ours: Any = np.arange(problems)
+        self.open: Any = self.ours
+        kind = np.int32 if task.worth.size < 2**31 else np.int64
+        self.everything = np.flatnonzero(task.worth > 0.0).astype(kind)
+        size = task.width + 1
+        self.weights = np.zeros((problems, size))
+        self.travel = np.zeros((problems, 2))
+        self.ratio = np.zeros(problems)
+        self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
+        self.steps = 0
+        self.is_hard = task.penalty == 0.0
+        self.is_small = task.worth.size * size <= SMALL and task.width <= MOST_DIRECT
+        self.goals: Any = 1.0
+        self.signs: Any = None
+        # The largest coordinate of its own that a row has.
+        least = task.worth[self.everything].min()
+        self.longest_own = 0.0 if self.is_hard else float(np.sqrt(task.penalty / least))
+        self.share, self.penalty = 1.0, task.penalty
+
+    def run(self, advance: Callable[..., None]) -> Solution:
+        task = self.task
+        direct = task.width <= MOST_DIRECT
+        self.full_penalty = task.penalty or 0.01 * self._spread()
+        if direct:
+            for numbers in self._samples():
+                self._begin(numbers, Hessians(self))
+                self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_: None)
+        self._begin(self.everything, None)
+        count = self.everything.size
+        few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
+        if not (direct or few or self.is_hard):
+            self._ascend()
+        kind = Hessians if direct else Grams if few else Gradients
+        self.curvature = kind(self)
+        self.curvature.begin()
+        if self.is_hard:
+            self._harden(advance)
+        else:
+            self._descend(task.max_iter, 1.0 - task.tol, advance)
+        return self._solution()
+
+    def _samples(self) -> list[np.ndarray]:
+        """Growing samples of the rows, each in the next, the same for the same rows."""
+        rows, least = self.everything, max(LEAST_SAMPLE, LEAST_PER_FEATURE * self.task.width)
+        if rows.size < SAMPLE * least:
+            return []
+        drawn = np.frombuffer(np.random.default_rng(0).bytes(2 * rows.size), np.uint16)
+        samples = [rows[drawn < 2**16 // SAMPLE**level] for level in (3, 2, 1)]
+        return [sample for sample in samples if sample.size >= least]
+
+    def _spread(self) -> float:
+        """The mean squared distance of some rows from their mean."""
+        step = max(1, self.everything.size // BLOCK)
+        some = self.everything[::step][:BLOCK]
+        if self.task.width > MOST_DIRECT:
+            return max(self.task.radius**2, 1e-300)
+        ones, origin = np.ones(self.task.worth.size), np.zeros(self.task.width + 1)
+        block = gathered(self.task.rows, some, ones, origin)
+        return max(float(block.var(axis=0).sum()), 1e-14 * self.task.radius**2, 1e-300)
+
+    # --------------------------------------------------------------------------- where the rows are
+    def _begin(self, numbers: np.ndarray, curvature: Any) -> None:
+        """Go on with these rows; lambda is for all rows, so less for fewer."""
+        self.open = self.ours
+        self.numbers, self.share = numbers, numbers.size / self.everything.size
+        self.penalty = self.full_penalty * self.share
+        self.slack, self.change = np.empty((2, self.weights.shape[0], numbers.size))
+        self.entered, self.left = np.empty((2, numbers.size), np.int64)
+        self._look_anew()
+        self.curvature = curvature
+        if curvature is not None:
+            curvature.begin()
+
+    def _look_anew(self) -> None:
+        task = self.task
+        newton_passes.signed_outputs(
+            *(task.rows, self.numbers, task.targets, self.first, self.open),
+            *(self.weights, self.slack),
+        )
+        self.slack[self.open] = self.goals - self.slack[self.open]
+        self.travel[self.open] = 0.0
+        for c in self.open:
+            self._travelled(c, self.weights[c])
+
+    def _weigh(self) -> None:
+        """The sums behind gradients and certificates, and the ratios, for the open problems."""
+        task, sides = self.task, np.concatenate([2 * self.open, 2 * self.open + 1])
+        self.sums[sides], self.totals[sides] = 0.0, 0.0
+        newton_passes.pulls(
+            *(task.rows, self.numbers, task.targets, self.first, self.open),
+            *(task.worth, self.slack, self.sums, self.totals),
+        )
+        for c in self.open:
+            self.ratio[c] = self._ratio(c)
+
+    # -------------------------------------------------------------------------------------- a round
+    def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
+        """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
+        lowest, idle = np.full(self.weights.shape[0], np.inf), np.zeros(self.weights.shape[0], int)
+        final = self.share == 1.0
+        exact, moved = final and self.is_small, True
+        for done in range(most + 1):
+            self._weigh()
+            now = self._values()
+            idle[self.open] = np.where(
+                now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
+            )
+            lowest[self.open] = np.minimum(lowest[self.open], now)
+            gaps = 1.0 - self.ratio[self.open]
+            unsolved = (gaps > (1e-13 if exact else 1.0 - wanted)) & (idle[self.open] < PATIENCE)
+            self.open = self.open[unsolved]
+            if self.open.size == 0 or done == most or not moved:
+                return
+            moved = self._step() or not exact
+            self.steps += final
+            if final:
+                advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+
+    def _values(self) -> np.ndarray:
+        """2 lambda P, for the open problems."""
+        features = self.weights[self.open, : self.task.width]
+        losses = self.totals[2 * self.open, 1] + self.totals[2 * self.open + 1, 1]
+        return self.penalty * (features**2).sum(axis=1) + losses
+
+    def _step(self) -> bool:
+        """One step of each open problem; did any slack change its sign, or the step its length?"""
+        task, width, moved = self.task, self.task.width, False
+        steps = np.zeros_like(self.weights)
+        for c in self.open:
+            gradient = self.penalty * self.weights[c] - (self.sums[2 * c] - self.sums[2 * c + 1])
+            gradient[width] = self.sums[2 * c + 1, width] - self.sums[2 * c, width]
+            steps[c] = self.curvature.direction(c, gradient)
+        newton_passes.signed_outputs(
+            *(task.rows, self.numbers, task.targets, self.first, self.open),
+            *(steps, self.change),
+        )
+        for c in self.open:
+            w, step = self.weights[c, :width], steps[c, :width]
+            slack, change = self.slack[c], self.change[c]
+            t = newton_passes.best_step(
+                *(slack, change, task.worth, self.numbers),
+                *(self.penalty, float(w @ step), float(step @ step)),
+            )
+            self.weights[c] += t * steps[c]
+            self._travelled(c, t * steps[c])
+            self._travelled(c, self.weights[c])
+            ins, outs = newton_passes.move(slack, change, t, self.entered, self.left)
+            self.curvature.changed(c, self.entered[:ins], self.left[:outs])
+            moved |= bool(ins or outs or abs(t - 1.0) > 1e-6)
+        return moved
+
+    def _travelled(self, c: int, by: np.ndarray) -> None:
+        self.travel[c] += np.linalg.norm(by[:-1]), abs(by[-1])
+
+    def _ratio(self, c: int) -> float:
+        """The margin of problem c over its bound, here and now, but for rounding."""
+        width, totals = self.task.width, self.totals[2 * c : 2 * c + 2]
+        w, sums = self.weights[c, :width], self.sums[2 * c : 2 * c + 2, :width]
+        hidden = (0.0 if self.signs is not None else self.penalty) * totals[:, 1]
+        bound = mixture_length(sums, totals[:, 0], hidden, self.task.intercept)
+        if bound == np.inf:
+            return 0.0
+        if self.signs is not None:
+            norm, lowest = np.linalg.norm(w), self._lowest(c)
+            reached = lowest.mean() if self.task.intercept else lowest.min()
+            return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
+        return float(1.0 / np.sqrt(w @ w + totals[:, 1].sum() / self.penalty) / bound)
+
+    # -------------------------------------------------------------------------------- many features
+    def _ascend(self) -> None:
+        """Passes of dual coordinate ascent, as long as they get on well."""
+        task, order = self.task, self.everything.copy()
+        coefs, before = np.zeros((self.weights.shape[0], task.worth.size)), 0.0
+        random, passes, goal = np.random.default_rng(0), 0, FIRST_PASSES
+        xx = np.empty(task.worth.size)
+        newton_passes.squares(task.rows, order, xx)
+        while passes < MOST_PASSES:
+            for _ in range(passes, goal):
+                random.shuffle(order)
+                newton_passes.ascend(
+                    *(task.rows, order, task.targets, self.first, self.ours),
+                    *(task.worth, self.penalty, xx, coefs, self.weights),
+                )
+            passes, goal = goal, 2 * goal
+            self._look_anew()
+            self._weigh()
+            lowest = float(self.ratio[self.ours].min())
+            if lowest >= 1.0 - task.tol or lowest < PROGRESS * before:
+                return
+            before = lowest
+
+    # --------------------------------------------------------------------------------- hard margins
+    def _lowest(self, c: int) -> np.ndarray:
+        """The lowest outputs of the positive and of the negative rows."""
+        own, outputs = self.signs[c], self.goals[c] - self.slack[c]
+        return np.array([outputs[own].min(), outputs[~own].min()])
+
+    def _harden(self, advance: Callable[..., None]) -> None:
+        """Rounds with falling lambda, and goals that make up for it."""
+        task = self.task
+        self.signs = np.zeros(self.slack.shape, dtype=bool)
+        newton_passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
+        self.goals = np.ones_like(self.slack)
+        waiting = self.ours
+        for _ in range(ROUNDS):
+            self._round(advance)
+            self.open = waiting = np.array(
+                [c for c in waiting if self.ratio[c] < 1.0 - task.tol and not self._is_nothing(c)],
+                dtype=self.ours.dtype,
+            )
+            if waiting.size == 0 or self.steps >= task.max_iter:
+                break
+            self._raise_goals()
+
+    def _round(self, advance: Callable[..., None]) -> None:
+        """Steps until nothing changes with this lambda."""
+        moved = True
+        for done in range(STEPS_PER_ROUND + 1):
+            self._weigh()
+            self.open = self.open[self.ratio[self.open] < 1.0 - self.task.tol]
+            over = done == STEPS_PER_ROUND or self.steps >= self.task.max_iter
+            if self.open.size == 0 or over or not moved:
+                return
+            moved = self._step()
+            self.steps += 1
+            advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+
+    def _raise_goals(self) -> None:
+        """The next round: coefficients stay what they are, as lambda falls."""
+        coefs = np.maximum(self.slack[self.open], 0.0) / self.penalty
+        outputs = self.goals[self.open] - self.slack[self.open]
+        self.penalty *= FALL
+        self.goals[self.open] = 1.0 + self.penalty * coefs
+        after = self.goals[self.open] - outputs
+        for c, slack in zip(self.open, after, strict=True):
+            before = self.slack[c] > 0.0
+            self.slack[c] = slack
+            now = slack > 0.0
+            self.curvature.changed(c, np.flatnonzero(now & ~before), np.flatnonzero(before & ~now))
+
+    def _is_nothing(self, c: int) -> bool:
+        """Is it proved that no hyperplane separates the rows?"""
+        return self._evidence(c).bound() <= NOTHING * self.task.radius
+
+    # ------------------------------------------------------------------------------------- the end
+    def _solution(self) -> Solution:
+        task, width = self.task, self.task.width
+        evidence = [self._evidence(c) for c in self.ours]
+        if self.is_hard:
+            margins = self._hard_margins()
+        else:
+            margins = self._soft_margins()
+        bounds = np.array([sums.bound() for sums in evidence])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
+        self.weights[:, width] *= task.intercept
+        return Solution(self.weights, margins, evidence, self.steps, reached)
+
+    def _soft_margins(self) -> np.ndarray:
+        task = self.task
+        errors = (task.width + 16.0) * (self.travel @ [task.radius, 1.0])
+        return np.array(
+            [
+                soft_margin(
+                    weights=self.weights[c, : task.width],
+                    losses=float(self.totals[2 * c : 2 * c + 2, 1].sum()),
+                    worth=float(task.worth[self.everything].sum()),
+                    error=float(errors[c]),
+                    rows=self.everything.size,
+                    penalty=self.penalty,
+                )
+                for c in self.ours
+            ]
+        )
+
+    def _hard_margins(self) -> np.ndarray:
+        """With the intercept half-way between both classes, on fresh outputs."""
+        task, width = self.task, self.task.width
+        if task.intercept:
+            for c in self.ours:
+                own, rest = self._lowest(c)
+                self.weights[c, width] += 0.5 * (rest - own)
+        outputs = np.empty_like(self.slack)
+        newton_passes.signed_outputs(
+            *(task.rows, self.numbers, task.targets, self.first, self.ours),
+            *(self.weights, outputs),
+        )
+        weights = self.weights.copy()
+        lost = 4.0 * ROUNDING * np.abs(weights[:, width])
+        weights[:, width] = 0.0
+        lost += rounding_of_products(weights) * task.radius
+        return geometric_margins(outputs.min(axis=1) - lost, weights, width)
+
+    def _evidence(self, c: int) -> Evidence:
+        """The dual point: the rows at their slacks, over lambda."""
+        width = self.task.width
+        (own, rest), lines = self.totals[2 * c : 2 * c + 2], self.sums[2 * c : 2 * c + 2, :width]
+        hidden = 0.0 if self.is_hard else self.penalty
+        return Evidence(
+            p=2.0,
+            intercept=self.task.intercept,
+            private=float(np.sqrt(self.task.penalty)),
+            split=self.task.intercept,
+            vectors=np.stack([lines[0] - lines[1], lines[0]]),
+            masses=(float(own[0]), float(rest[0])),
+            hidden=(hidden * float(own[1]), hidden * float(rest[1])),
+            updates=int(own[2] + rest[2]) + 16,
+            radius=float(np.hypot(self.task.radius, self.longest_own)),
+        )
+
+
+# --------------------------------------------------------------------------------------- directions
+class Hessians:
+    """``sum of s x x'`` over the active rows of each problem, kept; upper triangles.
+
+    Rows that fill much of their width are gathered in blocks, less a point among them, so that a
+    large offset of all rows costs no digits.
+    """
+
+    def __init__(self, state: Newton) -> None:
+        self.state, task = state, state.task
+        size = task.width + 1
+        self.matrices = np.zeros((state.weights.shape[0], size, size))
+        self.gathers = is_gathered(task.filled, task.width)
+        self.center = np.zeros(size)
+        self.centers = self.gathers and task.intercept
+        self.room = np.empty(size, np.uint64), np.empty(size)
+        self.gathering = Gathering(self.center)
+        self.removed = np.zeros(state.weights.shape[0], int)  # rows, since all were added up
+
+    def begin(self) -> None:
+        state = self.state
+        if self.centers:
+            step = max(1, state.numbers.size // BLOCK)
+            some = state.numbers[::step][:BLOCK]
+            ones = np.ones(state.task.worth.size)
+            block = gathered(state.task.rows, some, ones, self.center)
+            self.center[:-1] = block[:, :-1].mean(axis=0)
+        for c in state.open:
+            self._add_up(c)
+
+    def _add_up(self, c: int) -> None:
+        self.matrices[c], self.removed[c] = 0.0, 0
+        self._add(c, np.flatnonzero(self.state.slack[c] > 0.0), 1.0)
+
+    def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Rows came and went. What is left of many that went is mostly their rounding."""
+        self.removed[c] += left.size
+        if self.removed[c] > np.count_nonzero(self.state.slack[c] > 0.0):
+            self._add_up(c)
+            return
+        self._add(c, entered, 1.0)
+        self._add(c, left, -1.0)
+
+    def _add(self, c: int, places: np.ndarray, sign: float) -> None:
+        state, chosen = self.state, self.state.numbers[places]
+        rows, worth = state.task.rows, state.task.worth
+        if not self.gathers:
+            newton_passes.scatter(rows, chosen, worth, sign, *self.room, self.matrices[c])
+        else:
+            self.gathering.add(self.matrices[c], rows, chosen, worth, sign)
+
+    def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
+        """The Newton step; down the gradient where rounding leaves no system to solve."""
+        task, penalty = self.state.task, self.state.penalty
+        factor = cholesky(system_of(self.matrices[c], penalty))
+        if factor is None and self.removed[c]:
+            self._add_up(c)
+            factor = cholesky(system_of(self.matrices[c], penalty))
+        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
+
+
+class Grams:
+    """The products of all rows with each other, where they are few.
+
+    Given the active rows, the minimum is at ``w = sum of beta_i x_i`` with
+    ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``.
+    """
+
+    def __init__(self, state: Newton) -> None:
+        self.state = state
+
+    def begin(self) -> None:
+        state, size = self.state, self.state.numbers.size
+        self.gram, line = np.empty((size, size)), np.empty((1, state.task.width + 1))
+        newton_passes.products(state.task.rows, state.numbers, state.task.width, line, self.gram)
+        self.signs = np.zeros(state.slack.shape, dtype=bool)
+        newton_passes.positive(
+            state.numbers, state.task.targets, state.first, state.ours, self.signs
+        )
+
+    def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Nothing follows the active rows."""
+
+    def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
+        state, task = self.state, self.state.task
+        active = np.flatnonzero(state.slack[c] > 0.0)
+        there = np.zeros((1, task.width + 1))
+        if active.size:
+            goals = np.broadcast_to(state.goals, state.slack.shape)[c, active]
+            system = self.gram[np.ix_(active, active)]
+            ends = np.arange(active.size)
+            system[ends, ends] += state.penalty / task.worth[state.numbers[active]]
+            sides = np.stack([np.where(self.signs[c, active], goals, -goals), np.ones(active.size)])
+            factor, bias = cholesky(system), 0.0
+            if factor is None:
+                return -gradient / (state.penalty + self.gram.trace())
+            wanted, ones = dpotrs(factor, sides.T, lower=1)[0].T
+            if task.intercept:
+                bias = float(wanted.sum() / ones.sum())
+            newton_passes.combine(task.rows, state.numbers[active], wanted - bias * ones, there)
+            there[0, task.width] = bias
+        step = there[0] - state.weights[c]
+        if not (task.intercept and active.size):
+            step[task.width] = 0.0
+        return step
+
+
+class Gradients:
+    """Conjugate gradients over the active rows, scaled by the diagonal of the Hessian."""
+
+    def __init__(self, state: Newton) -> None:
+        self.state = state
+
+    def begin(self) -> None:
+        """Nothing is kept."""
+
+    def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Nothing is kept."""
+
+    def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
+        state, task = self.state, self.state.task
+        active, penalty, width = state.numbers[state.slack[c] > 0.0], state.penalty, task.width
+        diagonal = np.zeros((1, width + 1))
+        newton_passes.diagonal(task.rows, active, task.worth, diagonal)
+        enough = enough_residual(task.tol, penalty, state.weights[c])
+        search = ConjugateGradients(gradient, diagonal[0], penalty, enough)
+        while not search.is_over():
+            out = np.zeros((1, width + 1))
+            newton_passes.along(task.rows, active, task.worth, search.line[None], out)
+            search.follow(out[0])
+        return search.step

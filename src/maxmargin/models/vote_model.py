@@ -1,0 +1,310 @@
+"""Models of several learners, the experts, that predict by a vote."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.experts import Votes, experts_of, hold, new_votes, poll, say
+from maxmargin.core.rows import NO_TAIL
+from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.models import model_formulas
+from maxmargin.models.base import Model, new_tally
+from maxmargin.models.linear_model import LinearModel
+from maxmargin.models.spec import ModelSpec
+
+# Rows that all experts learn before the next ones come: few enough to stay in a cache.
+BLOCK_BYTES = 2**18
+LEAST_ROWS, MOST_ROWS = 64, 2048
+
+
+class VoteRule(NamedTuple):
+    """What experts learn by, and how they are weighed.
+
+    Attributes
+    ----------
+    rules : for each group of experts a `Bank` of their rules, or the rule of the only one
+    keep : part of its weight that a wrong expert keeps
+    share : part of its weight that every expert gives to the others
+    """
+
+    rules: tuple[Any, ...]
+    keep: float
+    share: float
+
+
+class VoteModel(Model):
+    """Groups of experts, each one model with the problems of all its experts.
+
+    Experts never learn from the vote. So they learn from a block of rows group by group, in one
+    compiled loop over the rows for each, and write down what they say before they learn; the vote
+    follows from that.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    problems : int
+        Weight vectors of one expert.
+    spare : bool
+        Is the last one that of a class which never occurs?
+    groups : list of Model
+    """
+
+    # The single row that is being learnt from in place, if any.
+    ballot: Any = None
+
+    def __init__(self, spec: ModelSpec, problems: int, spare: bool, groups: list[Model]) -> None:
+        self.spec, self.spare, self.groups = spec, spare, groups
+        self.tail, self.tally, self.unsettled = NO_TAIL, new_tally(), False
+        self._problems = problems
+        self.votes = new_votes(sum(self.sizes()))
+
+    def sizes(self) -> list[int]:
+        """The number of experts of each group."""
+        return [count for _, count in self.spec.experts]
+
+    def classes(self) -> int:
+        """How many classes can be predicted."""
+        return 2 if self._problems == 1 else self._problems - self.spare
+
+    @property
+    def p(self) -> Any:  # type: ignore[override]
+        """One for each group."""
+        return tuple(model.p for model in self.groups)
+
+    def problems(self) -> int:
+        return self._problems
+
+    def width(self) -> int:
+        return self.groups[0].width()
+
+    def _with(self, groups: list[Model]) -> VoteModel:
+        """The same votes for other models, with counts of their own."""
+        model = copy.copy(self)
+        model.groups, model.tally = groups, self.tally.copy()
+        model.votes = Votes._make(array.copy() for array in self.votes)
+        return model
+
+    # ------------------------------------------------------------------------------------ learning
+    def rows(self, X: Any, worth: np.ndarray | None = None) -> list[Any]:
+        return [model.rows(X, worth) for model in self.groups]
+
+    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> list[Any]:
+        return [model.fit_rows(X, worth) for model in self.groups]
+
+    def begin_fit(self, rows: list[Any]) -> None:
+        for model, own in zip(self.groups, rows, strict=True):
+            model.begin_fit(own)
+
+    def end_fit(self) -> None:
+        for model in self.groups:
+            model.end_fit()
+
+    def twin(self) -> VoteModel:
+        return self._with([model.twin() for model in self.groups])
+
+    def continued(self) -> VoteModel:
+        return self._with([model.continued() for model in self.groups])
+
+    def streaming(self, rows: int, alone: bool = False) -> VoteModel:
+        """Always another one: whatever stops it, no expert may have learnt more than others."""
+        pairs = [(model.streaming(rows), model) for model in self.groups]
+        return self._with([new.twin() if new is old else new for new, old in pairs])
+
+    def settle(self) -> None:
+        if self.ballot is not None:
+            self.ballot.finish()
+        for model in self.groups:
+            model.settle()
+        vars(self).pop("ballot", None)
+        self.unsettled = False
+
+    def can_learn_in_place(self) -> bool:
+        """Can single rows be learnt in place, see `Ballot`? All experts must be linear then."""
+        linear = all(isinstance(model, LinearModel) for model in self.groups)
+        return linear and not any(model.knows_numbers() for model in self.groups)  # type: ignore[attr-defined]
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> VoteModel:
+        groups = []
+        for model, count in zip(self.groups, self.sizes(), strict=True):
+            firsts = range(0, count * self._problems, self._problems)
+            groups.append(model.grown(width, [first + c for first in firsts for c in which], codes))
+        more = self._with(groups)
+        more._problems = len(which)
+        return more
+
+    def can_have_room(self, width: int) -> bool:
+        return all(model.can_have_room(width) for model in self.groups)
+
+    def present(
+        self, rows: list[Any], targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        size, made = _rows_per_block(rows[0]), 0.0
+        self.unsettled = True
+        if order.size == 0:  # none of them counts
+            for model, own, rules in zip(self.groups, rows, rule.rules, strict=True):
+                model.present(own, targets, order, rules)
+        for start in range(0, order.size, size):
+            part, history = order[start : start + size], trace.history[start : start + size]
+            scores, updates = self._meet(rows, targets, part, rule)
+            if history.size:
+                history[:, :-1], history[:, -1] = scores, made + updates
+            made += updates[-1]
+        self.unsettled = any(model.unsettled for model in self.groups)
+
+    def _meet(
+        self, rows: list[Any], targets: Any, order: np.ndarray, rule: VoteRule
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Let all experts say what they predict for some rows, learn from them, and vote.
+
+        Returns the scores, and the updates that were made after each row.
+        """
+        said = np.empty((order.size, self.votes.weights.size), np.int32)
+        updates, first = np.zeros(order.size), 0
+        classes = self.classes()
+        groups = zip(self.groups, rows, rule.rules, self.sizes(), strict=True)
+        for model, own, rules, count in groups:
+            history = np.empty((order.size, count * self._problems + 1))
+            aims = targets
+            if count > 1:
+                rules = rules._replace(each=self._problems)
+                aims = experts_of(targets, self._problems, count)
+            model.present(own, aims, order, rules, NO_TRACE._replace(history=history))
+            say(history, self._problems, classes, first, first + count, said)
+            updates += history[:, -1]
+            first += count
+        scores = np.empty((order.size, self._problems))
+        hold(said, order, targets, classes, self.votes, rule.keep, rule.share, scores, self.tally)
+        return scores, updates
+
+    # ------------------------------------------------------------------------------ what was learnt
+    def updates(self) -> int:
+        return sum(model.updates() for model in self.groups)
+
+    def is_finite(self) -> bool:
+        return all(model.is_finite() for model in self.groups)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """The weight of those who vote for a class, less that of the others."""
+        said, first = np.empty((X.shape[0], self.votes.weights.size), np.int32), 0
+        for model, count in zip(self.groups, self.sizes(), strict=True):
+            outputs = np.ascontiguousarray(model.outputs(X))
+            say(outputs, self._problems, self.classes(), first, first + count, said)
+            first += count
+        scores = np.empty((X.shape[0], self._problems))
+        poll(said, self.votes, scores)
+        return scores
+
+    def formula(self, features: int) -> model_formulas.Votes:
+        groups = [model.formula(features) for model in self.groups]
+        return model_formulas.Votes(
+            groups, self.votes.weights.copy(), self._problems, self.classes()
+        )
+
+    def weights(self) -> np.ndarray:
+        raise AttributeError("A vote has no weights of features: see weights_, those of experts.")
+
+    coefficients = intercepts = weights
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """Not known: a vote is about no hyperplane."""
+        return np.full(self._problems, np.nan)
+
+    def bounds(self) -> np.ndarray:
+        return np.full(self._problems, np.inf)
+
+    def ceiling(self, rows: Any, radius: float) -> float:
+        return np.inf
+
+
+class Ballot:
+    """The way of single rows through a vote of linear models, which learn in place.
+
+    The machine code of each group of experts is looked up once: that takes longer than learning.
+    One row takes several calls, and if an interruption comes between two of them, `finish` makes up
+    for those that are missing: the counts of the models say which.
+
+    Parameters
+    ----------
+    model : VoteModel
+    rule : VoteRule
+    rows, targets : one row as linear models take it, and its label, of the types of all to come
+    order : array of the only place
+    """
+
+    def __init__(
+        self, model: VoteModel, rule: VoteRule, rows: Any, targets: Any, order: np.ndarray
+    ) -> None:
+        self.model, self.order, self.rows, self.targets = model, order, rows, targets
+        self.counts, self.trials, self.is_due = trials_in(model), -1, False
+        self.aims: dict[int, tuple[Any, list[Any]]] = {}
+        self.groups: list[tuple[Any, ...]] = []
+        each, first = model.problems(), 0
+        said = np.empty((1, model.votes.weights.size), np.int32)
+        known = zip(model.groups, model.sizes(), rule.rules, self._aims_for(targets), strict=True)
+        for group, count, rules, aims in known:
+            assert isinstance(group, LinearModel)
+            trace = NO_TRACE._replace(history=np.empty((1, count * each + 1)))
+            rules = rules._replace(each=each) if count > 1 else rules
+            given = rules, group.space, group.tally, trace
+            loop: Any = group.loop
+            learn = loop.entry(rows._replace(tail=group.tail), aims, order, 0, *given)
+            asked = trace.history, each, model.classes(), first, first + count, said
+            ways = learn, given, say.entry(*asked), asked
+            self.groups.append((group, trials_in(group), *ways))
+            first += count
+        scores = np.empty((1, each))
+        self.held = model.classes(), model.votes, rule.keep, rule.share, scores, model.tally
+        self.said, self.hold = said, hold.entry(said, order, targets, *self.held)
+
+    def _aims_for(self, targets: Any) -> list[Any]:
+        """The label as each group takes it; there are few, and each is one object."""
+        if id(targets) not in self.aims:
+            each, sizes = self.model.problems(), self.model.sizes()
+            aims = [targets if n == 1 else experts_of(targets, each, n) for n in sizes]
+            self.aims[id(targets)] = targets, aims
+        return self.aims[id(targets)][1]
+
+    def learn(self, rows: Any, targets: Any) -> bool:
+        """Learn from a row; is there something that is rarely due?"""
+        model = self.model
+        self._aims_for(targets)
+        self.rows, self.targets = rows, targets
+        self.trials, self.is_due, model.unsettled = model.trials(), False, True
+        model.ballot = self  # from here on the row counts
+        self.finish()
+        del model.ballot
+        model.unsettled = False
+        return self.is_due
+
+    def finish(self) -> None:
+        """Let those learn from the row who have not yet."""
+        rows, order, trials = self.rows, self.order, self.trials
+        aims = self._aims_for(self.targets)
+        for (group, counts, learn, given, ask, asked), aim in zip(self.groups, aims, strict=True):
+            if counts[0] == trials:
+                row = rows if rows.tail == group.tail else rows._replace(tail=group.tail)
+                _, due = learn(row, aim, order, 0, *given)
+                if due:
+                    self.is_due = True
+                    group.maintain(group.space)
+                group.begin_rows()
+            ask(*asked)
+        if self.counts[0] == trials:
+            self.hold(self.said, order, self.targets, *self.held)
+
+
+def trials_in(model: Model) -> np.ndarray:
+    """The number of trials of a model, over the same memory."""
+    return np.asarray(model.tally)["trials"]
+
+
+def _rows_per_block(rows: Any) -> int:
+    values = getattr(rows, "values", None)  # of a kernel's rows nothing is read twice
+    if values is None:
+        return MOST_ROWS
+    per_row = max(1, values.nbytes // max(1, rows.size()))
+    return min(max(BLOCK_BYTES // per_row, LEAST_ROWS), MOST_ROWS)

@@ -1,0 +1,163 @@
+"""A learner as a tree: its parameters, and what learning has given it.
+
+A learner is asked by ``__learnt__`` for the latter, a dictionary of what a tree can hold, and is
+given it back by ``__relearn__``, which checks it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import maxmargin
+from maxmargin.persistence import version1
+from maxmargin.persistence.model_tree import MOST, Misfit
+
+# Parameters that came later are left out where they are that, so that files stay as they were.
+LATER = {"calibration": None}
+SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
+
+
+@functools.cache
+def public_learners() -> dict[str, Any]:
+    """All classes that a file can name as a learner."""
+    return {name: getattr(maxmargin, name) for name in maxmargin.ALGORITHMS}
+
+
+def not_ours(value: Any) -> str:
+    """What is said of something that our files cannot hold."""
+    return (
+        f"Only learners of maxmargin, and pipelines that end with one, can be saved, not "
+        f"{type(value)!r}. For what else there is of scikit-learn, use skops.io.dump, or "
+        "joblib.dump for files that only you can write, since loading those runs what is in them."
+    )
+
+
+def is_learner(value: Any) -> bool:
+    return isinstance(value, BaseEstimator)
+
+
+def checked_setting(value: Any) -> Any:
+    """The value of a parameter."""
+    if not _is_setting(value):
+        raise Misfit(f"{value!r} is neither numbers nor a text nor a random state")
+    return value
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_setting, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf"
+    if isinstance(value, dict):
+        return all(map(_is_setting, [*value, *value.values()]))
+    return value is None or isinstance(value, SETTINGS) or is_learner(value)
+
+
+def written_parameters(clf: BaseEstimator) -> dict[str, Any]:
+    """The parameters of a learner, as files have them."""
+    given = clf.get_params(deep=False)
+    return {name: each for name, each in given.items() if each is not LATER.get(name, clf)}
+
+
+def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
+    """The JSON for a learner; something that cannot be stored raises TypeError and is named."""
+    name = type(clf).__name__
+    if public_learners().get(name) is not type(clf):
+        raise TypeError(not_ours(clf))
+    parameters, attributes = {}, {}
+    for parameter, value in written_parameters(clf).items():
+        with tree.naming(f"The parameter '{parameter}' of {name}"):
+            parameters[parameter] = tree.dump(checked_setting(value))
+    for attribute, value in clf.__learnt__().items():
+        with tree.naming(f"The attribute '{attribute}' of {name}"):
+            attributes[attribute] = tree.dump(value)
+    return {"estimator": name, "parameters": parameters, "attributes": attributes}
+
+
+def load_learner(found: dict[str, Any], tree: Any) -> Any:
+    """The learner that JSON stands for.
+
+    A parameter that came after the file was written has its default, which is what there was.
+    """
+    clf = public_learners()[found["estimator"]]()
+    given = found["parameters"]
+    parameters = {name: checked_setting(tree.load(value)) for name, value in given.items()}
+    if not parameters.keys() <= clf.get_params(deep=False).keys():
+        raise Misfit(f"the parameters are not those of {found['estimator']}")
+    clf.set_params(**parameters)
+    attributes = found["attributes"]
+    if tree.version == 1:
+        learnt = version1.learnt(clf, attributes, tree.load)
+    else:
+        learnt = {name: tree.load(value) for name, value in attributes.items()}
+    if learnt:
+        clf.__relearn__(learnt)
+    return clf
+
+
+def summary_of(clf: BaseEstimator) -> dict[str, Any]:
+    """What there is to say about a learner in few words, as JSON."""
+    words: dict[str, Any] = {
+        "estimator": type(clf).__name__,
+        "parameters": {name: shown(value) for name, value in written_parameters(clf).items()},
+    }
+    return words | clf.__summary__()
+
+
+def checked_summary(found: Any) -> dict[str, Any]:
+    """What a file says about its learner; raises unless it looks like `summary_of` one."""
+    if not isinstance(found, dict) or not found.keys() <= SUMMARY.keys():
+        raise Misfit("its summary is none")
+    for name, value in found.items():
+        if not SUMMARY[name](value):
+            raise Misfit(f"its summary has {name} that are none")
+    if found and not {"estimator", "parameters"} <= found.keys():
+        raise Misfit("its summary does not name a learner")
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _is_plain_dict(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_plain, value.values()))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST
+
+
+def _is_certificate(value: Any) -> bool:
+    names = {"margin", "bound", "ratio"}
+    return (
+        isinstance(value, dict)
+        and value.keys() == names
+        and all(type(number) in (int, float) for number in value.values())
+    )
+
+
+# What a summary may say, and how to know that it does.
+SUMMARY: dict[str, Callable[[Any], bool]] = {
+    "estimator": lambda value: isinstance(value, str),
+    "parameters": _is_plain_dict,
+    "classes": lambda value: isinstance(value, list) and all(map(_is_plain, value)),
+    **dict.fromkeys(("n_features", "mistakes", "updates", "supports", "components"), _is_count),
+    "certificate": _is_certificate,
+    "columns": lambda value: isinstance(value, list) and all(map(_is_plain_dict, value)),
+    "steps": lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+}
+
+
+def shown(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return type(value).__name__

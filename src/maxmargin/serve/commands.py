@@ -1,0 +1,241 @@
+"""What requests ask the writer of a service to do.
+
+A task is prepared when its turn has come, just before its events are written: what was known then
+decides, and nothing else.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import orjson
+
+from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
+from maxmargin.serve.http_errors import Refusal, malformed
+from maxmargin.serve.recent_ids import Prediction
+
+if TYPE_CHECKING:
+    from maxmargin.serve.service import Service
+
+
+class Outcome(NamedTuple):
+    """What became of an event: its number, and why it was refused, if it was."""
+
+    sequence: int
+    refusal: Refusal | None
+
+
+class Task(ABC):
+    """One request. ``bytes`` is what it takes in memory while it waits, about."""
+
+    bytes: int = 0
+    # Where the answer goes: a future, and the loop that it belongs to, if any.
+    future: Any = None
+    loop: Any = None
+    # Must it not share a write with others?
+    is_alone: ClassVar[bool] = False
+
+    def claims(self) -> Iterable[str]:
+        """The ids that it depends on: tasks with the same are never written together."""
+        return ()
+
+    @abstractmethod
+    def prepare(self, service: Service) -> Sequence[Event]:
+        """The events to write; none if there is nothing to do any more."""
+
+    @abstractmethod
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        """What the request is told, given what became of its events."""
+
+
+class Learn(Task):
+    """Learn from a lesson; with an id for each row, from those that are new."""
+
+    def __init__(self, lesson: Lesson, size: int = 0, *, by_row: bool = False) -> None:
+        self.lesson, self.bytes, self.by_row = lesson, size, by_row
+        self.duplicates, self.known = 0, 0
+
+    def claims(self) -> Iterable[str]:
+        return [f"event {each}" for each in self.lesson.ids if each is not None]
+
+    def prepare(self, service: Service) -> Sequence[Event]:
+        lesson, ids = self.lesson, service.ids
+        if not any(each in ids for each in lesson.ids) and not (
+            self.by_row and len(set(lesson.ids)) < len(lesson.ids)
+        ):
+            service.check_room(lesson)
+            return [lesson]
+        if not self.by_row:
+            self.duplicates, self.known = 1, ids.get(lesson.ids[0])  # type: ignore[arg-type]
+            return []
+        seen: set[str | None] = set()
+        new = []
+        for k, each in enumerate(lesson.ids):
+            if each is None or (each not in ids and each not in seen):
+                new.append(k)
+            else:
+                self.known = max(self.known, ids.get(each) or 0)
+            seen.add(each)
+        self.duplicates = len(lesson.ids) - len(new)
+        if not new:
+            return []
+        self.lesson = Lesson(
+            [lesson.rows[k] for k in new] if isinstance(lesson.rows, list) else lesson.rows[new],
+            [lesson.labels[k] for k in new],
+            None if lesson.weights is None else [lesson.weights[k] for k in new],
+            [lesson.ids[k] for k in new],
+        )
+        service.check_room(self.lesson)
+        return [self.lesson]
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        for sequence, refusal in outcomes:
+            if refusal is not None:
+                raise refusal
+            self.known = max(self.known, sequence)
+        learnt = self.lesson.size() if outcomes else 0
+        if self.by_row:
+            return {"learnt": learnt, "duplicates": self.duplicates, "sequence": self.known}
+        return {"learnt": learnt, "duplicate": self.duplicates > 0, "sequence": self.known}
+
+
+class Answer(NamedTuple):
+    """The label that a prediction should have had."""
+
+    id: str
+    label: Any
+    weight: float | None
+
+
+class Label(Task):
+    """Learn from rows that were predicted, now that their labels are there; each exactly once."""
+
+    def __init__(self, answers: Sequence[Answer], size: int = 0, *, several: bool) -> None:
+        self.answers, self.bytes, self.several = answers, size, several
+        self.duplicates, self.known = 0, 0
+
+    def claims(self) -> Iterable[str]:
+        return [f"prediction {each.id}" for each in self.answers]
+
+    def prepare(self, service: Service) -> Sequence[Event]:
+        lessons, now = dict[str, Lesson](), time.time()
+        for key, label, weight in self.answers:
+            if key in lessons:
+                known = [lessons[key].labels[0], 0]
+            else:
+                known = service.labelled.get(key)
+            if known is not None:
+                if known[0] != label:
+                    raise Refusal(409, f"id {key!r} has the label {known[0]!r} already.")
+                self.duplicates += 1
+                self.known = max(self.known, known[1])
+                continue
+            predicted = service.waiting.get(key, now)
+            if predicted is None:
+                raise Refusal(404, f"no prediction with the id {key!r} waits for its label.")
+            lessons[key] = lesson_of(key, predicted, label, weight)
+            service.check_room(lessons[key])
+        return list(lessons.values())
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        refused = [refusal for _, refusal in outcomes if refusal is not None]
+        learnt = len(outcomes) - len(refused)
+        if refused:
+            raise refused[0]
+        known = max([self.known, *(sequence for sequence, _ in outcomes)])
+        if self.several:
+            return {"learnt": learnt, "duplicates": self.duplicates, "sequence": known}
+        return {"learnt": learnt, "duplicate": self.duplicates > 0, "sequence": known}
+
+
+class Await(Task):
+    """Keep rows that were predicted, and the classes that were the answers, until labels come.
+
+    A retry with a known id changes nothing: the first answer is the one that is scored.
+    """
+
+    def __init__(
+        self, ids: list[str], rows: list[Any], answers: Sequence[Any], size: int = 0
+    ) -> None:
+        self.ids, self.rows, self.answers, self.bytes = ids, rows, answers, size
+
+    def claims(self) -> Iterable[str]:
+        return [f"prediction {each}" for each in self.ids]
+
+    def prepare(self, service: Service) -> Sequence[Event]:
+        now = time.time()
+        new = [
+            (key, row, service.places[answer])
+            for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
+            if service.waiting.get(key, now) is None and key not in service.labelled
+        ]
+        if not new:
+            return []
+        ids, rows, answers = (list(each) for each in zip(*new, strict=True))
+        return [Waiting(ids, rows, answers, now)]
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        return {"ids": self.ids}
+
+
+class Change(Task):
+    """A shadow comes, goes or is promoted."""
+
+    is_alone = True
+
+    def __init__(self, event: NewShadow | DropShadow | Promotion) -> None:
+        self.event, self.known = event, 0
+
+    def prepare(self, service: Service) -> Sequence[Event]:
+        (key,) = self.event.ids or (None,)
+        if key is not None and key in service.ids:
+            self.known = service.ids.get(key)
+            return []
+        service.check_change(self.event)
+        service.check_room(self.event)
+        return [self.event]
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        for sequence, refusal in outcomes:
+            if refusal is not None:
+                raise refusal
+            return {"sequence": sequence, "duplicate": False}
+        return {"sequence": self.known, "duplicate": True}
+
+
+class Call(Task):
+    """Call a function between two events, when the learners hold still."""
+
+    is_alone = True
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+
+    def prepare(self, service: Service) -> Sequence[Event]:
+        return ()
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        return self.function()
+
+
+def lesson_of(key: str, predicted: Prediction, label: Any, weight: float | None) -> Lesson:
+    """What is learnt when the label of a prediction comes."""
+    row = orjson.loads(predicted.row)
+    rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
+    weights = None if weight is None else [weight]
+    return Lesson(rows, [label], weights, (), key, predicted.answer)
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def checked_id(found: Any, most: int) -> str:
+    if not isinstance(found, str) or not 0 < len(found) <= most:
+        raise malformed(f"id must be a text of 1 to {most} characters, got {found!r:.80}.")
+    return found

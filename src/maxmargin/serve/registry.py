@@ -1,0 +1,143 @@
+"""Several models side by side, in the folders of one place that one process uses at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from maxmargin.persistence.container import replacing
+from maxmargin.serve.event_log import content_of
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.service import SNAPSHOT, Beginning, Service, make_private
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+DEFAULT, LOCK = "default", "lock"
+# The file with the name of the model that routes without a name are for; no model is called that.
+CHOICE = ".default"
+
+
+class Models:
+    """The services of a folder, by their names.
+
+    One of them is the default, for routes that name no model: the first that was named when the
+    folder was begun, or the only one. Which one it is stands in the folder, and does not change
+    when models are added.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there. A second process with the same is refused.
+    beginnings : dict of str to Beginning
+        Models to begin with; those that the folder knows already go on as they were, also those
+        that are not named.
+
+    Attributes
+    ----------
+    default : Service or None
+        None where the folder has several models, and does not say which is the default.
+    """
+
+    def __init__(
+        self,
+        folder: Any,
+        beginnings: Mapping[str, Beginning],
+        *,
+        limits: Limits | None = None,
+        shadows: dict[str, tuple[str, dict[str, Any]]] | None = None,
+        **options: Any,
+    ) -> None:
+        self.folder = Path(folder)
+        for name in beginnings:
+            if not NAME.fullmatch(name) or name == LOCK:
+                raise ValueError(f"a model cannot be called {name!r}.")
+        for name in shadows or ():
+            if not NAME.fullmatch(name):
+                raise ValueError(f"a shadow cannot be called {name!r}.")
+        make_private(self.folder)
+        self._lock = os.open(
+            self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        self.services: dict[str, Service] = {}
+        try:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ValueError(f"{self.folder} is in use by another process.") from None
+            names = [*dict.fromkeys([*beginnings, *states_in(self.folder)])]
+            known = self._known_default()
+            chosen: str | None = None
+            if known in names:
+                chosen = known
+            elif beginnings:
+                chosen = next(iter(beginnings))
+            elif known is None and len(names) == 1:
+                # Else the default is gone, and its clients must not reach another model.
+                (chosen,) = names
+            names.sort(key=lambda name: name != chosen)  # that one first
+            if not names:
+                raise ValueError(
+                    f"{self.folder} has no model yet: say which to begin with, or an algorithm."
+                )
+            if chosen is not None and chosen != known:
+                with replacing(self.folder / CHOICE, new_mode=0o600) as file:
+                    file.write(chosen.encode())
+            for name in names:
+                self.services[name] = Service(
+                    name,
+                    self.folder / name,
+                    beginnings.get(name),
+                    limits=limits,
+                    shadows=shadows,
+                    **options,
+                )
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.default = None if chosen is None else self.services[chosen]
+
+    def _known_default(self) -> str | None:
+        """The name of the default model that the folder knows."""
+        path = self.folder / CHOICE
+        if not os.path.lexists(path):
+            return None
+        known = content_of(path, 100).decode("utf-8", "replace")
+        if not NAME.fullmatch(known):
+            raise ValueError(f"{path}: it should hold the name of a model. Remove it.")
+        return known
+
+    def start(self) -> None:
+        for service in self.services.values():
+            service.start()
+
+    def stop(self) -> None:
+        """Take nothing more."""
+        for service in self.services.values():
+            service.stop()
+
+    def close(self) -> None:
+        """Finish what has come, and let others use the folder."""
+        self.stop()
+        for service in self.services.values():
+            service.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def states_in(folder: Path) -> list[str]:
+    """The names of the models that a folder knows.
+
+    A process that was killed while it replaced a snapshot has left the one before.
+    """
+    names = sorted({path.parent.name for path in folder.glob(f"*/{SNAPSHOT}*")})
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                f"{folder} has a folder {name!r}, and a model cannot be called that: names are of "
+                "letters, digits, '_', '.' and '-'. Rename it, or move it away."
+            )
+    return names

@@ -1,0 +1,278 @@
+"""What is told of a service: its state as JSON, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.persistence.learner_files import shown
+from maxmargin.serve.progressive_stats import Standing
+from maxmargin.serve.scored_learner import Pupil, recipe_of
+from maxmargin.serve.service import Service
+
+MOST_COLUMNS, MOST_WEIGHTS, MOST_POINTS = 200, 20, 100
+# A computation over all weights is not repeated within so many seconds.
+SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_OF_RATES = 10.0
+
+
+class Rates:
+    """Events and rows a second, over the last seconds."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[float, int, int]] = []
+
+    def at(self, events: int, rows: int) -> tuple[float, float]:
+        now = time.monotonic()
+        if not self._marks or now - self._marks[-1][0] >= 0.5:
+            self._marks.append((now, events, rows))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= SECONDS_OF_RATES:
+            self._marks.pop(0)
+        then, some, others = self._marks[0]
+        seconds = now - then
+        if seconds < 0.1:
+            return 0.0, 0.0
+        return (events - some) / seconds, (rows - others) / seconds
+
+
+class Report:
+    """Tells of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.rates = service, Rates()
+        self._looked: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
+
+    def state(self) -> dict[str, Any]:
+        """All of it, in JSON's types; None where nothing is known."""
+        service = self.service
+        live, standing = service.live, service.live.standing
+        events, rows = self.rates.at(service.events, service.rows)
+        return {
+            "name": service.name,
+            "status": service.status,
+            "algorithm": live.algorithm,
+            "parameters": {
+                name: shown(value) for name, value in live.learner.get_params(deep=False).items()
+            },
+            "classes": service.labels,
+            "sequence": service.sequence,
+            "events": service.events,
+            "rows": service.rows,
+            "mistakes": standing.mistakes,
+            "answers": service.answers.rows,
+            "wrong_answers": service.answers.mistakes,
+            "answer_accuracy": known(service.answers.accuracy()),
+            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
+            "largest_class_share": known(standing.largest_class_share()),
+            "events_per_second": round(events, 3),
+            "rows_per_second": round(rows, 3),
+            "latency_ms": {
+                name: percentiles(list(found)) for name, found in service.latencies.items()
+            },
+            "waiting": len(service.waiting),
+            "queue": service.queue(),
+            "log_bytes": service.log.bytes(),
+            "snapshot_sequence": service.snapshot_sequence,
+            "uptime_seconds": round(time.monotonic() - service.began, 3),
+            "drift": [
+                {"row": row, "accuracy_before": before, "accuracy_after": after}
+                for row, before, after in standing.drifts
+            ],
+            "learners": [
+                learner_of(pupil, name, role)
+                for name, pupil, role in (
+                    (live.algorithm.lower(), live, "live"),
+                    *((name, pupil, "shadow") for name, pupil in service.shadows.items()),
+                )
+            ],
+            "history": [[known(each) for each in point] for point in standing.history],
+            "example": service.example,
+            **scores_of(standing),
+            **self._look(live),
+        }
+
+    def _look(self, live: Pupil) -> dict[str, Any]:
+        """What takes a look at all weights."""
+        at, sequence, found = self._looked
+        now = time.monotonic()
+        if sequence != self.service.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
+            found = look(live, self.service.labels)
+            self._looked = now, self.service.sequence, found
+        return {**found, "updates": updates_of(live)}
+
+    def summary(self) -> dict[str, Any]:
+        service = self.service
+        return {
+            "name": service.name,
+            "algorithm": service.live.algorithm,
+            "status": service.status,
+            "rows": service.rows,
+            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
+            "recent_progressive_accuracy": known(service.live.standing.recent_accuracy()),
+        }
+
+
+def known(number: float) -> float | None:
+    return None if isinstance(number, float) and not math.isfinite(number) else number
+
+
+def percentiles(seconds: list[float]) -> dict[str, float | None]:
+    if not seconds:
+        return {"p50": None, "p99": None}
+    half, most = np.percentile(np.array(seconds) * 1e3, [50, 99]).tolist()
+    return {"p50": round(half, 3), "p99": round(most, 3)}
+
+
+def scores_of(standing: Standing) -> dict[str, Any]:
+    return {
+        "progressive_accuracy": known(standing.accuracy()),
+        "recent_progressive_accuracy": known(standing.recent_accuracy()),
+        "loss": known(standing.mean_loss()),
+        "recent_loss": known(standing.recent_loss()),
+    }
+
+
+def learner_of(pupil: Pupil, name: str, role: str) -> dict[str, Any]:
+    standing = pupil.standing
+    every = -(-len(standing.history) // MOST_POINTS) or 1
+    return {
+        "name": name,
+        "role": role,
+        "algorithm": pupil.algorithm,
+        "rows": standing.rows,
+        "refused": pupil.refused,
+        "updates": updates_of(pupil),
+        "history": [[point[0], point[2]] for point in standing.history[::-every][::-1]],
+        **scores_of(standing),
+    }
+
+
+def updates_of(pupil: Pupil) -> int:
+    learner = pupil.learner
+    return int(learner.n_updates_) if learner.__sklearn_is_fitted__() else 0
+
+
+def look(live: Pupil, labels: list[Any]) -> dict[str, Any]:
+    """Columns, weights and the certificate."""
+    learner = live.learner
+    if not learner.__sklearn_is_fitted__():
+        nothing: dict[str, Any] = {"n_features": None, "columns": [], "certificate": None}
+        return nothing | {"largest_weights": []}
+    names = names_of(learner)
+    recipe = recipe_of(learner)
+    shown_names = names if recipe is None else [column["name"] for column in recipe.columns_]
+    return {
+        "n_features": int(learner.n_features_in_),
+        "columns": [str(name) for name in shown_names[:MOST_COLUMNS]],
+        "certificate": certificate_of(learner),
+        "largest_weights": largest_weights(learner, names, labels),
+    }
+
+
+def names_of(learner: OnlineClassifier) -> list[Any]:
+    names = getattr(learner, "feature_names_in_", None)
+    if names is not None:
+        return list(names)
+    return list(getattr(learner, "columns_", ()))
+
+
+def certificate_of(learner: OnlineClassifier) -> dict[str, Any] | None:
+    try:
+        found = learner.certificate_
+    except (AttributeError, ValueError):
+        return None
+    return {name: known(float(getattr(found, name))) for name in ("margin", "bound", "ratio")}
+
+
+def largest_weights(
+    learner: OnlineClassifier, names: list[Any], labels: list[Any]
+) -> list[dict[str, Any]]:
+    """Those of a linear model, by their size."""
+    try:
+        weights = np.atleast_2d(learner.coef_)
+    except (AttributeError, ValueError):
+        return []
+    sizes = np.abs(weights).ravel()
+    most = min(MOST_WEIGHTS, sizes.size)
+    places = np.argpartition(-sizes, most - 1)[:most]
+    found = []
+    for place in places[np.argsort(-sizes[places], kind="stable")].tolist():
+        problem, column = divmod(place, weights.shape[1])
+        label = labels[1] if weights.shape[0] == 1 else labels[problem]
+        name = str(names[column]) if column < len(names) else str(column)
+        if weights[problem, column] != 0.0:
+            found.append({"name": name, "class": label, "weight": float(weights[problem, column])})
+    return found
+
+
+# ---------------------------------------------------------------------------------------- metrics
+COUNTERS = {
+    "events": "Lessons learnt.",
+    "rows": "Rows learnt.",
+    "mistakes": "Rows whose prediction just before they were learnt was wrong.",
+    "answers": "Served predictions whose label has come.",
+    "wrong_answers": "Served predictions whose label has come and is another one.",
+    "updates": "Updates of the learner.",
+    "sequence": "The number of the last event.",
+}
+GAUGES = {
+    "answer_accuracy": "Share of right ones among served predictions whose label has come.",
+    "recent_answer_accuracy": "The same, of the last 1000 such predictions.",
+    "progressive_accuracy": "Share of right predictions made just before learning, of all rows.",
+    "recent_progressive_accuracy": "The same, of the last 1000 rows.",
+    "recent_loss": "Mean hinge loss just before learning, of the last 1000 rows.",
+    "waiting": "Predictions that wait for their labels.",
+    "queue": "Requests that wait to be written.",
+    "log_bytes": "Size of the log.",
+    "snapshot_sequence": "The last event in the last snapshot.",
+    "uptime_seconds": "Since the start.",
+}
+
+
+def label_value(text: str) -> str:
+    """Text between the quotes of a label, in the format of Prometheus."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def metrics(reports: dict[str, Report]) -> str:
+    """For Prometheus."""
+    reports = {label_value(name): report for name, report in reports.items()}
+    states = {name: report.state() for name, report in reports.items()}
+    lines = []
+    for kind, names in (("counter", COUNTERS), ("gauge", GAUGES)):
+        for metric, what in names.items():
+            full = f"maxmargin_{metric}" + ("_total" if kind == "counter" else "")
+            lines += [f"# HELP {full} {what}", f"# TYPE {full} {kind}"]
+            for name, state in states.items():
+                if (value := state[metric]) is not None:
+                    lines.append(f'{full}{{model="{name}"}} {value}')
+    lines += [
+        "# HELP maxmargin_up Is the model ready, and can it write?",
+        "# TYPE maxmargin_up gauge",
+    ]
+    for name, report in reports.items():
+        lines.append(f'maxmargin_up{{model="{name}"}} {int(report.service.is_healthy())}')
+    lines += [
+        "# HELP maxmargin_requests_total Requests by what they asked for.",
+        "# TYPE maxmargin_requests_total counter",
+    ]
+    for name, report in reports.items():
+        for kind, count in report.service.served.items():
+            lines.append(f'maxmargin_requests_total{{model="{name}",kind="{kind}"}} {count}')
+    lines += [
+        "# HELP maxmargin_latency_seconds Of the last 2000 requests.",
+        "# TYPE maxmargin_latency_seconds summary",
+    ]
+    for name, state in states.items():
+        for kind, found in state["latency_ms"].items():
+            for quantile, key in (("0.5", "p50"), ("0.99", "p99")):
+                if found[key] is not None:
+                    lines.append(
+                        f'maxmargin_latency_seconds{{model="{name}",kind="{kind}",'
+                        f'quantile="{quantile}"}} {found[key] / 1e3:.6f}'
+                    )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,174 @@
+"""A kernel's space in bounded memory: each problem has so many slots for rows, and no more.
+
+A weight vector is ``w = sum_p a_p phi(x_p)`` over the rows in the slots of its problem. Rows come
+in blocks, as in `spaces.gram`: the outputs of a block's rows are computed beforehand, and every
+step corrects those of the rows still to come. What happens when all slots are taken is the
+business of the policy: `Replace` or `Project`.
+
+Arrays of several problems lie one below the other: what belongs to slot p of problem c is in line
+``c * room + p``, what belongs to row k of the block in line ``c * block + k``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core import fixed_order_sums
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
+
+FROM_BEFORE = -1
+
+
+class Slots(NamedTuple):
+    """What is known about the rows in the slots.
+
+    Attributes
+    ----------
+    coefs : coefficients over the scale, of shape (problems, room); 0 in free slots
+    squares : ``|phi(x)|**2``
+    taken : number of slots taken, for each problem
+    sources : the row of the block that has taken the slot, or FROM_BEFORE
+    """
+
+    coefs: np.ndarray
+    squares: np.ndarray
+    taken: np.ndarray
+    sources: np.ndarray
+
+
+def new_slots(problems: int, room: int) -> Slots:
+    shape = problems, room
+    sources = np.full(shape, FROM_BEFORE, dtype=np.int32)
+    return Slots(np.zeros(shape), np.zeros(shape), np.zeros(problems, dtype=np.int64), sources)
+
+
+class SlotSpace(NamedTuple):
+    """Weights of one or more problems, ``w = scale * sum_p coefs_p phi(x_p)``.
+
+    The rows of the block must be presented in their order, each once.
+
+    Attributes
+    ----------
+    slots : Slots
+    scalars : Scalars
+    products : kernel values between the rows of the block
+    cross : kernel values of the rows of the block, for each problem, with those in its slots
+    diagonal : ``|phi(x)|**2`` of the rows of the block, shift and soft margin included
+    shift : added to all kernel values, the square of the intercept's coordinate
+    outputs : ``w.phi(x)`` over the scale, of shape (problems, block)
+    policy : `Replace` or `Project`
+    """
+
+    slots: Slots
+    scalars: Scalars
+    products: np.ndarray
+    cross: np.ndarray
+    diagonal: np.ndarray
+    shift: float
+    outputs: np.ndarray
+    policy: Any
+
+    def problems(self):
+        return self.scalars.table.size
+
+    def updates(self, c):
+        return self.scalars.table[c].updates
+
+    def norm2(self, c):
+        return self.scalars.table[c].norm2
+
+    def look(self, rows, i, c):
+        return self.scalars.table[c].scale * self.outputs[c, i]
+
+    def square_of(self, rows, i):
+        return self.diagonal[i]
+
+    def square_bound(self, rows, i):
+        return self.diagonal[i]
+
+    def aim(self, rows, i, c, y, f, xx):
+        """The margin, and the squared length of the part of x that a step goes along."""
+        return y * f, self.policy.usable_square(self, i, c, y * f, xx)
+
+    def decide(self, rule, trial, c):
+        shrink, step = rule.step(trial)
+        return shrink, self.policy.limited(c, step)
+
+    def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
+        """``w <- shrink * w + step * y * x``, or what the policy makes of it."""
+        due = shrink != 1.0 and self.rescale(c, shrink, trial)
+        self.scalars.count_update(c, step)
+        change = 2.0 * step * shrink * margin + step * step * along2
+        self.scalars.grow_norm2(c, change, 0.0)
+        return self.policy.admit(self, i, c, y, step, shrink * margin) or due
+
+    def shift_of_all(self, c):
+        """What the shift adds to each output, over the scale."""
+        total = 0.0
+        if self.shift > 0.0:
+            for p in range(self.slots.coefs.shape[1]):
+                total += self.slots.coefs[c, p]
+        return self.shift * total
+
+    def lead_outputs(self, i, c, amount):
+        """Let ``w += amount * phi(x_i)`` act on the rows still to come."""
+        for k in range(i + 1, self.outputs.shape[1]):
+            self.outputs[c, k] += amount * (float(self.products[i, k]) + self.shift)
+
+    def drop_slot(self, i, c, p):
+        """Take the row in slot p out of the outputs of the rows still to come."""
+        first, gone = c * self.outputs.shape[1], self.slots.coefs[c, p]
+        for k in range(i + 1, self.outputs.shape[1]):
+            self.outputs[c, k] -= gone * (float(self.cross[first + k, p]) + self.shift)
+
+    def take_slot(self, i, c, p, amount):
+        """Row i of the block is in slot p from here on."""
+        self.slots.coefs[c, p] = amount
+        self.slots.squares[c, p] = self.diagonal[i]
+        self.slots.sources[c, p] = i
+        first = c * self.outputs.shape[1]
+        for k in range(i + 1, self.outputs.shape[1]):
+            self.cross[first + k, p] = self.products[i, k]
+
+    def rescale(self, c, factor, trial):
+        """``w <- factor * w``; says whether `maintain` should be called."""
+        return self.rescale_slots(c, factor)
+
+    def rescale_slots(self, c, factor):
+        if factor == 0.0:
+            self.fold_slots(c, 0.0)
+            return False
+        self.scalars.multiply(c, factor)
+        return self.scalars.must_fold(c, LARGEST_SCALE)
+
+    def fold_slots(self, c, factor):
+        """Multiply all that is under the scale by ``factor``, and set the scale to 1."""
+        for p in range(self.slots.coefs.shape[1]):
+            self.slots.coefs[c, p] *= factor
+        for k in range(self.outputs.shape[1]):
+            self.outputs[c, k] *= factor
+        self.policy.scale(c, factor)
+        self.scalars.fold(c, factor)
+
+    def maintain(self, c):
+        """Fold the scale where it is about to run out."""
+        if self.scalars.must_fold(c, LARGEST_SCALE):
+            self.fold_slots(c, self.scalars.table[c].scale)
+
+
+bridge("usable_square", "limited", "rescale_slots", "lead_outputs", "drop_slot", "shift_of_all")
+bridge("admit", "take_slot", "fold_slots", inline=False)
+
+
+@Compiled
+def weigh(space):  # type: ignore[no-untyped-def]
+    """Compute the outputs of a block's rows from the rows in the slots."""
+    block = space.outputs.shape[1]
+    for c in range(space.problems()):
+        shift = space.shift_of_all(c)
+        for k in range(block):
+            known = fixed_order_sums.dense_dot(space.cross, c * block + k, space.slots.coefs, c)
+            space.outputs[c, k] = known + shift

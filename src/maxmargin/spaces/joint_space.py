@@ -1,0 +1,169 @@
+"""The space of a learner with one weight vector per class, all moved together.
+
+The classes share one long vector ``W = (w_1, ..., w_C)``: its norm, its scale and its number of
+updates are those of the learner. A row x of class y has one constraint for each rival class z,
+along the vector with x in block y and -x in block z, whose squared length is ``2 x.x``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import bridge
+from maxmargin.core.joint_loop import Rivals
+from maxmargin.core.sharing import with_methods_of
+from maxmargin.spaces.certificate_vectors import Means
+from maxmargin.spaces.linear_space import LinearSpace
+
+
+class OneBest(NamedTuple):
+    """Step along the constraint of the rival with the largest gap, as the rule says."""
+
+    most: int
+
+    def correct(self, space, rows, i, y, rule, trial, xx):
+        rivals = space.rivals
+        rival = rivals.worst(y, rule, trial)
+        margin, cost = rivals.outputs[y] - rivals.outputs[rival], rivals.wanted(y, rival)
+        shrink, step = rule.step(rivals.against(y, rival, trial))
+        due = shrink != 1.0 and space.rescale(0, shrink, trial.t)
+        rivals.taken[0] = rival
+        rivals.steps[0] = step = step / cost  # the rule's is along the constraint over its cost
+        space.step_all(rows, i, y, 1, step, trial.t)
+        cross, square = 2.0 * step * shrink * margin, 2.0 * step * step * xx
+        return space.book_all(rows, i, y, step, step * cost, cross, square, xx) or due
+
+
+class KBest(NamedTuple):
+    """Lift the margins over the ``most`` rivals with the largest gaps by the smallest step."""
+
+    most: int
+
+    def correct(self, space, rows, i, y, rule, trial, xx):
+        rivals, count = space.rivals, 0
+        size = rivals.challengers(y, rule, trial)
+        while count < self.most and size > 0:
+            rivals.taken[count] = rivals.heap[0]
+            rivals.gaps[count] = rivals.missing[rivals.heap[0]]
+            count += 1
+            size = rivals.pop(size)
+        total = rivals.solve(count, xx)
+        cross, squares, costs = 0.0, total * total, 0.0
+        for k in range(count):
+            step, cost = rivals.steps[k], rivals.wanted(y, rivals.taken[k])
+            cross += 2.0 * step * (cost - rivals.gaps[k])
+            squares += step * step
+            costs += step * cost
+        space.step_all(rows, i, y, count, total, trial.t)
+        return space.book_all(rows, i, y, total, costs, cross, squares * xx, xx)
+
+
+@with_methods_of(Means)
+class JointWitness(NamedTuple):
+    """What gives means, and the weights at the last snapshot; see `Witness`."""
+
+    average: np.ndarray
+    past: np.recarray
+    mark: np.ndarray
+
+    def scale(self, c, factor):
+        for j in range(self.mark.shape[1]):
+            self.mark[c, j] *= factor
+
+    def snapshot(self, weights, c):
+        """Remember the weights as they are now."""
+        for j in range(self.mark.shape[1]):
+            self.mark[c, j] = weights[c, j]
+
+
+class JointSpace(NamedTuple):
+    """Weight vectors of several classes that are one; ``linear.scalars.table[0]`` is about all.
+
+    Attributes
+    ----------
+    linear : the weights of each class
+    rivals : room for the rivals of a row
+    policy : `OneBest` or `KBest`
+    """
+
+    linear: LinearSpace
+    rivals: Rivals
+    policy: Any
+
+    def problems(self):
+        return 1
+
+    def updates(self, c):
+        return self.linear.scalars.table[0].updates
+
+    def norm2(self, c):
+        return self.linear.scalars.table[0].norm2
+
+    def square_of(self, rows, i):
+        return self.linear.square_of(rows, i)
+
+    def look(self, rows, i, c):
+        """``w_c.x``."""
+        linear = self.linear
+        return linear.scalars.table[0].scale * linear.geometry.product(rows, i, linear.weights, c)
+
+    def look_mean(self, rows, i, c, trials):
+        linear = self.linear
+        return linear.mean_under(rows, i, c, linear.scalars.table[0].scale, trials)
+
+    def meet(self, rows, i):
+        """Compute the outputs for all classes."""
+        for c in range(self.rivals.outputs.size):
+            self.rivals.outputs[c] = self.look(rows, i, c)
+
+    def step_all(self, rows, i, y, count, total, trial):
+        """``w_y += total * x``, and ``w_z -= step * x`` for the first ``count`` rivals."""
+        self.step_class(rows, i, y, 1.0, total, trial)
+        for k in range(count):
+            if self.rivals.steps[k] != 0.0:
+                self.step_class(rows, i, self.rivals.taken[k], -1.0, self.rivals.steps[k], trial)
+
+    def step_class(self, rows, i, c, sign, step, trial):
+        linear = self.linear
+        scale = linear.scalars.table[0].scale
+        amount = sign * (step / scale)
+        linear.geometry.push(rows, i, linear.weights, c, amount)
+        linear.witness.follow_mean(rows, i, c, scale, amount, trial)
+
+    def book_all(self, rows, i, y, step, costs, cross, square, xx):
+        """Keep the scalars true after a step that changed ``W.W`` by these terms.
+
+        ``costs`` is the sum of the rivals' steps times their costs. All rivals have negative
+        coefficients: what they cost is kept where those would have their mass. Bounds must also
+        know who has rows: behind the first line updates are those by rows of that class.
+        """
+        linear = self.linear
+        mine, classes = linear.scalars.table[0], linear.weights.shape[0]
+        mine.positive += step / mine.scale
+        if self.rivals.costs.size > 0:
+            mine.negative += costs / mine.scale
+            if y > 0:
+                linear.scalars.table[y].updates += 1
+        hidden = rows.tail.hidden_square(i, linear.weights, linear.width)
+        if hidden > 0.0:
+            mine.hidden_positive += hidden * square / (xx * mine.scale * mine.scale)
+        linear.geometry.follow_norm2(linear.scalars, 0, linear.weights, 0, classes, cross, square)
+        return linear.scalars.count_update(0, step)
+
+    def rescale(self, c, factor, trial):
+        return self.linear.rescale_lines(0, 0, self.linear.weights.shape[0], factor, trial)
+
+    def maintain(self, c):
+        linear = self.linear
+        if linear.scalars.must_fold(0, linear.geometry.scale_limit()):
+            linear.fold_lines(0, 0, linear.weights.shape[0], linear.scalars.table[0].scale)
+        if linear.scalars.table[0].updates >= linear.scalars.table[0].next_mark:
+            for c in range(linear.weights.shape[0]):
+                linear.witness.snapshot(linear.weights, c)
+            linear.scalars.mark_masses(0)
+
+
+bridge("correct", "step_all", "step_class", "book_all")
+bridge("meet", "snapshot", inline=False)

@@ -1,0 +1,175 @@
+"""The space of a learner with a true intercept, which steps along pairs of examples.
+
+Kept beside the weights are the last positive and the last negative example that brought an update.
+A step goes along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels;
+afterwards the intercept is set so that both have the same margin, and a rule that puts ``z`` on
+margin 1 (ROMMA, AMIRA) puts both of them there. So the intercept is learnt without a price on its
+size, and shifting all examples changes nothing but the intercept. (K. Ishibashi, K. Hatano and M.
+Takeda, "Online learning of approximate maximum p-norm margin classifiers with bias", COLT 2008,
+section 3.2.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core.bridge import bridge
+from maxmargin.spaces.linear_space import LinearSpace
+from maxmargin.spaces.problem_scalars import AWAITING
+
+POSITIVE, NEGATIVE = 0, 1
+# Instead of the number of a row: a member that is no row of this call, none yet, or one from before
+# this fit, of which its certificate cannot speak.
+ELSEWHERE, NOBODY, FOREIGN = -1, -2, -3
+
+
+class PairSpace(NamedTuple):
+    """A linear space in which examples act in pairs.
+
+    Attributes
+    ----------
+    linear : the weights, which know nothing of intercepts
+    bias : the intercept of each problem
+    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1; where
+        one more row follows, it is the room
+    numbers : their row numbers, or ELSEWHERE, NOBODY or FOREIGN
+    squares : their ``x.x``
+    private : the weights in their private coordinates where these are not recorded, over the scale
+    room : for one more such vector, to compute with
+    """
+
+    linear: LinearSpace
+    bias: np.ndarray
+    members: np.ndarray
+    numbers: np.ndarray
+    squares: np.ndarray
+    private: np.ndarray
+    room: np.ndarray
+
+    def part(self, which: slice, linear: LinearSpace) -> PairSpace:
+        """The space of some problems alone, whose vectors are ``linear``, over the same memory."""
+        return PairSpace(
+            linear=linear,
+            bias=self.bias[which],
+            members=self.members[2 * which.start : 2 * which.stop],
+            numbers=self.numbers[which],
+            squares=self.squares[which],
+            private=self.private[which],
+            room=np.zeros_like(self.room),
+        )
+
+    def problems(self):
+        return self.bias.size
+
+    def updates(self, c):
+        return self.linear.scalars.table[c].updates
+
+    def norm2(self, c):
+        return self.linear.scalars.table[c].norm2
+
+    def square_of(self, rows, i):
+        return self.linear.geometry.square_of(rows, i)
+
+    def square_bound(self, rows, i):
+        return self.linear.geometry.square_bound(rows, i)
+
+    def look(self, rows, i, c):
+        """``w.x + b``."""
+        return self.linear.look(rows, i, c) + self.bias[c]
+
+    def aim(self, rows, i, c, y, f, xx):
+        """Let x replace the member of its class; margin and squared length of the new ``z``.
+
+        The other member has margin 1, so ``w.z`` is the mean of 1 and the margin of x. The first of
+        all examples becomes a member without an update: until its rival comes, it alone decides.
+        """
+        mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
+        linear, rival, along2 = self.linear, self.numbers[c, other], 0.0
+        if rival != NOBODY:
+            geometry, weights = linear.geometry, linear.weights
+            along2, limit = geometry.half_distance2(self, rows, i, c, other, xx, weights)
+            if along2 <= 0.0 and rival == FOREIGN:  # it had another label before
+                self.numbers[c, other] = NOBODY
+            elif along2 <= 0.0:  # one point with both labels: half a distance bounds all margins
+                known = linear.scalars.table[c]
+                known.bound = min(known.bound, limit)
+                return 1.0, 0.0
+        self.adopt(rows, i, c, mine, xx)
+        if rival == NOBODY and self.norm2(c) == 0.0:
+            self.bias[c] = y
+        if along2 <= 0.0:
+            return 1.0, 0.0
+        # At w = 0 the intercept alone decided, and gave the other member its margin.
+        return (0.5 * (1.0 + y * f) if self.norm2(c) > 0.0 else 0.0), along2
+
+    def decide(self, rule, trial, c):
+        return self.linear.geometry.decide(rule, trial, c)
+
+    def adopt(self, rows, i, c, side, xx):
+        """Make row ``i`` the member of its side."""
+        at = 2 * c + side
+        if self.numbers[c, side] == i:
+            return
+        if self.numbers[c, side] >= 0:
+            rows.add(self.numbers[c, side], self.members, at, -1.0)  # leaves exact zeros
+        else:
+            for j in range(self.members.shape[1]):
+                self.members[at, j] = 0.0
+        rows.add(i, self.members, at, 1.0)
+        self.numbers[c, side] = i
+        self.squares[c, side] = xx
+        self.private[c, side] = 0.0
+
+    def move(self, rows, i, c, y, shrink, step, margin, along2, trial):
+        """``w <- shrink * w + step * z``, and the intercept that puts x on margin 1.
+
+        The rules put ``z`` on margin 1, so the other member has margin 1 as well.
+        """
+        due = shrink != 1.0 and self.rescale(c, shrink, trial)
+        mine, other = (POSITIVE, NEGATIVE) if y > 0.0 else (NEGATIVE, POSITIVE)
+        scalars, weights = self.linear.scalars.table[c], self.linear.weights
+        half = 0.5 * y * step / scalars.scale
+        geometry = self.linear.geometry
+        geometry.push(rows, i, weights, c, half)
+        if self.numbers[c, other] >= 0:
+            geometry.push(rows, self.numbers[c, other], weights, c, -half)
+        else:
+            geometry.push_vector(self.members, 2 * c + other, weights, c, -half)
+        if rows.tail.hidden_square(i, weights, self.linear.width) > 0.0:
+            self.add_private(c, mine, half * rows.tail.private)
+            self.add_private(c, other, -half * rows.tail.private)
+        scalars.positive += step / scalars.scale  # all mass is on pairs
+        due = self.linear.book(c, step, shrink * margin, along2) or due
+        self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)
+        # From here on all steps are along rows of this fit.
+        return due or (scalars.certifiable == AWAITING and self.numbers[c, other] != FOREIGN)
+
+    def hidden_output(self, rows, c, side):
+        """What a member's private coordinate adds to its output, where it is not recorded."""
+        return self.linear.scalars.table[c].scale * rows.tail.private * self.private[c, side]
+
+    def add_private(self, c, side, amount):
+        """Add to the weight in a member's private coordinate, and keep the sum of all squares."""
+        before = self.private[c, side]
+        self.private[c, side] = before + amount
+        self.linear.scalars.table[c].hidden_positive += amount * (2.0 * before + amount)
+
+    def rescale(self, c, factor, trial):
+        """``w <- factor * w``; the intercept follows in `move`."""
+        if factor == 0.0:
+            self.private[c, POSITIVE] = 0.0
+            self.private[c, NEGATIVE] = 0.0
+        return self.linear.rescale(c, factor, trial)
+
+    def maintain(self, c):
+        scale = self.linear.scalars.table[c].scale
+        self.linear.maintain(c)
+        if self.linear.scalars.table[c].scale != scale:  # it was folded into the vectors
+            self.private[c, POSITIVE] *= scale
+            self.private[c, NEGATIVE] *= scale
+
+
+bridge("hidden_output")
+bridge("adopt", "add_private", inline=False)

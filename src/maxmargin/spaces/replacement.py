@@ -1,0 +1,201 @@
+"""With all slots taken, a new row takes that of another: the oldest, or any."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.core import fixed_order_sums
+from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.spaces.budget_space import FROM_BEFORE
+
+# The part of all that updates have gained that forgetting may cost (Dekel et al., section 5).
+SHARE_TO_LOSE = 15.0 / 32.0
+
+
+# Few enough to stay in the cache while their columns are written one after the other.
+LINES_AT_ONCE = 16
+
+
+class Replace(NamedTuple):
+    """Give the slot of one row to another.
+
+    Attributes
+    ----------
+    inner : kernel values between the rows that were in the slots when the block began: the line of
+        each holds those with all others, or with all later ones where the oldest goes first. An
+        array without lines where nobody asks for lengths
+    fresh, refilled : the slots that rows of the block have taken, and their number
+    stored : how many rows took a slot in all, for each problem
+    choice : `Oldest` or `AtRandom`
+    """
+
+    inner: np.ndarray
+    fresh: np.ndarray
+    refilled: np.ndarray
+    stored: np.ndarray
+    choice: Any
+
+    def usable_square(self, space, i, c, margin, xx):
+        return xx
+
+    def limited(self, c, step):
+        return step
+
+    def scale(self, c, factor):
+        pass
+
+    def admit(self, space, i, c, y, step, margin):
+        slots = space.slots
+        p, due = slots.taken[c], False
+        amount = y * step / space.scalars.table[c].scale
+        space.lead_outputs(i, c, amount)
+        self.choice.gain(c, step, margin, space.diagonal[i])
+        if p < slots.coefs.shape[1]:
+            slots.taken[c] += 1
+        else:
+            p = self.choice.victim(self.stored[c], slots.coefs.shape[1], i, c)
+            if self.inner.shape[0] > 0:
+                due = self.shorten(space, i, c, p, amount)
+            space.drop_slot(i, c, p)
+        if slots.sources[c, p] == FROM_BEFORE:
+            self.fresh[c, self.refilled[c]] = p
+            self.refilled[c] += 1
+        self.stored[c] += 1
+        space.take_slot(i, c, p, amount)
+        return due
+
+    def shorten(self, space, i, c, p, amount):
+        """Shrink ``w``, which row i has just joined, and take its length without the row in p."""
+        mine, line = space.scalars.table[c], c * space.outputs.shape[1] + i
+        output = self.slot_output(space, c, p)
+        output += amount * (float(space.cross[line, p]) + space.shift)
+        own, f = mine.scale * space.slots.coefs[c, p], mine.scale * output
+        factor = self.choice.shrinking(c, abs(own), own * f)
+        due = factor != 1.0 and space.rescale_slots(c, factor)
+        own, f = factor * own, factor * f
+        space.scalars.grow_norm2(c, own * own * space.slots.squares[c, p] - 2.0 * own * f, 0.0)
+        return due
+
+    def slot_output(self, space, c, p):
+        """``w.phi(x)``, over the scale, of the row in slot p."""
+        slots, block = space.slots, space.outputs.shape[1]
+        coefs, first, source = slots.coefs, c * block, slots.sources[c, p]
+        line = c * coefs.shape[1] + p
+        # What these arrays say about slots that have been refilled is corrected below.
+        if source == FROM_BEFORE:
+            total = fixed_order_sums.dense_dot(self.inner, line, coefs, c)
+            total += coefs[c, p] * (slots.squares[c, p] - space.shift - float(self.inner[line, p]))
+        else:
+            total = fixed_order_sums.dense_dot(space.cross, first + source, coefs, c)
+        for n in range(self.refilled[c]):
+            q = self.fresh[c, n]
+            if q == p:
+                value = slots.squares[c, p] - space.shift
+            elif source == FROM_BEFORE:
+                value = float(space.cross[first + slots.sources[c, q], p])
+            else:
+                value = float(space.products[source, slots.sources[c, q]])
+            known = self.inner[line, q] if source == FROM_BEFORE else space.cross[first + source, q]
+            total += coefs[c, q] * (value - float(known))
+        return total + space.shift_of_all(c)
+
+
+@Compiled
+def renew(inner, cross, products, slots, fresh, refilled, lines):  # type: ignore[no-untyped-def]
+    """Bring the kernel values between the rows in the slots up to date, after a block.
+
+    New rows get their columns; they need ``lines`` too unless the oldest goes first, for their
+    lines will be filled by the columns of all others before they are asked for.
+    """
+    block, room = products.shape[0], inner.shape[1]
+    for c in range(refilled.size):
+        for n in range(refilled[c]):
+            p = fresh[c, n]
+            source = slots.sources[c, p]
+            for m in range(refilled[c]):
+                q = fresh[c, m]
+                cross[c * block + source, q] = products[source, slots.sources[c, q]]
+            if lines:
+                for q in range(slots.taken[c]):
+                    inner[c * room + p, q] = cross[c * block + source, q]
+        for start in range(0, slots.taken[c], LINES_AT_ONCE):
+            stop = min(start + LINES_AT_ONCE, slots.taken[c])
+            for n in range(refilled[c]):
+                p = fresh[c, n]
+                source = slots.sources[c, p]
+                for q in range(start, stop):
+                    inner[c * room + q, p] = cross[c * block + source, q]
+
+
+class Oldest(NamedTuple):
+    """The oldest row goes, after all have shrunk until it costs little: the Forgetron.
+
+    The squared distance between w and any g falls by ``step (2 - 2 m - step |x|**2)`` at least when
+    a row with margin m joins w and g has margin 1 there, and grows by at most
+    ``psi = a**2 + 2 a - 2 a y f(x)`` when a row with coefficient a leaves; both for ``|x| <= 1``.
+    Of a mistake of the Perceptron, no more than 1 counts as gained.
+
+    Only mistakes make w shrink. Other rules than the Perceptron's may have lost more than their
+    share at that time; a mistake may cost its own share always.
+
+    Attributes
+    ----------
+    gained : what updates have gained so far, for each problem
+    lost : the sum of all psi
+    latest : what the present update has gained, or 0 if it was no mistake
+    """
+
+    gained: np.ndarray
+    lost: np.ndarray
+    latest: np.ndarray
+
+    def victim(self, stored, room, i, c):
+        return stored % room
+
+    def gain(self, c, step, margin, xx):
+        gained = step * (2.0 - 2.0 * margin - step * min(1.0, xx))
+        gained = min(1.0, max(0.0, gained))
+        self.gained[c] += gained
+        self.latest[c] = gained if margin <= 0.0 else 0.0
+
+    def shrinking(self, c, own, own_f):
+        """The largest factor in (0, 1] for which psi stays within the share of what was gained.
+
+        Given the coefficient a of the row that leaves and ``a y f(x)``; under the factor phi the
+        loss is ``(a**2 - 2 a y f) phi**2 + 2 a phi``, which is 0 at 0 and rises from there.
+        """
+        square, linear = own * own - 2.0 * own_f, 2.0 * own
+        left = max(SHARE_TO_LOSE * self.gained[c] - self.lost[c], SHARE_TO_LOSE * self.latest[c])
+        factor = 1.0
+        if square + linear > left and self.latest[c] > 0.0:
+            root = math.sqrt(max(0.0, linear * linear + 4.0 * square * left))
+            factor = min(1.0, 2.0 * left / (linear + root))
+        self.lost[c] += factor * (factor * square + linear)
+        return factor
+
+
+class AtRandom(NamedTuple):
+    """Any row goes.
+
+    Attributes
+    ----------
+    draws : random numbers from 0 to 1, for each row of the block
+    """
+
+    draws: np.ndarray
+
+    def victim(self, stored, room, i, c):
+        return min(room - 1, int(room * self.draws[i]))
+
+    def gain(self, c, step, margin, xx):
+        pass
+
+    def shrinking(self, c, own, own_f):
+        return 1.0
+
+
+bridge("gain", "victim", "shrinking")
+bridge("shorten", "slot_output", inline=False)

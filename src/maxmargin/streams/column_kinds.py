@@ -1,0 +1,462 @@
+"""Kinds of columns of a table, and what each makes of its values.
+
+This is the part of a recipe that knows nothing of other rows: it may run ahead of learning, in
+another thread, and in any order.
+"""
+
+from __future__ import annotations
+
+import abc
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils import murmurhash3_32
+
+from maxmargin.streams.arrow import WRITTEN, arrow
+from maxmargin.streams.csv_text import FALSE, MISSING, TRUE
+from maxmargin.streams.encoding import as_text, coded, numbers_of
+from maxmargin.streams.source import StreamError
+from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
+
+# Squares of larger numbers, and their sums, might be infinite.
+LARGEST_NUMBER = 1e100
+# A zone by its distance from UTC.
+OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
+# Around the digits of amounts: blanks, signs of currencies and of percent.
+BLANK = r"[\s\x{00a0}\x{202f}]"
+UNIT = r"([$€£¥₹%]|USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|CNY|INR|SEK|NOK|DKK|PLN)"
+BARE = (
+    (rf"^([+-]?\(?)({BLANK}*{UNIT})+{BLANK}*", r"\1"),
+    (rf"({BLANK}*{UNIT})+{BLANK}*(\)?)$", r"\3"),
+    (rf"^\({BLANK}*(.*?){BLANK}*\)$", r"-\1"),
+    (rf"^([+-]){BLANK}+", r"\1"),
+)
+# With separators of thousands only where thousands begin.
+SEPARATOR = r"[,'\s\x{00a0}\x{202f}]"
+DIGITS = rf"^[+-]?((\d+|\d{{1,3}}({SEPARATOR}\d{{3}})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+NOT_A_NUMBER = r"(?i)^[+-]?nan$"
+YES, NO = (*TRUE, "1"), (*FALSE, "0")
+WORD = re.compile(r"(?u)\b\w\w+\b")
+SECONDS_A_DAY = 86_400
+PARTS_OF_SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# A day that its month does not have is read as one of these, of the next month.
+DAYS_TOO_LATE = 3
+DATE_PARTS = {"month": 12, "weekday": 7, "hour": 24}
+TIME = re.compile(r"%[HIMSpTR]")
+# With a time behind the date, or none; fractions of seconds and zones are left out.
+ISO_FORMAT = "%Y-%m-%d"
+
+
+class Values(NamedTuple):
+    """What a column says of each row.
+
+    Attributes
+    ----------
+    numbers : array or None
+        With NaN for what is missing.
+    places : list of arrays of int
+        Columns of entries 1, counted within those of this column; `NOWHERE` where there is none.
+    codes, texts : array and list, or None
+        Numbers of distinct values in the order in which they appear, and the values; the next
+        number stands for what is missing.
+    words : triple of arrays or None
+        Values, hashed columns and starts of a CSR matrix.
+    missing : array of bool, or None
+        None if it has not been looked for, see `looked_at`.
+    bad : array of bool or None
+        Rows with a value that is not of the kind.
+    """
+
+    missing: np.ndarray | None
+    numbers: np.ndarray | None = None
+    places: Sequence[np.ndarray] = ()
+    codes: np.ndarray | None = None
+    texts: Sequence[str] = ()
+    words: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    bad: np.ndarray | None = None
+
+    def looked_at(self) -> Values:
+        """The same, where it is known which numbers are missing or too large."""
+        if self.missing is not None or self.numbers is None:
+            return self
+        large = np.abs(self.numbers) > LARGEST_NUMBER
+        return self._replace(missing=np.isnan(self.numbers), bad=large if large.any() else None)
+
+
+class Column(abc.ABC):
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        What it is for.
+    has_number, is_scaled : bool
+        Is there a number in each row, and is it standardised?
+    parts : dict of int
+        Features of which a row has one at most, by what they are called: how many there are.
+    """
+
+    name: str
+    kind: ClassVar[str]
+    has_number: ClassVar[bool] = False
+    is_scaled: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> Mapping[str, int]:
+        return {}
+
+    def asks(self) -> str:
+        """As what CSV and dicts have to hand it over."""
+        return "text"
+
+    @abc.abstractmethod
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        """What its values say, each by itself; ``na`` are texts that stand for missing values."""
+
+
+@dataclass(frozen=True)
+class Number(Column):
+    """Numbers, also those written as ``$1,234.50``, ``12 %`` or ``(3.10)`` (which is negative).
+
+    Attributes
+    ----------
+    name : str
+    decimal : {".", ","}
+        In text; the other one separates thousands.
+    written : bool
+        Has CSV to hand over text, because there is more in it than digits?
+    """
+
+    name: str
+    decimal: str = "."
+    written: bool = False
+
+    kind: ClassVar[str] = "number"
+    has_number: ClassVar[bool] = True
+    is_scaled: ClassVar[bool] = True
+
+    def asks(self) -> str:
+        return WRITTEN if self.written or self.decimal != "." else "number"
+
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        if not is_text(column):
+            return Values(None, numbers_of(_of_numbers(column)))
+        numbers, bad = written_numbers(column, self.decimal, na)
+        missing, large = np.isnan(numbers) & ~bad, np.abs(numbers) > LARGEST_NUMBER
+        return Values(missing, numbers, bad=bad | large)
+
+
+@dataclass(frozen=True)
+class Boolean(Column):
+    """Truth values, as 0 and 1."""
+
+    name: str
+
+    kind: ClassVar[str] = "boolean"
+    has_number: ClassVar[bool] = True
+
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        if not is_text(column):
+            numbers = numbers_of(_of_numbers(column))
+            missing = np.isnan(numbers)
+            return Values(missing, numbers, bad=~((numbers == 0.0) | (numbers == 1.0) | missing))
+        codes, texts = coded(column)
+        stripped = [text.strip() for text in texts]
+        known = [1.0 if each in YES else 0.0 if each in NO else np.nan for each in stripped]
+        numbers = np.array([*known, np.nan])[codes]
+        missing = np.array([*(each in na for each in stripped), True])[codes]
+        return Values(missing, numbers, bad=np.isnan(numbers) & ~missing)
+
+
+@dataclass(frozen=True)
+class Category(Column):
+    """Values of which each gets a column when it is first met, or the one that a hash gives.
+
+    Attributes
+    ----------
+    name : str
+    room : int
+        So many values get columns.
+    hashed : bool
+        Is it a hash of the column's name and the value?
+    """
+
+    name: str
+    room: int
+    hashed: bool = False
+
+    kind: ClassVar[str] = "category"
+
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        codes, texts = _words_of(column, na)
+        return Values(codes == len(texts), codes=codes, texts=texts)
+
+
+@dataclass(frozen=True)
+class Text(Column):
+    """Sentences: words, hashed; each row has length 1."""
+
+    name: str
+    bits: int
+    seed: int
+
+    kind: ClassVar[str] = "text"
+
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        pa, pc = arrow(), arrow("pyarrow.compute")
+        texts = as_text(column).combine_chunks()
+        missing = _is_missing(pc.utf8_trim_whitespace(texts), na)
+        texts = pc.if_else(pa.array(missing), "", texts).cast(pa.large_string())
+        strange = ~pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
+        if strange.any():
+            rows = texts.to_pylist()
+            for row in np.flatnonzero(strange).tolist():
+                rows[row] = " ".join(WORD.findall(rows[row].lower()))
+            texts = pa.array(rows, pa.large_string())
+        _, starts, letters = texts.buffers()
+        starts = np.frombuffer(starts, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        has_letters = letters is not None and letters.size
+        letters = np.frombuffer(letters if has_letters else b"\0", np.uint8)
+        return Values(missing, words=self._hashed(letters, starts))
+
+    def _hashed(
+        self, letters: np.ndarray, starts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        count, longest = measure_words(letters, starts)
+        prefix = f"{self.name}=".encode()
+        room = np.empty(len(prefix) + longest, np.uint8)
+        room[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+        out = np.empty(count), np.empty(count, np.int64), np.zeros(starts.size, np.int64)
+        mask = 2**self.bits - 1
+        filled = hash_words(letters, starts, room, len(prefix), mask, self.seed, out)
+        return out[0][:filled], out[1][:filled], out[2]
+
+
+@dataclass(frozen=True)
+class Date(Column):
+    """Dates: their age in days, as a number, and month, day of the week and hour.
+
+    Attributes
+    ----------
+    name : str
+    format : str
+        Of text, as `time.strptime` has it; the usual one, which may have a time behind the day, is
+        understood as well.
+    has_time : bool
+        Is the hour of interest?
+    """
+
+    name: str
+    format: str = ISO_FORMAT
+    has_time: bool = False
+
+    kind: ClassVar[str] = "date"
+    has_number: ClassVar[bool] = True
+    is_scaled: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> Mapping[str, int]:
+        return DATE_PARTS if self.has_time else {**DATE_PARTS, "hour": 0}
+
+    def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
+        if is_text(column):  # days are few: each is read once
+            rows, texts = coded(column)
+            each = dates_of(arrow().array([*texts, None], arrow().string()), self.format, na)
+            times, missing = each[0][rows], each[1][rows]
+            bad = None if each[2] is None else each[2][rows]
+        else:
+            times, missing, bad = dates_of(column, self.format, na)
+        known = ~(missing if bad is None else missing | bad)
+        seconds = np.where(known, times, 0)
+        days, within = np.divmod(seconds, SECONDS_A_DAY)
+        dates = days.astype("datetime64[D]")
+        months = dates.astype("datetime64[M]").astype(np.int64) % 12
+        parts = [months, (days + 3) % 7]  # 1970 began on a Thursday
+        if self.has_time:
+            parts.append(within * 24 // SECONDS_A_DAY)
+        ages = np.where(known, seconds / SECONDS_A_DAY, np.nan)
+        places = [np.where(known, part, NOWHERE) for part in parts]
+        return Values(missing, ages, places, bad=bad)
+
+
+def hashed_place(text: str, bits: int, seed: int) -> int:
+    """The column of ``text`` among ``2**bits``; see `encoding.Hashed`."""
+    return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
+
+
+@contextmanager
+def naming(name: str, column: Any) -> Iterator[None]:
+    """What pyarrow says of the values of a column, with its name."""
+    try:
+        yield
+    except MemoryError:
+        raise  # some of pyarrow's are ArrowExceptions as well
+    except arrow().ArrowNotImplementedError:
+        raise StreamError(
+            f"column {name!r}: values of the type {column.type} cannot be read so."
+        ) from None
+    except arrow().ArrowException as problem:
+        raise StreamError(f"column {name!r}: {problem}.") from None
+
+
+def values_of(each: Column, table: Any, na: Sequence[str] = MISSING) -> Values:
+    """What a column of a table says."""
+    column = table[each.name]
+    with naming(each.name, column):
+        return each.read(decoded(column), na)
+
+
+def decoded(column: Any) -> Any:
+    """The values themselves, where there are numbers of them (but of text, which is read so)."""
+    is_coded = arrow("pyarrow.types").is_dictionary(column.type) and not is_text(column)
+    return column.cast(column.type.value_type) if is_coded else column
+
+
+def _of_numbers(column: Any) -> Any:
+    types = arrow("pyarrow.types")
+    known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    if not any(is_such(column.type) for is_such in known):
+        raise arrow().ArrowInvalid(f"values of the type {column.type} are no numbers")
+    return column
+
+
+def is_text(column: Any) -> bool:
+    types = arrow("pyarrow.types")
+    kind = column.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"
+
+
+def _words_of(column: Any, na: Collection[str]) -> tuple[np.ndarray, list[str]]:
+    """Codes and values without blanks around them; what is written for nothing is missing."""
+    (codes, texts), na = coded(column), frozenset(na)
+    if not any(text in na or text != text.strip() for text in texts):
+        return codes, texts
+    known: dict[str, int] = {}
+    stripped = [text.strip() for text in texts]
+    numbers = [NOWHERE if each in na else known.setdefault(each, len(known)) for each in stripped]
+    places = np.array([*numbers, NOWHERE])
+    places[places == NOWHERE] = len(known)
+    return places[codes], list(known)
+
+
+def written_numbers(
+    column: Any, decimal: str, na: Sequence[str] = MISSING
+) -> tuple[np.ndarray, np.ndarray]:
+    """Text as numbers, NaN where there are none, and which of them are something else."""
+    pa, pc = arrow(), arrow("pyarrow.compute")
+    texts = pc.utf8_trim_whitespace(as_text(column).combine_chunks())
+    missing = _is_missing(texts, na)
+    missing |= pc.match_substring_regex(texts, NOT_A_NUMBER).fill_null(False).to_numpy(False)
+    bare = texts
+    for pattern, by in BARE:
+        bare = pc.replace_substring_regex(bare, pattern, by)
+    if decimal == ",":
+        bare = pc.replace_substring(pc.replace_substring(bare, ".", "'"), ",", ".")
+        bare = pc.replace_substring(bare, "'", ",")
+    fine = pc.match_substring_regex(bare, DIGITS).fill_null(False)
+    digits = pc.replace_substring_regex(bare, SEPARATOR, "")
+    digits = pc.if_else(fine, digits, pa.scalar(None, bare.type))
+    numbers = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return np.where(missing, np.nan, numbers), ~fine.to_numpy(zero_copy_only=False) & ~missing
+
+
+def dates_of(
+    column: Any, format: str, na: Sequence[str] = MISSING
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Whole seconds since 1970, which of them are missing, and which are no dates.
+
+    Zones and fractions of seconds are left out: what counts is what a clock has shown there.
+    """
+    pa, pc, types = arrow(), arrow("pyarrow.compute"), arrow("pyarrow.types")
+    kind = column.type
+    if types.is_integer(kind) or types.is_floating(kind):  # such as 20201231
+        column = column.cast(pa.string())
+    elif not is_text(column):
+        if not (types.is_date(kind) or types.is_timestamp(kind) or types.is_null(kind)):
+            raise pa.ArrowInvalid(f"values of the type {kind} are no dates")
+        if not types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("s"), safe=False)
+        elif kind.tz is not None:
+            column = _on_the_clock(column)
+        times = _chunk(column)
+        missing = times.is_null().to_numpy(zero_copy_only=False)
+        return _whole(times) // PARTS_OF_SECONDS[times.type.unit], missing, None
+    texts = pc.utf8_trim_whitespace(_chunk(as_text(column)))
+    missing = _is_missing(texts, na)
+    if format == ISO_FORMAT:
+        times, fine = _usual_dates(texts)
+        return times, missing, ~fine & ~missing
+    found = pc.strptime(texts, format=format, unit="s", error_is_null=True)
+    times, fine = _whole(found), found.is_valid().to_numpy(zero_copy_only=False)
+    is_early = pc.less_equal(pc.day(found), DAYS_TOO_LATE).fill_null(False)
+    for k in np.flatnonzero(is_early.to_numpy(zero_copy_only=False)).tolist():
+        fine[k] = _is_date(texts[k].as_py(), format)
+    bad = ~fine & ~missing
+    if bad.any():
+        usual, are_usual = _usual_dates(texts)
+        times, bad = np.where(bad & are_usual, usual, times), bad & ~are_usual
+    return times, missing, bad
+
+
+def _on_the_clock(column: Any) -> Any:
+    """Times in their zone, which pyarrow before version 22 knows by names like Europe/Rome only."""
+    pa, pc, kind = arrow(), arrow("pyarrow.compute"), column.type
+    offset = OFFSET.fullmatch(kind.tz)
+    if offset is None:
+        return pc.local_timestamp(column)
+    hours, minutes = (int(offset["sign"] + offset[name]) for name in ("hours", "minutes"))
+    ahead = pa.scalar(timedelta(hours=hours, minutes=minutes), pa.duration(kind.unit))
+    return pc.add(column.cast(pa.timestamp(kind.unit)), ahead)
+
+
+def _usual_dates(texts: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds since 1970 of dates in the usual format, and which ones are in it."""
+    pc, format = arrow("pyarrow.compute"), "%Y-%m-%d %H:%M:%S"
+    texts = _with_times(texts)
+    times = pc.strptime(texts, format=format, unit="s", error_is_null=True)
+    # The 30th of February would be the 1st of March.
+    fine = pc.equal(pc.strftime(times, format=format), texts).fill_null(False)
+    return _whole(times), fine.to_numpy(zero_copy_only=False)
+
+
+def _is_date(text: str, format: str) -> bool:
+    try:
+        time.strptime(text, format)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_missing(texts: Any, na: Sequence[str]) -> np.ndarray:
+    pa, pc = arrow(), arrow("pyarrow.compute")
+    missing = pc.or_kleene(texts.is_null(), pc.is_in(texts, pa.array(na, texts.type)))
+    return np.array(missing.fill_null(True).to_numpy(zero_copy_only=False))
+
+
+def _with_times(texts: Any) -> Any:
+    """ISO dates, each with a time to the second."""
+    pc = arrow("pyarrow.compute")
+    texts = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)$", r"\1 00:00:00")
+    texts = pc.replace_substring_regex(
+        texts, r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(Z|[+-]\d\d:?\d\d)?$", r"\1 \2:00"
+    )
+    whole = r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)([.,]\d+)?(Z| ?UTC|[+-]\d\d(:?\d\d)?)?$"
+    return pc.replace_substring_regex(texts, whole, r"\1 \2")
+
+
+def _chunk(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _whole(times: Any) -> np.ndarray:
+    pa = arrow()
+    return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)

@@ -1,0 +1,577 @@
+"""CSV text: read by pyarrow where it is sound, and looked at row by row where it is not."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.streams.arrow import WEIGHT, Piece, arrow
+from maxmargin.streams.compression import Bytes
+from maxmargin.streams.csv_rows import (
+    NEWLINE,
+    QUOTE,
+    RETURN,
+    end_of_row,
+    ends_of_rows,
+    outside_of_quotes,
+    quotes_are_sound,
+    tidy,
+    walk,
+)
+from maxmargin.streams.files import Stored, stored
+from maxmargin.streams.lines import Chunk, LongLine, whole_lines
+from maxmargin.streams.options import Message, Option, OptionWarning
+from maxmargin.streams.source import Position, StreamError, identity_of_file
+from maxmargin.streams.text_encoding import Letters
+
+# Bytes of text that say what kind a column is, whatever the size of blocks.
+HEAD = 2**18
+# Fields and names are held one by one, which takes several times the room of a line.
+LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
+# Of each column, what reads it takes about 7 kB.
+MOST_COLUMNS = 100_000
+# A column is one of numbers if so many of its values are: the others are mistakes.
+ENOUGH_NUMBERS = 0.9
+# Numbers have no leading zeros: zip codes and other identifiers have them.
+LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
+# So many are looked at one by one if there is one among them that cannot be read: a failure of
+# pyarrow takes as long, for it looks at all objects of the process.
+FEW_ROWS = 512
+DELIMITERS = ",\t;|"
+QUOTED = re.compile(rb'"[^"]*"')
+BLANKS = " \t"
+# What pandas takes for missing values by default, and the "?" of the UCI repository.
+MISSING = (
+    *("", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+# Those that no number begins like, with which pyarrow would be slower by a fifth: it reads "-nan"
+# of itself, and the others are rare enough to be looked at row by row.
+FAST_MISSING = tuple(value for value in MISSING if value[:1] not in ("-", "1"))
+TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+NUMBER = re.compile(
+    r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
+)
+
+
+class NumberedChunk(NamedTuple):
+    """Whole rows, and the number of lines before and up to their end."""
+
+    text: bytes
+    end: int
+    done: int
+    first_line: int
+    last_line: int
+
+
+class Header(NamedTuple):
+    """The names of the columns, and the bytes and lines that they take."""
+
+    names: list[str]
+    size: int
+    lines: int
+
+
+class CsvReader:
+    """Tables from CSV text.
+
+    A row ends at a newline that is not inside of quotes, and a quote stands only around a value or,
+    doubled, inside a quoted one. A row that cannot be read says nothing of the next.
+
+    Parameters
+    ----------
+    file : path, stored file, or binary file that is read once
+    header : bool or None
+        Does the first row have the names of the columns? If not, they are "0", "1", ... With None
+        it has, unless there are only numbers in it.
+    delimiter : str or None
+        By default the most frequent one in the first row of comma, tab, semicolon and bar.
+    skip : bool
+        Leave rows out that cannot be read?
+    block_size : int
+        Bytes of text in a block, about.
+    encoding : str, default="utf-8"
+        Of the text: UTF-8, or one that has a byte for each letter, such as "latin-1" or "cp1252".
+    decimal : {".", ","}, default="."
+        What stands before the decimals of numbers; with a comma no other comma is a delimiter,
+        unless ``delimiter`` says so.
+    na_values : sequence of str, default=()
+        Values that are missing, beside those of `MISSING`.
+
+    Attributes
+    ----------
+    has_header : bool
+    """
+
+    rows: int | None = None
+
+    def __init__(
+        self,
+        file: Any,
+        *,
+        header: bool | None,
+        delimiter: str | None,
+        skip: bool,
+        block_size: int,
+        encoding: str = "utf-8",
+        decimal: str = ".",
+        na_values: Sequence[str] = (),
+    ) -> None:
+        self._file = file = stored(file)
+        self._missing = (*MISSING, *na_values)
+        self._null_values = (*FAST_MISSING, *na_values)
+        self._skip = skip
+        self._block_size = block_size
+        self._letters = Letters(encoding)
+        if decimal not in (".", ","):
+            raise StreamError(f"decimal must be '.' or ',', not {decimal!r}.")
+        self._decimal = decimal
+        self.total: int | None = None
+        # Of a file that is read once: what was read to know its columns, and the rest.
+        self._begun: tuple[Chunk, Generator[Chunk, None, None]] | None = None
+        if isinstance(file, Stored):
+            self.name, self.total = file.name, file.size
+            self.repeatable = True
+            with file.open() as opened:
+                chunk, _ = self._begin(Bytes(opened, self.name), HEAD, delimiter)
+        else:
+            self.name, self.repeatable = str(getattr(file, "name", "<pipe>")), False
+            self._begun = self._begin(Bytes(file, self.name), block_size, delimiter)
+            chunk = self._begun[0]
+        self._header = self._header_of(chunk.text, header)
+        self.has_header = self._header.size > self._mark
+        self._places = {name: place for place, name in enumerate(self._header.names)}
+
+    def _begin(
+        self, text: Bytes, size: int, delimiter: str | None
+    ) -> tuple[Chunk, Generator[Chunk, None, None]]:
+        """Some rows behind the mark of the file, if it has one, and the rest."""
+        start = text.read(HEAD)
+        self._mark = self._letters.mark_of(start, self.name)
+        start = start[self._mark :]
+        self._delimiter = self._delimiter_of(start) if delimiter is None else delimiter
+        if not re.fullmatch(r"[ -~\t]", self._delimiter) or self._delimiter == '"':
+            raise StreamError(f"a delimiter is one character, not {self._delimiter!r}.")
+        chunks = self._whole_rows(text, size, self._mark, held=start)
+        return self._more_than_a_header(chunks), chunks
+
+    def _delimiter_of(self, start: bytes) -> str:
+        row = QUOTED.sub(b"", start).partition(NEWLINE)[0]
+        candidates = DELIMITERS.replace(self._decimal, "")
+        return max(candidates, key=lambda delimiter: row.count(delimiter.encode()))
+
+    def _whole_rows(
+        self, text: Bytes, size: int, offset: int, held: bytes = b""
+    ) -> Generator[Chunk, None, None]:
+        end_of = partial(end_of_row, delimiter=self._delimiter)
+        return whole_lines(text, size, offset, LONGEST_ROW, end_of, held)
+
+    def _more_than_a_header(self, chunks: Iterator[Chunk]) -> Chunk:
+        """The first chunk, with so many others that something is known of the columns."""
+        first = Chunk(b"", 0, 0)
+        try:
+            first = next(chunks, first)
+            while self._ends(first.text).size == 1 and (more := next(chunks, None)):
+                first = more._replace(text=first.text + more.text)
+        except LongLine as error:
+            raise self._too_long(error, first.text.count(NEWLINE)) from None
+        return first
+
+    def _ends(self, text: bytes) -> np.ndarray:
+        return ends_of_rows(text, self._delimiter)
+
+    def _too_long(self, error: LongLine, before: int) -> StreamError:
+        """The error for a row behind so many lines, which goes on too long."""
+        opened = walk(error.text, self._delimiter).opened
+        if opened < 0 or NEWLINE not in error.text[opened:]:
+            return error.at(self.name, before + 1 + error.text.count(NEWLINE))
+        line = before + 1 + error.text.count(NEWLINE, 0, opened)
+        return StreamError(
+            f"{self.name}, line {line}: a quote is opened here, and not closed in the next "
+            f"{error.limit:,} bytes."
+        )
+
+    def _header_of(self, head: bytes, has_names: bool | None) -> Header:
+        ends = self._ends(head)
+        raw = head[: ends[0]] if ends.size else head
+        if len(raw) > LONGEST_HEADER:
+            raise LongLine(LONGEST_HEADER, raw).at(self.name, 1)
+        row = self._letters.as_utf8(raw).rstrip(b"\r\n")
+        if not row.strip() and self._delimiter.encode() not in row:
+            raise StreamError(f"{self.name}: there is no line with columns at the beginning.")
+        if trouble := self._broken(row, 0):
+            raise StreamError(f"{self.name}, ", *trouble, ".")
+        if (count := self._fields(row)) > MOST_COLUMNS:
+            raise StreamError(
+                f"{self.name}, line 1: {count:,} columns, and CSV may have {MOST_COLUMNS:,}; write "
+                "such wide rows as svmlight text or as an array."
+            )
+        names = [name.strip() for name in self._split(row)]
+        if has_names is None:
+            has_names = self._begins_with_names(names)
+        if not has_names:
+            return Header([str(place) for place in range(len(names))], self._mark, 0)
+        name, times = Counter(names).most_common(1)[0]
+        if times > 1:
+            raise StreamError(
+                f"{self.name}: there are {times} columns {name!r}; if the first line has no "
+                "names, say ",
+                Option("header", False),
+                ".",
+            )
+        return Header(names, self._mark + len(raw), raw.count(NEWLINE))
+
+    def _begins_with_names(self, cells: list[str]) -> bool:
+        """Whether the first row has the names of the columns; with a warning if that is a guess.
+
+        pandas writes positions as names, behind an empty one if there is an index.
+        """
+        first = 1 if cells[0] == "" else 0
+        places = [*[""] * first, *map(str, range(len(cells) - first))]
+        present = [cell for cell in cells if cell not in self._missing]
+        numbers = [cell for cell in present if _is_number(cell, self._decimal)]
+        named = {cell for cell, place in zip(cells, places, strict=True) if cell == place}
+        if not numbers or (named.issuperset(numbers) and len(numbers) < len(present)):
+            return True
+        is_data = len(numbers) == len(present) and cells != places
+        if is_data:
+            found = "the first line has only numbers: it is read as data, and columns are '0', ..."
+        else:
+            odd = next((each for each in numbers if each not in named), numbers[0])
+            found = f"the first line is read as names of columns, though {odd!r} is a number"
+        warnings.warn(
+            OptionWarning(
+                f"{self.name}: {found}; say ",
+                Option("header", True),
+                " if it has the names, and ",
+                Option("header", False),
+                " if it is data.",
+            ),
+            stacklevel=2,
+        )
+        return not is_data
+
+    def kinds(self) -> dict[str, str | None]:
+        """The columns, and what kind they are in the first rows."""
+        head = self._head()[self._header.size - self._mark :]
+        table, _ = self._table(self._letters.as_utf8(head), dict.fromkeys(self._places, "text"))
+        columns: Iterable[Sequence[str]]
+        if table is not None:
+            columns = (column.to_pylist() for column in table.columns)
+        else:  # there are rows that cannot be read
+            rows = (
+                self._split(row)
+                for row, line in self._rows_of(head, 0)
+                if not self._broken(row, line) and self._fields(row) == len(self._places)
+            )
+            columns = zip(*rows, strict=True)
+        kinds = (kind_of_values(values, self._decimal, self._missing) for values in columns)
+        found = dict(zip(self._places, kinds, strict=False))
+        return {name: found.get(name, "number") for name in self._places}
+
+    def _head(self) -> bytes:
+        if self._begun is not None:
+            return self._begun[0].text
+        with self._file.open() as file:
+            return self._begin(Bytes(file, self.name), HEAD, self._delimiter)[0].text
+
+    def _rows_of(self, text: bytes, before: int) -> Iterator[tuple[bytes, int]]:
+        """Rows that are not empty, without what ends them, and the lines before each."""
+        begin = 0
+        for end in chain(self._ends(text).tolist(), [len(text)]):
+            row = self._letters.as_utf8(text[begin:end])
+            if bare := row.rstrip(b"\r\n"):
+                yield bare, before
+            before, begin = before + row.count(NEWLINE), end
+
+    def pieces(
+        self, start: Position, kinds: Mapping[str, str]
+    ) -> Generator[NumberedChunk, None, None]:
+        """Text, to be read by `read`."""
+        offset = max(start.offset, self._header.size)
+        line = max(start.line, self._header.lines)
+        try:
+            for chunk in self._chunks(offset):
+                if chunk.end <= offset:
+                    continue
+                lines = chunk.text.count(NEWLINE)
+                yield NumberedChunk(chunk.text, chunk.end, chunk.done, line, line + lines)
+                line += lines
+        except LongLine as error:
+            raise self._too_long(error, line) from None
+
+    def _chunks(self, offset: int) -> Generator[Chunk, None, None]:
+        if self._begun is not None:
+            first, rest = self._begun
+            first = first._replace(text=first.text[self._header.size - self._mark :])
+            yield from (chunk for chunk in chain([first], rest) if chunk.text)
+            return
+        with self._file.open() as file:
+            text = Bytes(file, self.name)
+            text.skip(offset)
+            yield from self._whole_rows(text, self._block_size, offset)
+
+    def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
+        """The columns of ``kinds`` as a table."""
+        error = None
+        try:
+            tables, lost = self._tables(chunk.text, None, kinds, chunk.first_line)
+        except StreamError as found:
+            tables, lost, error = [self._before_trouble(chunk, kinds, found)], [], found
+
+        def place(number: int) -> str:
+            _, before = next(islice(self._rows_of(chunk.text, chunk.first_line), number, None))
+            return f"line {before + 1}"
+
+        table = arrow().concat_tables(tables)
+        return Piece(table, chunk.end, chunk.last_line, chunk.done, lost, place, error)
+
+    def _before_trouble(
+        self, chunk: NumberedChunk, kinds: Mapping[str, str], error: StreamError
+    ) -> Any:
+        """The rows before the first that cannot be read, of which others may be worse."""
+        sound = list[bytes]()
+        for row, line in self._rows_of(chunk.text, chunk.first_line):
+            if self._trouble(row, kinds, line):
+                break
+            sound.append(self._bare(row, kinds) + NEWLINE)
+        table, _ = self._table(b"".join(sound), kinds)
+        if table is None:
+            raise error
+        return table
+
+    def _tables(
+        self, text: bytes, ends: np.ndarray | None, kinds: Mapping[str, str], before: int
+    ) -> tuple[list[Any], list[int]]:
+        """Tables of the rows that can be read, and which cannot; these are closed in on.
+
+        ``ends`` are where the rows end, if that is known.
+        """
+        table, trouble = self._table(self._letters.as_utf8(text), kinds)
+        if table is not None:
+            return [table], []
+        if ends is None:
+            ends = self._ends(text)
+        if ends.size > FEW_ROWS:
+            half = ends.size // 2
+            cut = int(ends[half - 1])
+            tables, lost = self._tables(text[:cut], ends[:half], kinds, before)
+            rows = sum(table.num_rows for table in tables) + len(lost)
+            line = before + text.count(NEWLINE, 0, cut)
+            more, others = self._tables(text[cut:], ends[half:] - cut, kinds, line)
+            return tables + more, lost + [rows + row for row in others]
+        last = before + text.count(NEWLINE)
+        text, lost = self._sound_rows(text, kinds, before)
+        table, trouble = self._table(text, kinds)
+        if table is None:
+            raise StreamError(f"{self.name}, lines {before + 1} to {last}: {trouble}")
+        return [table], lost
+
+    def _table(self, text: bytes, kinds: Mapping[str, str]) -> tuple[Any, str]:
+        """The columns of sound text, or None and what is wrong with it."""
+        pa, pacsv = arrow(), arrow("pyarrow.csv")
+        tidied = None if b"\0" in text else tidy(text, self._delimiter)
+        if tidied is None:
+            return None, "a carriage return, a zero byte or a quote is out of place"
+        text, rows = tidied
+        types = {"number": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+        types[WEIGHT] = types["number"]
+        schema = {name: types[kind] for name, kind in kinds.items()}
+        if rows == 0:
+            return pa.schema(list(schema.items())).empty_table(), ""
+        try:
+            table = pacsv.read_csv(
+                pa.py_buffer(text),
+                # One block, so that nothing is inferred and errors concern these lines.
+                read_options=pacsv.ReadOptions(
+                    column_names=self._header.names, use_threads=False, block_size=len(text) + 1
+                ),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._delimiter, newlines_in_values=True
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=schema,
+                    include_columns=list(schema),
+                    null_values=self._null_values,
+                    true_values=TRUE,
+                    false_values=FALSE,
+                    strings_can_be_null=False,
+                    decimal_point=self._decimal,
+                ),
+            )
+        except pa.ArrowException as error:
+            if isinstance(error, MemoryError):
+                raise  # nothing is wrong with the text
+            return None, str(error)
+        if table.num_rows != rows:
+            return None, "there are more or fewer rows than ends of rows"
+        return table, ""
+
+    def _sound_rows(
+        self, text: bytes, kinds: Mapping[str, str], before: int
+    ) -> tuple[bytes, list[int]]:
+        """The rows that can be read, and which cannot; raise for the first of these."""
+        sound, lost = list[bytes](), list[int]()
+        for row, line in self._rows_of(text, before):
+            trouble = self._trouble(row, kinds, line)
+            # Nobody can say where the row behind an open quote begins.
+            if trouble and (not self._skip or walk(row, self._delimiter).opened >= 0):
+                raise StreamError(f"{self.name}, ", *trouble, ".")
+            if trouble:
+                lost.append(len(sound) + len(lost))
+            else:
+                sound.append(self._bare(row, kinds) + NEWLINE)
+        return b"".join(sound), lost
+
+    def _bare(self, row: bytes, kinds: Mapping[str, str]) -> bytes:
+        """A sound row without blanks around truth values, and with nothing for what is missing.
+
+        Of these pyarrow takes nothing else; around numbers it does.
+        """
+        fields = self._split(row)
+        for name, kind in kinds.items():
+            if kind != "text":
+                value = fields[self._places[name]].strip(BLANKS)
+                fields[self._places[name]] = "" if value in self._missing else value
+        if QUOTE in row:
+            fields = [_quoted(field, self._delimiter) for field in fields]
+        return self._delimiter.join(fields).encode() or b'""'  # nothing at all would be no row
+
+    def _trouble(self, row: bytes, kinds: Mapping[str, str], before: int) -> Message | None:
+        """What is wrong with the row behind so many lines, and where."""
+        if broken := self._broken(row, before):
+            return broken
+        where = f"line {before + 1}"
+        if (count := self._fields(row)) != len(self._places):
+            return (f"{where}: {count} fields, expected {len(self._places)}{_extent(row, before)}",)
+        fields = self._split(row)
+        for name, kind in kinds.items():
+            value = fields[self._places[name]].strip(BLANKS)
+            if value not in self._missing and not _fits(value, kind, self._decimal):
+                found = f"{where}, column {name!r}: expected a {kind}, found {value[:40]!r}"
+                if kind == WEIGHT:
+                    return (found,)
+                return (found, *remedies(name, value))
+        return None
+
+    def _broken(self, row: bytes, before: int) -> Message | None:
+        """Why the row behind so many lines cannot be split into fields, and where."""
+        where = f"line {before + 1}"
+        if b"\0" in row:
+            return (f"{where}: there is a zero byte in the line",)
+        try:
+            row.decode()
+        except UnicodeDecodeError:
+            return (f"{where}: ", *self._letters.trouble())
+        if QUOTE in row and (opened := walk(row, self._delimiter).opened) >= 0:
+            line = before + 1 + row.count(NEWLINE, 0, opened)
+            return (f"line {line}: a quote is opened here, and never closed",)
+        if QUOTE in row and not has_sound_quotes(row, self._delimiter):
+            misplaced = "there is a quote that is not around a value"
+            return (f"{where}: {misplaced}{_extent(row, before)}",)
+        if RETURN in row and outside_of_quotes(row, RETURN).size:
+            return (f"{where}: there is a carriage return in the line",)
+        return None
+
+    def _split(self, row: bytes) -> list[str]:
+        """The fields of a sound row."""
+        if QUOTE not in row:
+            return row.decode().split(self._delimiter)
+        ends = [*outside_of_quotes(row, self._delimiter).tolist(), len(row)]
+        begins = [0, *(end + 1 for end in ends)]
+        return [
+            _unquoted(row[begin:end].decode()) for begin, end in zip(begins, ends, strict=False)
+        ]
+
+    def _fields(self, row: bytes) -> int:
+        """How many fields a sound row has."""
+        if QUOTE not in row:
+            return row.count(self._delimiter.encode()) + 1
+        return outside_of_quotes(row, self._delimiter).size + 1
+
+    def identity(self) -> str:
+        if isinstance(self._file, Stored):
+            return self._file.identity()
+        first = self._begun[0].text if self._begun else b""
+        return identity_of_file(io.BytesIO(first), len(first))
+
+
+def has_sound_quotes(row: bytes, delimiter: str) -> bool:
+    """Are they around values, and doubled within?"""
+    letters = np.frombuffer(row, np.uint8)
+    quotes = np.flatnonzero(letters == ord(QUOTE))
+    return quotes.size % 2 == 0 and quotes_are_sound(letters, quotes, delimiter)
+
+
+def _extent(row: bytes, before: int) -> str:
+    """A hint for rows of many lines, which may be rows of which one lacks a quote."""
+    more = row.count(NEWLINE)
+    return f" (a quote makes one row of lines {before + 1} to {before + 1 + more})" if more else ""
+
+
+def _quoted(field: str, delimiter: str) -> str:
+    doubled = field.replace('"', '""')
+    return f'"{doubled}"' if any(mark in field for mark in ('"', "\n", "\r", delimiter)) else field
+
+
+def _unquoted(field: str) -> str:
+    return field[1:-1].replace('""', '"') if field.startswith('"') else field
+
+
+def remedies(name: str, value: str) -> Message:
+    """What to do about a value that is not of the kind of its column."""
+    as_words, as_missing = Option("kinds", {name: "category"}), Option("na_values", [value[:40]])
+    return " (", as_words, " takes the column as words, ", as_missing, " such values as missing)"
+
+
+def kind_of_values(
+    values: Sequence[str], decimal: str = ".", missing: Sequence[str] = MISSING
+) -> str:
+    """What kind a column with these values is."""
+    counts = Counter(value for value in map(str.strip, values) if value not in missing)
+    if counts and all(value in TRUE or value in FALSE for value in counts):
+        return "boolean"
+    if any(LEADING_ZERO.fullmatch(value) for value in counts):
+        return "text"
+    numbers = [_is_number(value, decimal) for value in counts]
+    return "number" if are_enough(numbers, list(counts.values())) else "text"
+
+
+def are_enough(fit: Sequence[bool] | np.ndarray, counts: Sequence[int] | np.ndarray) -> bool:
+    """Do nearly all values fit a kind, or nearly all distinct ones?
+
+    Mistakes are rare among values, and what stands for missing values is one of many distinct ones.
+
+    Parameters
+    ----------
+    fit : sequence of bool
+        Of each distinct value: does it fit?
+    counts : sequence of int
+        How often each is there.
+    """
+    if not len(counts):
+        return True
+    shares = np.mean(fit), np.average(fit, weights=counts)
+    return bool(max(shares) >= ENOUGH_NUMBERS)
+
+
+def _is_number(value: str, decimal: str) -> bool:
+    if decimal == ",":
+        value = value.translate(str.maketrans(",.", ".,"))
+    return NUMBER.fullmatch(value) is not None
+
+
+def _fits(value: str, kind: str, decimal: str) -> bool:
+    if kind == "text":
+        return True
+    if kind == "boolean":
+        return value in TRUE or value in FALSE
+    return _is_number(value, decimal)

@@ -1,0 +1,612 @@
+"""How the columns of a table become rows of features.
+
+What one row says is read first, which may happen ahead of learning; then it is prepared by what all
+rows before it have said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.streams.column_kinds import (
+    LARGEST_NUMBER,
+    Category,
+    Column,
+    Text,
+    Values,
+    hashed_place,
+    values_of,
+)
+from maxmargin.streams.csv_text import MISSING, remedies
+from maxmargin.streams.encoding import side_by_side
+from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found
+from maxmargin.streams.options import Message, no_column
+from maxmargin.streams.recipe_formula import OneHotColumn, Preparation
+from maxmargin.streams.source import StreamError
+from maxmargin.streams.text.features import (
+    NOWHERE,
+    are_moderate,
+    assemble,
+    scale_entries,
+    standardise,
+)
+
+# Columns of a category before those of its values.
+MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
+LARGEST_WIDTH = 2**31 - 2
+# So many rows are standardised together: they stay in the cache.
+ROWS_AT_ONCE = 32
+NO_WORDS = np.empty(0), np.empty(0, np.int64)
+
+
+class Running(NamedTuple):
+    """What all rows so far have said.
+
+    Attributes
+    ----------
+    rows : float
+    counts, means, squares : arrays of shape (n_numbers,)
+        Of each column of numbers: how many there were, their mean, and the sum of the squares of
+        the deviations from it.
+    missing : array of shape (n_columns,)
+        Values that were missing.
+    known : tuple of dict
+        The values of each category, in the order in which they came. The dicts are shared with the
+        records that come later, and only ever get longer.
+    sizes : tuple of int
+        How many of these values there are here.
+    """
+
+    rows: float
+    counts: np.ndarray
+    means: np.ndarray
+    squares: np.ndarray
+    missing: np.ndarray
+    known: tuple[dict[str, int], ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def vocabularies(self) -> list[list[str]]:
+        return [list(islice(one, size)) for one, size in zip(self.known, self.sizes, strict=True)]
+
+    def alone(self) -> Running:
+        """The same, which shares nothing with other records."""
+        known = tuple({text: k for k, text in enumerate(one)} for one in self.vocabularies())
+        return Running(
+            self.rows,
+            self.counts.copy(),
+            self.means.copy(),
+            self.squares.copy(),
+            self.missing.copy(),
+            known,
+            self.sizes,
+        )
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Some rows, read column by column.
+
+    Attributes
+    ----------
+    dense : array of shape (n_rows, n_numbers + n_flags)
+        Numbers with NaN for what is missing, and room for flags that say so.
+    missing : array of bool, of shape (n_rows, n_columns), or None
+        None if nothing is.
+    places : array of int64, of shape (n_rows, n_parts)
+        Columns of entries 1 that need no other rows.
+    codes, texts : of each category with a vocabulary
+    hashed : array of int64, of shape (n_rows, n_hashed)
+    words : values, hashed columns and starts of a CSR matrix
+    """
+
+    dense: np.ndarray
+    missing: np.ndarray | None
+    places: np.ndarray
+    codes: Sequence[np.ndarray]
+    texts: Sequence[Sequence[str]]
+    hashed: np.ndarray
+    words: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.dense.shape[0], self.dense.shape[1]
+
+    def __getitem__(self, rows: Any) -> Parts:
+        """Some of the rows, as if the others had not been there."""
+        codes, texts = [], []
+        for one, words in zip(self.codes, self.texts, strict=True):
+            fewer, kept = _in_order(one[rows], len(words))
+            codes.append(fewer)
+            texts.append([words[k] for k in kept])
+        entries = sparse.csr_matrix(self.words, shape=(self.dense.shape[0], LARGEST_WIDTH))[rows]
+        return Parts(
+            self.dense[rows],
+            None if self.missing is None else self.missing[rows],
+            self.places[rows],
+            codes,
+            texts,
+            self.hashed[rows],
+            (entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)),
+        )
+
+    def blank(self, rows: np.ndarray) -> Parts:
+        """The same without anything in some rows, which are still there."""
+        self.dense[rows] = np.nan
+        if self.missing is not None:
+            self.missing[rows] = False
+        codes, texts = [], []
+        for one, words in zip(self.codes, self.texts, strict=True):
+            fewer, kept = _in_order(np.where(rows, len(words), one), len(words))
+            codes.append(fewer)
+            texts.append([words[k] for k in kept])
+        return replace(self, codes=codes, texts=texts)
+
+
+def _in_order(codes: np.ndarray, missing: int) -> tuple[np.ndarray, list[int]]:
+    """Codes in the order in which they appear, and which ones they were."""
+    distinct, first = np.unique(codes[codes != missing], return_index=True)
+    kept = distinct[np.argsort(first, kind="stable")]
+    numbers = np.full(missing + 1, kept.size)
+    numbers[kept] = np.arange(kept.size)
+    return numbers[codes], kept.tolist()
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Names of which some may be equal, with numbers behind these."""
+    known = set(names)
+    if len(known) == len(names):
+        return names
+    met, told = set[str](), []
+    for name in names:
+        one, k = name, 1
+        while one in met or (k > 1 and one in known):
+            k += 1
+            one = f"{name} ({k})"
+        met.add(one)
+        told.append(one)
+    return told
+
+
+class Plan:
+    """How each column is read, and where its features are.
+
+    Parameters
+    ----------
+    found : list of Found
+        All columns, with those that are left out.
+    scale : bool
+    missing : {"mean", "error", "skip"}
+    bits, seed : int
+        Of hashes.
+    interactions : list of pairs of str
+    na_values : list of str
+        Texts that stand for missing values, beside those of `MISSING`.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Found],
+        *,
+        scale: bool,
+        missing: str,
+        bits: int,
+        seed: int,
+        interactions: Sequence[tuple[str, str]] = (),
+        na_values: Sequence[str] = (),
+    ) -> None:
+        self._na = (*MISSING, *na_values)
+        self.found = list(found)
+        self.columns: list[Column] = [one.column for one in found if one.column is not None]
+        self.missing = missing
+        self.bits, self.seed = bits, seed
+        self._numbers = [each for each in self.columns if each.has_number]
+        categories = [each for each in self.columns if isinstance(each, Category)]
+        self._coded = [each for each in categories if not each.hashed]
+        self._hashes = [each for each in categories if each.hashed]
+        self.interactions = [self._checked_pair(pair) for pair in interactions]
+        gaps = {one.name for one in found if one.gaps} if missing == "mean" else set()
+        self._flagged = [each.name for each in self._numbers if each.name in gaps]
+        scaled = [scale and each.is_scaled for each in self._numbers]
+        self._scaled = np.array(scaled, dtype=np.bool_)
+        self._lay_out()
+
+    def _checked_pair(self, pair: tuple[str, str]) -> tuple[str, str]:
+        known = {each.name: each for each in self.columns}
+        for name in pair:
+            if name not in known:
+                raise StreamError(f"interactions: {no_column(name, list(known))}")
+            if isinstance(known[name], Text):
+                raise StreamError(f"interactions: column {name!r} is of text, which has none.")
+        return pair
+
+    def _lay_out(self) -> None:
+        self.names = [each.name for each in self._numbers]
+        self.names += [f"{name} is missing" for name in self._flagged]
+        self._n_dense = len(self.names)
+        self._starts: dict[tuple[str, str], int] = {}
+        at = self._n_dense
+        for each in self.columns:
+            for part, size in each.parts.items():
+                if size:
+                    self._starts[each.name, part] = at
+                    at += size
+        for category in self._coded:
+            self._starts[category.name, ""] = at
+            at += VALUES_FROM + category.room
+        self._hashed_from = at
+        has_words = any(isinstance(each, Text) for each in self.columns)
+        self.is_hashed = bool(self._hashes or self.interactions or has_words)
+        self.is_dense = at == self._n_dense and not self.is_hashed
+        self.width = at + (2**self.bits if self.is_hashed else 0)
+        if not 0 < self.width <= LARGEST_WIDTH:
+            raise StreamError(
+                "there is no column left to learn from."
+                if self.width == 0
+                else f"{self.width:,} columns are too many: lower hash_bits or max_categories."
+            )
+
+    def begin(self) -> Running:
+        """Before the first row."""
+        counts, means, squares = np.zeros((3, len(self._numbers)))
+        missing = np.zeros(len(self.columns), np.int64)
+        known: tuple[dict[str, int], ...] = tuple({} for _ in self._coded)
+        return Running(0.0, counts, means, squares, missing, known, (0,) * len(known))
+
+    def rooms(self) -> list[int]:
+        """How many values of each category get columns."""
+        return [each.room for each in self._coded]
+
+    def asks(self) -> dict[str, str]:
+        """As what CSV and dicts have to hand over each column."""
+        return {each.name: each.asks() for each in self.columns}
+
+    # -------------------------------------------------------------------- what rows say themselves
+    def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """The rows of a table, which of them cannot be read, and which are to be left out."""
+        read = {each.name: values_of(each, table, self._na) for each in self.columns}
+        rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
+        dense[:, len(self._numbers) :] = 0.0
+        side_by_side([read[each.name].numbers for each in self._numbers], dense)  # type: ignore[misc]
+        missing = bad = lacking = None
+        is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
+        for k, each in enumerate(self.columns):
+            values = read[each.name]
+            if values.missing is None and is_plain:
+                continue
+            values = values.looked_at()
+            assert values.missing is not None
+            if values.missing.any():
+                if missing is None:
+                    missing = np.zeros((rows, len(self.columns)), bool, order="F")
+                missing[:, k] = values.missing
+            if values.bad is not None and values.bad.any():
+                bad = values.bad if bad is None else bad | values.bad
+            if self.missing != "mean" and each.has_number and values.missing.any():
+                lacking = values.missing if lacking is None else lacking | values.missing
+        parts = Parts(
+            dense,
+            missing,
+            self._places(read, rows),
+            [read[each.name].codes for each in self._coded],  # type: ignore[misc]
+            [read[each.name].texts for each in self._coded],
+            self._hashed(read, rows),
+            self._words(read, rows),
+        )
+        if self.missing == "error" and lacking is not None:
+            bad, lacking = lacking if bad is None else bad | lacking, None
+        return parts, bad, lacking
+
+    def of_matrix(self, X: np.ndarray) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
+        """The same for a matrix, if all columns are of numbers."""
+        rows, dense = X.shape[0], np.zeros((X.shape[0], self._n_dense))
+        used = [k for k, one in enumerate(self.found) if one.column is not None]
+        numbers = X if len(used) == X.shape[1] else X[:, used]
+        dense[:, : len(used)] = numbers
+        missing: Any = np.isnan(numbers)
+        missing, large = missing if missing.any() else None, np.abs(numbers) > LARGEST_NUMBER
+        bad = large.any(axis=1) if large.any() else None
+        lacking = None
+        if self.missing != "mean" and missing is not None:
+            lacking = missing.any(axis=1)
+        nothing = np.empty((rows, 0), np.int64)
+        words = *NO_WORDS, np.zeros(rows + 1, np.int64)
+        parts = Parts(dense, missing, nothing, [], [], nothing, words)
+        if self.missing == "error" and lacking is not None:
+            bad, lacking = lacking if bad is None else bad | lacking, None
+        return parts, bad, lacking
+
+    def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
+        parts = [
+            np.where(place == NOWHERE, NOWHERE, place + self._starts[each.name, part])
+            for each in self.columns
+            for part, place in zip(each.parts, read[each.name].places, strict=False)
+        ]
+        return np.stack(parts, axis=1) if parts else np.empty((rows, 0), np.int64)
+
+    def _hashed(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
+        hashed = np.empty((rows, len(self._hashes) + len(self.interactions)), np.int64)
+        for k, each in enumerate(self._hashes):
+            texts = [f"{each.name}={text}" for text in (*read[each.name].texts, "")]
+            hashed[:, k] = self._hash(texts)[read[each.name].codes]
+        for k, (one, other) in enumerate(self.interactions, len(self._hashes)):
+            hashed[:, k] = self._crossed(one, read[one], other, read[other], rows)
+        return hashed
+
+    def _crossed(
+        self, one: str, first: Values, other: str, second: Values, rows: int
+    ) -> np.ndarray:
+        """Columns of pairs of values; of a number only the name matters."""
+        codes, texts = self._codes_and_texts(one, first, rows)
+        more, others = self._codes_and_texts(other, second, rows)
+        pairs, inverse = np.unique(codes * len(others) + more, return_inverse=True)
+        names = [f"{texts[pair // len(others)]}*{others[pair % len(others)]}" for pair in pairs]
+        return self._hash(names)[inverse]
+
+    def _codes_and_texts(
+        self, name: str, values: Values, rows: int
+    ) -> tuple[np.ndarray, list[str]]:
+        if values.codes is None:
+            return np.zeros(rows, np.int64), [name]
+        return values.codes.astype(np.int64), [f"{name}={text}" for text in (*values.texts, "")]
+
+    def _hash(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([hashed_place(text, self.bits, self.seed) for text in texts], np.int64)
+
+    def _words(
+        self, read: Mapping[str, Values], rows: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found = [words for each in self.columns if (words := read[each.name].words) is not None]
+        if not found:
+            return *NO_WORDS, np.zeros(rows + 1, np.int64)
+        if len(found) == 1:
+            return found[0]
+        shape = (rows, 2**self.bits)
+        entries: Any = sum(sparse.csr_matrix(words, shape=shape) for words in found)
+        return entries.data, entries.indices.astype(np.int64), entries.indptr.astype(np.int64)
+
+    def trouble(self, table: Any, row: int) -> tuple[str, Message]:
+        """The first column whose value in ``row`` cannot be used, and why."""
+        for each in self.columns:
+            one = table.select([each.name]).slice(row, 1)
+            values, value = values_of(each, one, self._na).looked_at(), one[each.name][0].as_py()
+            if values.bad is not None and values.bad[0]:
+                number = values.numbers
+                if number is not None and abs(number[0]) > LARGEST_NUMBER:
+                    return each.name, ("the number is too large",)
+                found = f"expected a {each.kind}, found {str(value)[:40]!r}"
+                cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
+                return each.name, (found, *cure)
+            is_missing = values.missing is not None and values.missing[0]
+            if self.missing != "mean" and each.has_number and is_missing:
+                return each.name, (f"the {each.kind} is missing",)
+        raise AssertionError("the row has no trouble")
+
+    # --------------------------------------------------------------- what it means after all others
+    def prepare(
+        self, parts: Parts, running: Running, learn: bool, ignored: np.ndarray | None = None
+    ) -> tuple[Any, Running]:
+        """Rows of features, and what is known behind them.
+
+        ``running`` stays as it is, but for its vocabularies, which get longer. The arrays of
+        ``parts`` are used up. Rows that are ``ignored`` are as if they were not there.
+        """
+        new = len(parts.dense)
+        if ignored is not None:
+            parts, new = parts.blank(ignored), new - int(ignored.sum())
+        dense, counts = parts.dense, running.counts
+        means, squares = running.means, running.squares
+        if learn:
+            counts, means, squares = counts.copy(), means.copy(), squares.copy()
+        if self._flagged and parts.missing is not None:
+            flagged = set(self._flagged)
+            is_flagged = np.array([each.name in flagged for each in self.columns])
+            dense[:, len(self._numbers) :] = parts.missing[:, is_flagged]
+        whole = parts.missing is None and ignored is None
+        room = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
+        standardise(dense, counts, means, squares, self._scaled, learn, whole, *room)
+        codes, sizes = self._values(parts, running, learn)
+        after = running
+        if learn:
+            missing = running.missing
+            if parts.missing is not None:
+                missing = missing + np.count_nonzero(parts.missing, axis=0)
+            after = Running(
+                running.rows + new, counts, means, squares, missing, running.known, sizes
+            )
+        return (dense if self.is_dense else self._sparse(parts, codes)), after
+
+    def _values(
+        self, parts: Parts, running: Running, learn: bool
+    ) -> tuple[list[np.ndarray], tuple[int, ...]]:
+        """Columns of the values of categories, and how many are known behind these rows."""
+        columns, sizes = [], []
+        for each, codes, texts, known, size in zip(
+            self._coded, parts.codes, parts.texts, running.known, running.sizes, strict=True
+        ):
+            if learn:
+                while len(known) > size:
+                    known.popitem()  # of rows that were not learnt from in the end
+                for text in texts:
+                    if len(known) >= each.room:
+                        break
+                    known.setdefault(text, len(known))
+                size = len(known)
+            numbers = [known.get(text, size) for text in texts]
+            places = [k + VALUES_FROM if k < size else OTHER_PLACE for k in numbers]
+            columns.append(self._starts[each.name, ""] + np.array([*places, MISSING_PLACE])[codes])
+            sizes.append(size)
+        return columns, tuple(sizes)
+
+    def _sparse(self, parts: Parts, codes: list[np.ndarray]) -> sparse.csr_matrix:
+        dense, hashed = parts.dense, parts.hashed
+        places = np.column_stack([parts.places, *codes]).astype(np.int64, copy=False)
+        worth = np.ones(hashed.shape)
+        number = {each.name: k for k, each in enumerate(self._numbers)}
+        for k, pair in enumerate(self.interactions, len(self._hashes)):
+            for name in pair:
+                if name in number:
+                    worth[:, k] *= dense[:, number[name]]
+        values, columns, starts = parts.words
+        most = dense.size + places.size + hashed.size + values.size
+        out = np.empty(most), np.empty(most, np.int32), np.zeros(len(dense) + 1, np.int32)
+        words = values, np.ascontiguousarray(columns), np.ascontiguousarray(starts)
+        filled = assemble(dense, places, hashed.copy(), worth, words, self._hashed_from, out)
+        shape = (len(dense), self.width)
+        entries = out[0][:filled], out[1][:filled], out[2]
+        return sparse.csr_matrix(entries, shape=shape, copy=False)
+
+    # --------------------------------------------------------------------------------- for readers
+    def feature_names(self, running: Running) -> list[str]:
+        """Of all features; places of categories that nothing has taken yet have a number."""
+        names = list(self.names)
+        for each in self.columns:
+            for part, size in each.parts.items():
+                first = 0 if part == "hour" else 1
+                names += [f"{each.name} {part} {k}" for k in range(first, first + size)]
+        for category, texts in zip(self._coded, running.vocabularies(), strict=True):
+            names += [f"{category.name} is missing", f"{category.name} is another"]
+            names += [f"{category.name}={text}" for text in texts]
+            names += [f"{category.name}#{k}" for k in range(len(texts), category.room)]
+        if self.is_hashed:
+            what = self._hashed_name()
+            names += [f"{what} {k}" for k in range(2**self.bits)]
+        return _told_apart(names)
+
+    def formula(self, running: Running) -> Preparation:
+        """What `prepare` computes, where features are numbers and values of categories."""
+        known = {each.name for each in [*self._numbers, *self._coded] if not each.parts}
+        if strange := [each for each in self.columns if each.name not in known]:
+            what = "hashed category" if isinstance(strange[0], Category) else strange[0].kind
+            raise StreamError(
+                f"column {strange[0].name!r} is a {what}: only numbers, booleans and one-hot "
+                "categories can be computed elsewhere."
+            )
+        if self.interactions:
+            one, other = self.interactions[0]
+            raise StreamError(
+                f"columns {one!r} and {other!r} have an interaction, which is hashed: it cannot be "
+                "computed elsewhere."
+            )
+        variances = running.squares / np.maximum(running.counts, 1.0)
+        deviations = np.sqrt(np.where(variances > 0.0, variances, np.inf))
+        fills = running.means if self.missing == "mean" else np.full(running.means.size, np.nan)
+        return Preparation(
+            columns=[one.name for one in self.found],
+            names=[each.name for each in self._numbers],
+            centers=np.where(self._scaled, running.means, 0.0),
+            scales=np.where(self._scaled, deviations, 1.0),
+            fills=fills,
+            flagged=[k for k, each in enumerate(self._numbers) if each.name in self._flagged],
+            categories=[
+                OneHotColumn(
+                    category.name,
+                    dict.fromkeys(self._na, MISSING_PLACE)
+                    | {text: VALUES_FROM + k for k, text in enumerate(texts)},
+                    OTHER_PLACE,
+                    VALUES_FROM + category.room,
+                )
+                for category, texts in zip(self._coded, running.vocabularies(), strict=True)
+            ],
+        )
+
+    def _hashed_name(self) -> str:
+        """What all hashed features are called, which columns share."""
+        words = [each.name for each in self.columns if isinstance(each, Text)]
+        others = [each.name for each in self._hashes]
+        others += [f"{one}*{other}" for one, other in self.interactions]
+        return f"{', '.join([*words, *others])}: hashed {'value' if others else 'word'}"
+
+    def features_in_use(self, running: Running) -> int:
+        """How many features there are without those that wait for values of categories."""
+        rooms = sum(VALUES_FROM + room for room in self.rooms())
+        return self.width - rooms + sum(running.sizes)
+
+    def described(self, running: Running) -> list[dict[str, Any]]:
+        """Each column: what it was taken for, and what came of it."""
+        used = {each.name: k for k, each in enumerate(self.columns)}
+        sizes = dict(zip([each.name for each in self._coded], running.sizes, strict=True))
+        lines = []
+        for one in self.found:
+            line: dict[str, Any] = {"name": one.name, "kind": "drop", "note": one.note}
+            if one.column is not None:
+                missing = int(running.missing[used[one.name]])
+                line["kind"] = one.column.kind
+                line |= {"values": int(running.rows) - missing, "missing": missing}
+                if one.name in sizes:
+                    line["distinct"] = sizes[one.name]
+                line["note"] = self._note(one, running, sizes.get(one.name))
+            lines.append(line)
+        return lines
+
+    def _note(self, one: Found, running: Running, size: int | None) -> str:
+        """What is to be said of a column by now, which may be more or less than at first."""
+        if isinstance(one.column, Category) and size == one.column.room:
+            return f"room for {size:,} values: all others share a column"
+        if one.note == ALWAYS_THE_SAME and one.column is not None:
+            varies = size is not None and size > 1
+            if one.column.has_number:
+                varies = running.squares[self._numbers.index(one.column)] > 0.0
+            return "" if varies else one.note
+        return one.note
+
+
+class EntriesPlan:
+    """How the entries of sparse rows without names are scaled: by the deviations of columns."""
+
+    def rooms(self) -> list[int]:
+        return []
+
+    def features_in_use(self, running: Running) -> int:
+        return running.counts.size
+
+    def feature_names(self, running: Running) -> list[str]:
+        """As those of arrays."""
+        return [f"x{k}" for k in range(running.counts.size)]
+
+    def formula(self, running: Running) -> Preparation:
+        """As in `Plan`."""
+        ones = sparse.csr_matrix(np.ones((1, running.counts.size)))
+        factors = self.prepare(ones, running, learn=False)[0].toarray()[0]
+        names, nothing = self.feature_names(running), np.zeros(factors.size)
+        return Preparation(names, names, nothing, 1.0 / factors, nothing * np.nan)
+
+    def described(self, running: Running) -> list[dict[str, Any]]:
+        """Nothing: no column has a name, and all are of numbers."""
+        return []
+
+    def begin(self) -> Running:
+        nothing = np.zeros(0)
+        return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
+
+    def unusable(self, X: sparse.csr_matrix) -> np.ndarray | None:
+        """Rows with a number that is missing or too large to be scaled; None if there are none."""
+        fine = np.abs(X.data) <= LARGEST_NUMBER
+        if fine.all():
+            return None
+        bad = np.zeros(X.shape[0], bool)
+        bad[np.searchsorted(X.indptr, np.flatnonzero(~fine), side="right") - 1] = True
+        return bad
+
+    def prepare(
+        self,
+        X: sparse.csr_matrix,
+        running: Running,
+        learn: bool,
+        ignored: np.ndarray | None = None,
+    ) -> tuple[Any, Running]:
+        """As in `Plan`; rows may be wider than those before."""
+        more = max(0, X.shape[1] - running.counts.size)
+        before = running.counts, running.means, running.squares
+        counts, means, squares = (np.pad(each, (0, more)) for each in before)
+        values = X.data.astype(np.float64)
+        counting = np.ones(X.shape[0], bool) if ignored is None else ~ignored
+        columns, starts, learnt = X.indices, X.indptr, counting & learn
+        rows = scale_entries(values, columns, starts, learnt, running.rows, counts, means, squares)
+        scaled = sparse.csr_matrix((values, columns, starts), shape=X.shape, copy=False)
+        return scaled, running._replace(rows=rows, counts=counts, means=means, squares=squares)

@@ -1,0 +1,206 @@
+"""Rows prepared by a recipe on their way from a source to a learner."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from maxmargin.streams.infer_columns import GLANCE
+from maxmargin.streams.recipe import Recipe, as_rows
+from maxmargin.streams.recipe_plan import EntriesPlan, Plan
+from maxmargin.streams.source import (
+    OTHERWISE,
+    START,
+    Block,
+    Position,
+    Source,
+    StreamError,
+    Survey,
+)
+
+
+class PreparedSource(Source):
+    """Another source, whose rows a recipe prepares when they are asked for.
+
+    The recipe learns in the first pass over the rows, and stays as it is in all others.
+
+    Parameters
+    ----------
+    rows : Source
+        Of what rows say themselves (a table that follows the recipe), or of matrices.
+    recipe : Recipe, or transformer of scikit-learn
+    frozen : bool, default=False
+        Is nothing to be learnt?
+    """
+
+    def __init__(self, rows: Source, recipe: Any, *, frozen: bool = False) -> None:
+        self._rows, self._recipe = rows, recipe
+        self.name, self.total, self.repeatable = rows.name, rows.total, rows.repeatable
+        self._plan = self._plan_for(recipe)
+        self._begin = recipe.running_ if hasattr(recipe, "running_") else self._plan.begin()
+        self._reached = self._begin
+        self._is_frozen = self._is_over = frozen
+
+    def _plan_for(self, recipe: Any) -> Any:
+        if not isinstance(recipe, Recipe):
+            return TransformerPlan(recipe)
+        if hasattr(recipe, "plan_"):
+            return recipe.plan_
+        if (plan := getattr(self._rows, "plan", None)) is not None:
+            return plan
+        first = self._first_rows() if self.repeatable else None
+        if first is None:
+            raise StreamError(f"{self.name}: a recipe for matrices needs rows to look at.")
+        if sparse.issparse(first):
+            return EntriesPlan()
+        table = as_rows(first)
+        kinds = dict.fromkeys(table.column_names, "number") | dict(recipe.kinds or {})
+        known = Recipe(**{**recipe.get_params(deep=False), "kinds": kinds})
+        self._recipe = known
+        return known.plan_for(table, None)
+
+    def _first_rows(self) -> Any:
+        """As many as are looked at, however they are cut into blocks; a block if it is sparse."""
+        found, rows = list[Any](), 0
+        for block in self._rows.blocks():
+            if sparse.issparse(block.X):
+                return block.X
+            found.append(block.X[: GLANCE - rows])
+            rows += len(found[-1])
+            if rows >= GLANCE:
+                break
+        return np.concatenate(found) if found else None
+
+    def survey(self) -> Survey:
+        found = self._rows.survey()
+        return found._replace(width=self._width(found.width))
+
+    def glance(self) -> Survey:
+        found = self._rows.glance()
+        return found._replace(width=self._width(found.width))
+
+    def _width(self, raw: int) -> int:
+        if isinstance(self._plan, Plan):
+            return self._plan.width
+        return raw if isinstance(self._plan, EntriesPlan) else self._plan.width(self._rows)
+
+    def blocks(self, start: Position = START) -> Iterator[Block]:
+        learn = not self._is_over
+        running = self._begin if start == START and learn else self._reached
+        running = running.alone() if learn and hasattr(running, "alone") else running
+        lacking = 0
+        for block in self._rows.blocks(start):
+            before = block.X.shape[0]
+            block, rows = self._said(block)
+            lacking += before - rows.shape[0]
+            ignored = None
+            if learn and block.weight is not None and not block.weight.all():
+                ignored = block.weight == 0.0
+            X, running = self._plan.prepare(rows, running, learn, ignored)
+            if X.shape[0]:
+                yield block._replace(X=X, recipe=running)
+            self.skipped = self._rows.skipped + lacking
+        self.skipped = self._rows.skipped + lacking
+
+    def _said(self, block: Block) -> tuple[Block, Any]:
+        """What the rows say themselves; of a matrix of numbers, perhaps without some of them."""
+        if isinstance(self._plan, EntriesPlan):
+            parts, bad, lacking = block.X, self._plan.unusable(block.X), None
+        elif isinstance(self._plan, Plan) and isinstance(block.X, np.ndarray):
+            parts, bad, lacking = self._plan.of_matrix(block.X)
+        else:
+            return block, block.X
+        if bad is not None:
+            row = block.end.row - block.X.shape[0] + int(np.argmax(bad))
+            raise StreamError(f"{self.name}, row {row + 1}: a number is missing or too large.")
+        if lacking is not None:
+            y, weight = (None if one is None else one[~lacking] for one in (block.y, block.weight))
+            block, parts = block._replace(y=y, weight=weight), parts[~lacking]
+        return block, parts
+
+    def begin(self) -> None:
+        self._reached, self._is_over = self._begin, self._is_frozen
+
+    def reach(self, block: Block) -> None:
+        if not self._is_over:
+            self._reached = block.recipe
+
+    def end_pass(self) -> None:
+        self._is_over = True
+
+    def identity(self) -> str:
+        return self._rows.identity()
+
+    def schema(self) -> dict[str, Any]:
+        recipe = self._recipe
+        if isinstance(recipe, Recipe):
+            recipe = recipe.at(self._plan, self._reached)
+        else:
+            recipe = self._reached
+        return {**self._rows.schema(), "recipe": recipe, "prepared": self._is_over}
+
+    def restore(self, schema: dict[str, Any]) -> None:
+        known = dict(schema)
+        recipe, self._is_over = known.pop("recipe"), bool(known.pop("prepared"))
+        self._rows.restore(known)
+        if isinstance(recipe, Recipe) is not isinstance(self._recipe, Recipe):
+            raise StreamError(OTHERWISE.format(name=self.name))
+        if not isinstance(recipe, Recipe):
+            self._reached = recipe
+            return
+        here, there = self._recipe.at(self._plan, self._begin).tree(), recipe.tree()
+        if any(here[name] != there[name] for name in ("parameters", "columns")):
+            raise StreamError(OTHERWISE.format(name=self.name))
+        self._reached = recipe.running_
+
+
+class TransformerPlan:
+    """A transformer of scikit-learn, or a pipeline of them, that learns from block after block.
+
+    Each must be able to learn so (`partial_fit`), or need nothing to be learnt.
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self._transformer = transformer
+        for step in _steps(transformer):
+            if not hasattr(step, "partial_fit") and step.__sklearn_tags__().requires_fit:
+                raise TypeError(
+                    f"{type(step).__name__} must see all rows before it can prepare one: a stream "
+                    "needs transformers with partial_fit, or such that learn nothing."
+                )
+
+    def begin(self) -> Any:
+        return copy.deepcopy(self._transformer)
+
+    def width(self, rows: Source) -> int:
+        if not rows.repeatable:
+            return 1
+        for block in islice(rows.blocks(), 1):
+            return int(self.prepare(block.X, self.begin(), learn=True)[0].shape[1])
+        return 1
+
+    def prepare(
+        self, X: Any, transformer: Any, learn: bool, ignored: np.ndarray | None = None
+    ) -> tuple[Any, Any]:
+        """Transformed rows, and the transformer behind them; the old one stays as it is."""
+        if not learn:
+            return transformer.transform(X), transformer
+        transformer = copy.deepcopy(transformer)
+        counting = slice(None) if ignored is None else ~ignored
+        for step in _steps(transformer):
+            if hasattr(step, "partial_fit") and (rows := X[counting]).shape[0]:
+                step.partial_fit(rows)
+            X = step.transform(X)
+        return X, transformer
+
+
+def _steps(transformer: Any) -> list[Any]:
+    if isinstance(transformer, Pipeline):
+        return [step for _, step in transformer.steps if step not in (None, "passthrough")]
+    return [transformer]
