@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, seconds
 from maxmargin.algorithms.amira import AMIRARule
-from maxmargin.core.bridge import Compiled
 from maxmargin.core.joint_loop import new_rivals
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rule import Trial
 
 NAME = "k-best"

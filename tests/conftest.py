@@ -11,7 +11,7 @@ from hypothesis import settings
 from randomness import no_unseeded_randomness
 from xdist.scheduler import LoadScopeScheduling
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 
 # The machine may be busy, so there are no deadlines.
 settings.register_profile("same examples", deadline=None, derandomize=True)

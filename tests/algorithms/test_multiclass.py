@@ -205,7 +205,7 @@ def test_one_pass_is_any_chunking(learner, form, offset):
 
 
 def small_blocks(monkeypatch):
-    for module in ("models.kernel", "kernels.products"):
+    for module in ("models.kernel_model", "kernels.products"):
         monkeypatch.setattr(f"maxmargin.{module}.CHUNK", 17)
     for name, size in {"block": 13, "chunk": 17, "most_waiting": 7}.items():
         monkeypatch.setattr(f"maxmargin.kernels.products.Products.{name}", size)

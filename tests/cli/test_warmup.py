@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from maxmargin.cli.warmup import Form
-from maxmargin.core import cache
+from maxmargin.core.numba_backend import cache
 
 COMMAND = [sys.executable, "-m", "maxmargin", "warmup"]
 

@@ -19,10 +19,8 @@ import maxmargin.certificates
 import maxmargin.spaces
 from maxmargin import Perceptron
 from maxmargin.certificates.evidence import Evidence
-from maxmargin.core import cache
-from maxmargin.core.compiler import LOOPS
 from maxmargin.core.loop import learn, maintain, present
-from maxmargin.core.methods import BRIDGED
+from maxmargin.core.numba_backend import BRIDGED, LOOPS, cache
 from maxmargin.core.rule import rule
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator.inputs import as_targets

@@ -16,17 +16,17 @@ import zygote
 from extent import EVERYTHING, everything_or
 
 import maxmargin
-from maxmargin.core import cache
+from maxmargin.core.numba_backend import cache
 
 FIT = """
 import json
 import maxmargin
-from maxmargin.core import looks, loop
+from maxmargin.core import loop, row_scans
 
 X, y = [[0.0, 1.0], [2.0, 1.0], [3.0, -1.0]], [0, 1, 1]
 clf = maxmargin.Perceptron(max_iter=3, shuffle=False).fit(X, y)
 print(clf.certificate_)
-loops = [loop.learn, looks.lowest_outputs, looks.first_unusable]
+loops = [loop.learn, row_scans.lowest_outputs, row_scans.first_unusable]
 stats = [one.cached.stats for one in loops]
 print(json.dumps({
     "package": maxmargin.__file__,

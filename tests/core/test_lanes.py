@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 from maxmargin.core import fixed_order_sums
-from maxmargin.core.compiler import LOOPS
+from maxmargin.core.numba_backend import LOOPS
 
 WIDTHS = range(41)
 ROWS, PROBLEMS = 3, 2

@@ -6,11 +6,11 @@ from extent import everything_or
 from problems import label, learners, linear_model, separable, sparse_separable, three_classes
 from scipy import sparse
 
+import maxmargin.models.linear_model as linear_models
 from maxmargin import ROMMA
 from maxmargin.core import loop
 from maxmargin.core.targets import Binary, OneVsRest
 from maxmargin.estimator.inputs import as_targets
-import maxmargin.models.linear_model as linear_models
 from maxmargin.models.linear_model import LinearModel
 
 FORMS = {

@@ -8,8 +8,8 @@ from numba import njit
 from reference_multiclass import hildreth, project_by_qp
 
 from maxmargin.algorithms.amira import AMIRARule
-from maxmargin.core.compiler import LOOPS
 from maxmargin.core.joint_loop import new_rivals, smallest_steps
+from maxmargin.core.numba_backend import LOOPS
 from maxmargin.core.rule import Trial
 
 # Steps of a thousandth, so that equal gaps and gaps of 0 are drawn, too.

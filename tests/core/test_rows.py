@@ -9,7 +9,7 @@ from problems import separable, sparse_separable
 from scipy import sparse
 
 from maxmargin import Perceptron
-from maxmargin.core.compiler import LOOPS
+from maxmargin.core.numba_backend import LOOPS
 from maxmargin.core.row_scans import are_canonical, first_malformed
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.estimator.inputs import check_X

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from extent import EVERYTHING
 
-from maxmargin.core import cache
-from maxmargin.core.bridge import Compiled
-from maxmargin.core.store import HEAD, read_checked, write_checked
+from maxmargin.core.numba_backend import Compiled, cache
+from maxmargin.core.numba_backend.store import HEAD, read_checked, write_checked
 
 VALUES = np.array([1.0, 2.0, 4.0])
 
@@ -83,7 +82,9 @@ def test_each_function_and_each_type_has_a_file_that_nobody_else_writes(folder):
 
 
 def test_types_of_the_same_name_are_told_apart(folder, monkeypatch):
-    monkeypatch.setattr("maxmargin.core.store.Store._file_name", lambda store, key: "the same")
+    monkeypatch.setattr(
+        "maxmargin.core.numba_backend.store.Store._file_name", lambda store, key: "the same"
+    )
     assert Compiled(total)(VALUES) == 7.0
     other = Compiled(total)
     assert other(VALUES.astype(np.float32)) == 7.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.spaces.power import new_room, power
 
 EXPONENTS = [0.0, 0.25, 0.5, 0.75, 1.0, 2.0, 7.25, 20.5, 20.75, 1 / 3, 8.21]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -17,9 +18,9 @@ from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.norma import NORMA
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
+from maxmargin.core.experts import Bank
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.access import reading
-from maxmargin.estimator.experts import Group, check_experts, grouped, rules_of
+from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
 from maxmargin.estimator.state import State
 from maxmargin.kernels.functions import KERNELS
@@ -257,3 +258,66 @@ def _default_groups(**given: Any) -> list[Group]:
     aggressive = [PassiveAggressive(C=C, **given) for C in CAPS]
     amira = [AMIRA(epsilon=epsilon, multiclass="ovr", **given) for epsilon in EPSILONS]
     return grouped([*norma, *aggressive, *amira, Perceptron(**given)])
+
+
+class Group(NamedTuple):
+    """Experts of one kind: one model has the problems of all."""
+
+    spec: ModelSpec
+    learners: list[Any]
+
+
+def check_experts(learners: Sequence[Any], base: type) -> None:
+    """Raise unless all are learners, derived from ``base``, whose outputs the loop sees."""
+    the = "The 'learners' parameter of FixedShare"
+    if not learners:
+        raise ValueError(f"{the} must name at least one learner.")
+    for k, learner in enumerate(learners):
+        if not isinstance(learner, base):
+            raise ValueError(
+                f"{the} must be a list of learners of maxmargin that have a rule, but learners[{k}]"
+                f" is {learner!r}."
+            )
+        learner.check_parameters()  # type: ignore[attr-defined]
+        cannot = {
+            "it has no partial_fit": not hasattr(learner, "partial_fit"),
+            "it is a vote itself": hasattr(learner, "learners"),
+            "its probabilities would be asked by nobody": learner.calibration is not None,  # type: ignore[attr-defined]
+            "its class_weight would be ignored: set that of FixedShare": learner.class_weight  # type: ignore[attr-defined]
+            is not None,
+            "it predicts by averaged weights": getattr(learner, "average", False),
+            "its soft margin gives each row a coordinate": learner.soft_margin > 0.0,  # type: ignore[attr-defined]
+            "it sees no rows with kernel='precomputed'": learner.kernel == "precomputed",  # type: ignore[attr-defined]
+        }
+        for why in (why for why, holds in cannot.items() if holds):
+            raise ValueError(f"{the} cannot hold learners[{k}], {learner!r}: {why}.")
+
+
+def grouped(learners: Sequence[Any]) -> list[Group]:
+    """Groups of learners of one class and with equal specifications, in order of appearance.
+
+    Learners of several classes together, or from pairs of rows, stay alone.
+    """
+    groups: list[Group] = []
+    for learner in learners:
+        spec = learner._spec()
+        alone = spec.multiclass != "ovr" or spec.has_pairs()
+        spec = replace(spec, certified=alone)
+        for k, (known, members) in enumerate(groups):
+            if not alone and known == spec and type(members[0]) is type(learner):
+                # What one of them needs, all must keep.
+                smallest, lengths = min(known.smallest, spec.smallest), known.lengths | spec.lengths
+                known = replace(known, smallest=smallest, lengths=lengths)
+                groups[k] = Group(known, [*members, learner])
+                break
+        else:
+            groups.append(Group(spec, [learner]))
+    return groups
+
+
+def rules_of(group: Group, p: float) -> Any:
+    """The rules of the experts of a group in that norm, or the rule of the only one."""
+    rules = [learner._rule(p) for learner in group.learners]
+    if len(rules) == 1:
+        return rules[0]
+    return Bank(rules[0], np.array(rules, dtype=np.float64), each=1)

@@ -14,8 +14,8 @@ from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import inputs, stopping
-from maxmargin.estimator.access import writing
 from maxmargin.estimator.feature_columns import Features
+from maxmargin.estimator.locks import writing
 from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting

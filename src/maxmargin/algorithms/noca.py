@@ -17,10 +17,10 @@ from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
-from maxmargin.estimator.access import writing
 from maxmargin.estimator.decision import Decision
 from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.incremental import known_classes
+from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
 from maxmargin.estimator.recipes import prepared, recipe_of

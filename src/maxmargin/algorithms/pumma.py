@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 
 # Coordinates that are looked at together: few enough to stay in the processor's cache.
 AT_A_TIME = 2**12

@@ -52,7 +52,7 @@ def warmup(
     with one_line_errors():
         chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
         from maxmargin._terminal import bar
-        from maxmargin.core import cache
+        from maxmargin.core.numba_backend import cache
 
         folder = cache.folder()
         if folder is None:
@@ -110,7 +110,7 @@ def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
 
 def compiled(folder: Path) -> set[str]:
     """The files of compiled code."""
-    from maxmargin.core.cache import SUFFIX
+    from maxmargin.core.numba_backend.cache import SUFFIX
 
     return {path.name for path in folder.glob(f"*{SUFFIX}")}
 

@@ -8,9 +8,7 @@ import numpy as np
 from numba.extending import overload, register_jitable
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.core.compiler import METHODS
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import METHODS, Compiled, bridge, with_methods_of
 from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
 # How often the leader is written down: at first after each trial, then half as often whenever there
@@ -215,3 +213,8 @@ def hold(said, order, targets, classes, votes, keep, share, scores, tally):  # t
             votes.judge(said, n, label, kept, share)
             votes.write_leader(trials)
     tally[0].trials, tally[0].mistakes = trials, mistakes
+
+
+def rules_in(rules: Any) -> list[Any]:
+    """The rules of a `Bank`, each as a tuple of its parameters; any other rule by itself."""
+    return [tuple(line) for line in rules.table.tolist()] if isinstance(rules, Bank) else [rules]

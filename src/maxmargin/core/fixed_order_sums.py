@@ -20,7 +20,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
-from maxmargin.core.compiler import METHODS
+from maxmargin.core.numba_backend import METHODS
 
 LANES = 8
 CACHE_LINE = 64

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rule import Trial
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rule import Trial
 from maxmargin.core.trace import NO_TRACE, Trace
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 
 
 @Compiled

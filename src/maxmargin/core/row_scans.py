@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.core.numba_backend import Compiled
 
 GROUP = 16
 EPSILON = float(np.finfo(np.float64).eps)

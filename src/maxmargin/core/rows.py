@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core import fixed_order_sums
-from maxmargin.core.bridge import bridge
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 
 # Far enough ahead to hide the memory's latency, near enough to stay in the cache.
 ROWS_AHEAD = 8

@@ -28,8 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 
 
 class Trial(NamedTuple):

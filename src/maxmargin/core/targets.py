@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 
 
 class Binary(NamedTuple):

@@ -3,8 +3,8 @@
 It is the method of `models.newton_solver`, with the same certificate. A round asks at the end of
 a step of each problem: for the sums behind gradient and certificate, for the Hessian there, and for
 what steps of other lengths would have cost, and how steeply that falls. So a step that is good
-costs one round. One that is not is tried again at the length where its cost is least, as far as that is known
-by then. The first point is the exact solution for a sample of the rows.
+costs one round. One that is not is tried again at the length where its cost is least, as far as
+that is known by then. The first point is the exact solution for a sample of the rows.
 """
 
 from __future__ import annotations

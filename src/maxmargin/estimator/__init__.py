@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from maxmargin._extras import Self
 from maxmargin.estimator import inputs, multilabel, stopping
-from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import in_one_pass
 from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
+from maxmargin.estimator.locks import writing
 from maxmargin.estimator.messages import diverged
 from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.growing import grown
-from maxmargin.estimator.state import State
+from maxmargin.estimator.state import State, grown
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.streams.iterators import entries
 

@@ -11,7 +11,9 @@ import os
 import threading
 import time
 import weakref
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
 
@@ -90,3 +92,34 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_after_fork_in_parent,
         after_in_child=_after_fork_in_child,
     )
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def access_to(clf: Any) -> Access:
+    """The locks of ``clf``, the same for all threads."""
+    return clf.__dict__.get("_access") or clf.__dict__.setdefault("_access", Access(clf))
+
+
+def writing(method: Method) -> Method:
+    @wraps(method)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        access = access_to(self)
+        with access.writing:
+            before, access.busy = access.busy, True
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                access.busy = before
+
+    return cast(Method, alone)
+
+
+def reading(method: Method) -> Method:
+    @wraps(method)
+    def undisturbed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with access_to(self).changing:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, undisturbed)

@@ -15,20 +15,18 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import Self
-from maxmargin.core.bridge import Compiled
-from maxmargin.core.experts import poll, say
+from maxmargin.core.experts import poll, rules_in, say
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator.access import access_to, writing
 from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
 from maxmargin.estimator.dict_rows import met, named_features
-from maxmargin.estimator.experts import rules_in
 from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.incremental import known_classes, may_overflow
 from maxmargin.estimator.inputs import as_targets, check_values
-from maxmargin.estimator.locks import Access
+from maxmargin.estimator.locks import Access, access_to, writing
 from maxmargin.estimator.messages import listed
 from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated

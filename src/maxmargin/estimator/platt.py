@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_expit
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.models.base import aligned_zeros
 from maxmargin.models.resizing import with_width
 

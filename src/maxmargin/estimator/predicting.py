@@ -15,10 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin._extras import is_on_device
 from maxmargin.certificates import Certificate
 from maxmargin.estimator import device_inputs
-from maxmargin.estimator.access import Method, reading
 from maxmargin.estimator.decision import Decision
 from maxmargin.estimator.feature_columns import Features, is_plain, without_names
 from maxmargin.estimator.inputs import Header, validated
+from maxmargin.estimator.locks import Method, reading
 from maxmargin.estimator.messages import check_finite
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.platt import Maps, log_odds, log_shares, sigmoids

@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin._extras import Self
 from maxmargin.estimator import serialization
-from maxmargin.estimator.access import access_to, reading
 from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
+from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.estimator.recipes import RECIPE, names_of, recipe_of

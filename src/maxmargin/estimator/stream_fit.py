@@ -18,14 +18,13 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin import streams
 from maxmargin._extras import Self
 from maxmargin._terminal import bar
-from maxmargin.estimator.access import writing
 from maxmargin.estimator.calibration import check_passes
-from maxmargin.estimator.growing import grown
 from maxmargin.estimator.inputs import as_targets, class_codes
+from maxmargin.estimator.locks import writing
 from maxmargin.estimator.messages import likely_classes
 from maxmargin.estimator.passes import certified
 from maxmargin.estimator.recipes import restored, storable
-from maxmargin.estimator.state import State, shown
+from maxmargin.estimator.state import State, grown, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
 
 # Without a number of rows, checkpoints are written so often.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.points import Points, as_type, library_of, squared_norms
 
 # Rows of a sparse matrix are made dense so many numbers at a time, never more.

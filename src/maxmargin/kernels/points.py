@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.growable_array import appended
 
 

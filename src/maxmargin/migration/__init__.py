@@ -16,7 +16,8 @@ from maxmargin.algorithms.pegasos import Pegasos
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.handles import put, state_of
-from maxmargin.models.adopting import adopted
+from maxmargin.models.linear_model import LinearModel
+from maxmargin.models.model_mixing import fold_all
 
 # Parameters that mean the same.
 SAME = "fit_intercept", "max_iter", "shuffle", "random_state", "class_weight", "warm_start"
@@ -123,3 +124,24 @@ LEARNERS: dict[str, Callable[[Any], OnlineClassifier]] = {
     "PassiveAggressiveClassifier": _passive_aggressive,
     "SGDClassifier": _sgd,
 }
+
+
+def adopted(
+    model: LinearModel, coefficients: np.ndarray, intercepts: np.ndarray, *, trials: int
+) -> LinearModel:
+    """A model like ``model``, which has learnt nothing, with these weights after so many trials.
+
+    Nothing is known of the rows behind them: a bound counts only what is learnt from here on.
+    """
+    if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
+        raise ValueError("The weights are not all numbers.")
+    model = model.twin()
+    linear, offset = model.linear, model.tail.offset
+    linear.weights[:, : linear.width] = coefficients
+    if offset > 0.0:
+        linear.weights[:, linear.width] = np.asarray(intercepts) / offset
+    elif np.any(intercepts):
+        raise ValueError("There are intercepts, but no coordinate for them.")
+    model.tally.trials = trials
+    fold_all(linear)
+    return model.continued()

@@ -15,13 +15,12 @@ from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
 from maxmargin.core.loop import learn, maintain, present
 from maxmargin.core.row_scans import lowest_outputs
-from maxmargin.core.rows import DenseRows, SparseRows, Tail
+from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models import resizing
 from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
 from maxmargin.models.model_formulas import Planes
 from maxmargin.models.spec import ModelSpec
-from maxmargin.models.weighted import apart_from_rows, weighted_tail
 from maxmargin.spaces.certificate_vectors import (
     PAST,
     MeanSpace,
@@ -373,3 +372,29 @@ class PairModel(LinearModel):
 
     def _has_intercept(self) -> bool:
         return True
+
+
+def weighted_tail(model: Any, worth: np.ndarray) -> WeightedTail:
+    """The coordinates behind the features of rows with these weights."""
+    if model.p != 2.0:
+        raise ValueError(
+            "Weights act by the soft margin where there is one, and with p > 2 they cannot: use "
+            "soft_margin=0, or p=2."
+        )
+    if model.spec.has_pairs() and not model.private_coordinates():
+        raise ValueError(
+            "Weights act by the soft margin where there is one, and pairs of a stream cannot tell "
+            "them apart: use fit, soft_margin=0, or another learner."
+        )
+    return WeightedTail(model.tail.offset, model.tail.private, worth)
+
+
+def apart_from_rows(model: Any, apart: Any) -> Any:
+    """``apart`` is a model without private coordinates: let it know what the other one does."""
+    proved = model.bounds()
+    apart.linear.scalars.table.bound[: proved.size] = proved
+    if model.spec.has_pairs():  # the coordinate of another row may be longer than those of members
+        apart.pair.numbers[:] = NOBODY
+        for array in (apart.pair.members, apart.pair.squares, apart.pair.private):
+            array[:] = 0.0
+    return apart

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.models.base import Model
 from maxmargin.models.joint_model import JointModel
 from maxmargin.models.linear_model import LinearModel, PairModel

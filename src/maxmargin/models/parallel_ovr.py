@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.loop import present
-from maxmargin.core.mistakes import contest, count_mistakes
 from maxmargin.core.row_scans import square_bounds
-from maxmargin.core.trace import Trace
+from maxmargin.core.trace import Trace, contest, count_mistakes
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.spaces.problem_scalars import AWAITING
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core import fixed_order_sums
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
 
 FROM_BEFORE = -1

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 
 # Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
 LARGEST_AVERAGED_SCALE = 1e4

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from maxmargin.core import fixed_order_sums
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 
 # Below this fraction of |x|**2 + |x'|**2, the squared distance of x and x' has lost digits.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.numba_backend import Compiled, bridge
 
 # Densities beyond the exponential of this are infinite.
 LARGEST_LOG = 700.0

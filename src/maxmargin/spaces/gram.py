@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 from maxmargin.core.rows import Tail
-from maxmargin.core.sharing import with_methods_of
 from maxmargin.spaces.certificate_vectors import Means
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 

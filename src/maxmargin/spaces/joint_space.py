@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
 from maxmargin.core.joint_loop import Rivals
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.certificate_vectors import Means
 from maxmargin.spaces.linear_space import LinearSpace
 

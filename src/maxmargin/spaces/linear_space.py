@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.problem_scalars import Scalars
 
 

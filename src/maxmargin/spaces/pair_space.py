@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.problem_scalars import AWAITING
 

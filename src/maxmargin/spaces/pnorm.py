@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.pnorm_plane import Plane
 from maxmargin.spaces.power import Power, Room, new_room, power
 from maxmargin.spaces.problem_scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING

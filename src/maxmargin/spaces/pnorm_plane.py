@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
-from maxmargin.core.sharing import with_methods_of
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.problem_scalars import Scalars
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 
 # The scale is folded into the vectors soon after it, or its inverse, has grown beyond this.
 LARGEST_SCALE = 1e100

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.core.bridge import bridge
+from maxmargin.core.numba_backend import bridge
 
 
 class Project(NamedTuple):

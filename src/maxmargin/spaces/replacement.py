@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.core import fixed_order_sums
-from maxmargin.core.bridge import Compiled, bridge
+from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.spaces.budget_space import FROM_BEFORE
 
 # The part of all that updates have gained that forgetting may cost (Dekel et al., section 5).

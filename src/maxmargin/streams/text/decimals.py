@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.core.compiler import METHODS
+from maxmargin.core.numba_backend import METHODS
 from maxmargin.streams.text.words import byte_at, leading_zeros, read_digits
 
 SMALLEST_POWER, LARGEST_POWER = -342, 308

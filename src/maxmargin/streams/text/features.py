@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.core.bridge import Compiled
-from maxmargin.core.compiler import METHODS
+from maxmargin.core.numba_backend import METHODS, Compiled
 
 NOWHERE = -1  # in place of a column: there is no such entry
 

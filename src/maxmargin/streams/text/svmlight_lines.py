@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.core.bridge import Compiled
-from maxmargin.core.compiler import METHODS
+from maxmargin.core.numba_backend import METHODS, Compiled
 from maxmargin.streams.text.decimals import (
     BROKEN,
     LEFT_TO_PYTHON,

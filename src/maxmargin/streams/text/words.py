@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from maxmargin.core.compiler import METHODS
+from maxmargin.core.numba_backend import METHODS
 
 WORD = 8
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 from numba import types
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin
 
-from maxmargin.core.compiler import METHODS
+from maxmargin.core.numba_backend.compiler import METHODS
 
 # The names that are taken, and whether methods called so are copied into their callers: no
 # NamedTuple that compiled code sees may have a field of such a name.
@@ -79,3 +79,18 @@ def _lower_calls(name: str) -> None:
         function = context.get_function(_method_of(signature.args[0], name), signature)
         context.add_linking_libs(function.libs)
         return function(builder, args)
+
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def with_methods_of(other: type) -> Callable[[Kind], Kind]:
+    """Class decorator: give a NamedTuple those methods of another class that it does not define."""
+
+    def complete(cls: Kind) -> Kind:
+        for name, method in vars(other).items():
+            if inspect.isfunction(method) and not name.startswith("_") and not hasattr(cls, name):
+                setattr(cls, name, method)
+        return cls
+
+    return complete

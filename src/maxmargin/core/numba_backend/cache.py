@@ -51,12 +51,12 @@ def source_hash() -> str:
     Without sources, as in a program that is one file, nobody could tell old code from new: it
     raises an `OSError`.
     """
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     checked = str(numba.config.BOUNDSCHECK)  # by NUMBA_BOUNDSCHECK
     versions = (sys.version, numba.__version__, np.__version__, checked)
     digest = hashlib.sha256("\0".join(versions).encode())
     for name in COMPILED_PACKAGES:
-        sources = sorted((package / name).glob("*.py"))
+        sources = sorted((package / name).rglob("*.py"))
         if not sources:
             raise FileNotFoundError(f"no sources in {package / name}")
         for path in sources:
@@ -169,7 +169,7 @@ def _drop_if_stale(other: Path) -> None:
 
 def _installation() -> list[str]:
     """This package in this environment, of which there is one version at a time."""
-    return [str(Path(__file__).parents[1]), sys.prefix, str(numba.config.BOUNDSCHECK)]
+    return [str(Path(__file__).parents[2]), sys.prefix, str(numba.config.BOUNDSCHECK)]
 
 
 def _is_replaced(owner: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Loops over NamedTuples with methods, compiled on first use; see `core.methods` for these."""
+"""Loops over NamedTuples with methods, compiled on first use."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import numba
 
-from maxmargin.core import cache
-from maxmargin.core.compiler import LOOPS
-from maxmargin.core.methods import bridge as bridge
-from maxmargin.core.store import Store
+from maxmargin.core.numba_backend import cache
+from maxmargin.core.numba_backend.compiler import LOOPS
+from maxmargin.core.numba_backend.methods import bridge as bridge
+from maxmargin.core.numba_backend.store import Store
 
 
 class Compiled:

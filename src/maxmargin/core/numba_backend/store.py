@@ -24,7 +24,7 @@ from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from maxmargin.core import cache
+from maxmargin.core.numba_backend import cache
 
 # A file begins with this and the SHA-256 of what follows.
 MAGIC = b"maxmargin: compiled code, version 2\n"
