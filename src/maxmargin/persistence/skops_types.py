@@ -6,24 +6,50 @@ from maxmargin import ALGORITHMS
 
 _PARTS = {
     "algorithms": ["bisectionperceptron.Round", "noca.MixtureModel"],
-    "core": ["rivals.Rivals", "rows.Tail", "vote.Votes"],
-    "estimator": ["columns.Features", "pickling.Sparse", "platt.Maps", "state.State"],
+    "core": ["joint_loop.Rivals", "rows.Tail", "experts.Votes"],
+    "estimator": ["feature_columns.Features", "pickling.Sparse", "platt.Maps", "state.State"],
     "kernels": [
         *("functions.GaussianKernel", "functions.LinearKernel"),
         *("functions.PolynomialKernel", "functions.PrecomputedKernel"),
         *("points.Points", "products.Products", "cuda.CudaProducts"),
     ],
     "models": [
-        *("budget.BudgetModel", "budget.Store", "eviction.Projecting", "eviction.Replacing"),
-        *("hyperplanes.Hyperplanes", "joint.JointModel", "kernel.JointKernelModel"),
-        *("kernel.KernelModel", "kernel.PairKernelModel", "kernel.Supports"),
-        *("linear.LinearModel", "linear.PairModel", "spec.ModelSpec", "vote.VoteModel"),
+        *(
+            "budget_model.BudgetModel",
+            "budget_model.Store",
+            "budget_policies.Projecting",
+            "budget_policies.Replacing",
+        ),
+        *("hyperplanes.Hyperplanes", "joint_model.JointModel", "kernel_model.JointKernelModel"),
+        *("kernel_model.KernelModel", "kernel_model.PairKernelModel", "kernel_model.Supports"),
+        *(
+            "linear_model.LinearModel",
+            "linear_model.PairModel",
+            "spec.ModelSpec",
+            "vote_model.VoteModel",
+        ),
     ],
     "spaces": [
-        *("euclid.Euclid", "joint.JointSpace", "joint.JointWitness", "joint.KBest"),
-        *("joint.OneBest", "linear.LinearSpace", "mixture.Mixture", "pair.PairSpace"),
-        *("plane.PlaneSpace", "pnorm.PNorm", "power.Power", "power.Room", "scalars.Scalars"),
-        *("slots.Slots", "witness.Witness"),
+        *(
+            "euclid.Euclid",
+            "joint_space.JointSpace",
+            "joint_space.JointWitness",
+            "joint_space.KBest",
+        ),
+        *(
+            "joint_space.OneBest",
+            "linear_space.LinearSpace",
+            "gaussian_mixture.Mixture",
+            "pair_space.PairSpace",
+        ),
+        *(
+            "pnorm_plane.PlaneSpace",
+            "pnorm.PNorm",
+            "power.Power",
+            "power.Room",
+            "problem_scalars.Scalars",
+        ),
+        *("budget_space.Slots", "certificate_vectors.Witness"),
     ],
     "streams": ["recipe.Recipe"],
 }
