@@ -279,10 +279,8 @@ MUTANTS = (
     # ------------------------------------------------------------------------- kernels and budgets
     Mutant(
         "kernels: an update does not reach the outputs by the shift",
-        "self.outputs[c, k] += amount * (float(self.products[source, k]) + self.shift)\n"
-        "        self.outputs[c, i] = mine",
-        "self.outputs[c, k] += amount * float(self.products[source, k])\n"
-        "        self.outputs[c, i] = mine",
+        "self.outputs[c, k] += amount * (float(self.products[source, k]) + self.shift)",
+        "self.outputs[c, k] += amount * float(self.products[source, k])",
         KERNELS,
     ),
     Mutant(
