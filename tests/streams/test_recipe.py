@@ -637,8 +637,9 @@ def test_values_that_are_said_to_be_missing(tmp_path, form):
         if form == "frame":
             return streams.open(table, recipe=recipe, **options)
         if form == "csv":
-            (tmp_path / "t.csv").write_bytes(csv_of(table))
-            return streams.open(tmp_path / "t.csv", recipe=recipe, block_size=900, **options)
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}.csv"
+            path.write_bytes(csv_of(table))
+            return streams.open(path, recipe=recipe, block_size=900, **options)
         rows = [({k: v for k, v in row.items() if k != "y"}, row["y"]) for row in dicts(table)]
         return streams.open(rows, recipe=recipe, **options)
 

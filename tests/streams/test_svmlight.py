@@ -299,7 +299,7 @@ def test_files_that_vanish(tmp_path):
     path.write_bytes(b"1 1:1\n")
     source = streams.open(path)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"some.txt"):
+    with pytest.raises(streams.StreamError, match=r"some.txt changed .* cannot be found"):
         list(source.blocks())
 
 

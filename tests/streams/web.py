@@ -1,5 +1,6 @@
 """A server of files with ranges and ETags, that can be told to misbehave."""
 
+import email.utils
 import functools
 import hashlib
 import re
@@ -15,19 +16,28 @@ class Site:
     Attributes
     ----------
     ranges : does the server know ranges?
-    tags : does it say ETags?
+    tags : does it say ETags? "weak" ones?
+    modified : does it say when files were modified?
     lengths : does it say how long files are?
+    announced : how long files are according to HEAD; None for the truth
+    obeys : does it answer 412 where an ETag is not the one of If-Match?
+    changes : what the files become before each of the next requests of content; None for no change
     troubles : for the next requests of content: a status, "cut" to break off halfway, or
         "silence" for half a second
     asked : (method, first byte or None) of each request
+    conditions : what If-Match said, in each request of content
     """
 
     def __init__(self):
         self.files = {}
-        self.ranges = self.tags = self.lengths = True
-        self.troubles = []
-        self.asked = []
+        self.behave()
         self.lock = threading.Lock()
+
+    def behave(self):
+        self.ranges = self.tags = self.lengths = self.obeys = True
+        self.modified, self.announced = False, None
+        self.troubles, self.changes = [], []
+        self.asked, self.conditions = [], []
 
     def url(self, name):
         return f"http://127.0.0.1:{self.port}/{name}"
@@ -40,6 +50,13 @@ class Site:
 @functools.lru_cache
 def tag(content):
     return f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+
+@functools.lru_cache
+def modified(content):
+    """A time for each content."""
+    seconds = int(hashlib.sha256(content).hexdigest()[:6], 16)
+    return email.utils.formatdate(seconds, usegmt=True)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -60,6 +77,9 @@ class Handler(BaseHTTPRequestHandler):
         site = self.server.site
         with site.lock:
             trouble = site.troubles.pop(0) if site.troubles else None
+            if site.changes and (files := site.changes.pop(0)) is not None:
+                site.files = dict(files)
+            site.conditions.append(self.headers.get("If-Match"))
         self.answer(trouble)
 
     def answer(self, trouble):
@@ -69,11 +89,15 @@ class Handler(BaseHTTPRequestHandler):
         with site.lock:
             site.asked.append((self.command, int(range_[1]) if range_ else None))
         if content is None or isinstance(trouble, int):
-            self.send_response(trouble or 404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.refuse(trouble if isinstance(trouble, int) else 404)
             return
-        size = len(content)
+        size, wanted = len(content), self.headers.get("If-Match")
+        if site.obeys and site.tags and wanted not in (None, self.tag(content)):
+            self.refuse(412)
+            return
+        if range_ and site.ranges and int(range_[1]) >= size:
+            self.refuse(416, ("Content-Range", f"bytes */{size}"))
+            return
         if range_ and site.ranges:
             begin, end = int(range_[1]), min(int(range_[2] or size - 1) + 1, size)
             self.send_response(206)
@@ -83,8 +107,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send_response(200)
             part = content
         if site.tags:
-            self.send_header("ETag", tag(content))
-        if site.lengths:
+            self.send_header("ETag", self.tag(content))
+        if site.modified:
+            self.send_header("Last-Modified", modified(content))
+        if self.command == "HEAD" and site.announced is not None:
+            self.send_header("Content-Length", str(site.announced))
+        elif site.lengths:
             self.send_header("Content-Length", str(len(part)))
         else:
             self.send_header("Connection", "close")
@@ -95,6 +123,15 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(part[: len(part) // 2] if trouble == "cut" else part)
             if trouble == "cut":
                 self.close_connection = True
+
+    def tag(self, content):
+        return f"W/{tag(content)}" if self.server.site.tags == "weak" else tag(content)
+
+    def refuse(self, status, *headers):
+        self.send_response(status)
+        for name, value in (("Content-Length", "0"), *headers):
+            self.send_header(name, value)
+        self.end_headers()
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from maxmargin.streams import START, Block, Position, Source, Survey
+from maxmargin.streams import START, Block, Position, Source
+from maxmargin.streams.source import DelegatingSource
 
 
-class Counted(Source):
+class Counted(DelegatingSource):
     """Another source, with a count.
 
     Attributes
@@ -22,33 +22,8 @@ class Counted(Source):
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self.name, self.total, self.repeatable = source.name, source.total, source.repeatable
+        super().__init__(source)
         self.rows = self.rows_read = self.left_out = 0
-
-    def survey(self) -> Survey:
-        return self._source.survey()
-
-    def glance(self) -> Survey:
-        return self._source.glance()
-
-    def identity(self) -> str:
-        return self._source.identity()
-
-    def schema(self) -> dict[str, Any]:
-        return self._source.schema()
-
-    def begin(self) -> None:
-        self._source.begin()
-
-    def reach(self, block: Block) -> None:
-        self._source.reach(block)
-
-    def end_pass(self) -> None:
-        self._source.end_pass()
-
-    def restore(self, schema: dict[str, Any]) -> None:
-        self._source.restore(schema)
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
         for block in self._source.blocks(start):

@@ -199,7 +199,7 @@ class Schemas(NamedTuple):
 
     def answer(self, shard: File) -> dict[str, Any]:
         source = shard.source()
-        if isinstance(source, SvmlightSource):
+        if isinstance(source.origin, SvmlightSource):
             return {"format": "svmlight"}
         return source.schema()
 

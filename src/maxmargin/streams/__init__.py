@@ -6,7 +6,7 @@ import importlib
 import inspect
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from maxmargin.streams.files import Folder, LocalFile, Stored
 from maxmargin.streams.options import Option, OptionError, OptionWarning
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
+from maxmargin.streams.unchanged import UnchangedSource
 
 if TYPE_CHECKING:
     from maxmargin.streams.recipe import Recipe
@@ -181,10 +182,17 @@ def open(
         )
     if family not in (None, "table") and module == "tables":
         raise StreamError(f"{source}: columns were learnt without names, and those of tables have.")
+    files: Sequence[Stored] = ()
+    if isinstance(source, Stored | Folder):
+        files = [source] if isinstance(source, Stored) else source.stored
+    if kind == "numpy":
+        beside = (y, options.get("weight"))
+        paths = [Path(each) for each in beside if isinstance(each, str | os.PathLike)]
+        files = [*files, *map(LocalFile, paths)]
     if kind == "numpy" and isinstance(source, Stored):
         if not isinstance(source, LocalFile):
             raise StreamError(
-                f"{source}: arrays are mapped into memory, and must be in a file of this machine."
+                f"{source}: arrays must be in a file of this machine: copy it there first."
             )
         source = source.path
     if family not in ("table", kind):
@@ -202,7 +210,11 @@ def open(
     takes = inspect.signature(make).parameters
     if strange := [name for name in given if name not in takes]:
         raise OptionError(Option(strange[0]), f" is not an option of {kind} sources.")
-    rows = make(source, **given)
+    rows = (
+        make(source, **given)
+        if not files
+        else UnchangedSource(lambda: make(source, **given), files)
+    )
     if recipe is None:
         return rows
     prepared = importlib.import_module(f"{__name__}.recipe_source")

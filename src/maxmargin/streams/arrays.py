@@ -1,4 +1,4 @@
-"""Rows of NumPy arrays and CSR matrices, in memory or in files that are mapped into it."""
+"""Rows of NumPy arrays and CSR matrices, in memory or in files."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from maxmargin.streams.source import (
 ENTRY_SIZE = 12
 # Of an array, so many pieces are looked at to know it again.
 IDENTITY_PIECES = 64
-LABELS_AT_ONCE = 2**16
+AT_ONCE = 2**16  # labels, and starts of rows
 
 
 class ArraySource(Source):
-    """Rows of an array or of a CSR matrix; blocks are views of it.
+    """Rows of an array or of a CSR matrix; blocks are views of it, or read from its file.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_rows, n_features), or path
         A file .npy, or .npz with arrays "X" and perhaps "y" and "weight" (or "sample_weight"), or
-        with a sparse matrix as `scipy.sparse.save_npz` writes it. What is not compressed is mapped
-        into memory, not read.
+        with a sparse matrix as `scipy.sparse.save_npz` writes it. What is not compressed is read
+        block by block.
     y : array of shape (n_rows,) or path of a file .npy, default=None
     weight : array of shape (n_rows,) or path of a file .npy, default=None
     block_size : int
@@ -55,6 +55,7 @@ class ArraySource(Source):
         check_block_size(block_size)
         self._block_size = block_size
         self._path = X if isinstance(X, Path) else None
+        self._maps = list[np.memmap]()
         self.name = f"<{type(X).__name__}>" if self._path is None else str(X)
         if self._path is not None:
             X, y_inside, weight_inside = self._read(self._path)
@@ -77,15 +78,46 @@ class ArraySource(Source):
 
     def _read(self, path: Path) -> tuple[Any, Any, Any]:
         is_array = _is_array(path)
+        found: tuple[Any, Any, Any]
         try:
             if is_array:
-                return np.load(path, mmap_mode="r", allow_pickle=False), None, None
-            with Archive(path) as archive:
-                return archive.rows(), archive.labels(), archive.weights()
+                found = np.load(path, mmap_mode="r", allow_pickle=False), None, None
+            else:
+                with Archive(path) as archive:
+                    found = archive.rows(), archive.labels(), archive.weights()
         except MemoryError:
             raise
         except Exception as error:  # NumPy and zipfile raise many kinds on damaged files
             raise StreamError(f"{path}: {error}") from error
+        each: Any
+        for each in found:
+            parts = (each.data, each.indices, each.indptr) if sparse.issparse(each) else (each,)
+            roots = [_root(part) for part in parts if part is not None]
+            self._maps += [root for root in roots if isinstance(root, np.memmap)]
+        return found
+
+    def _loaded(self, part: np.ndarray) -> np.ndarray:
+        """A part of an array: as it is, or read from the file that the array is in.
+
+        The memory that such an array is mapped to is not touched: it changes with the file, behind
+        the back of those who have checked it, and is gone if the file is truncated, which would end
+        the process.
+        """
+        root = _root(part)
+        if not any(root is each for each in self._maps):
+            return part
+        by_columns = part.ndim == 2 and not part.flags.c_contiguous
+        there = list(part.T) if by_columns else [part]
+        read = np.empty((len(there), *there[0].shape), part.dtype)
+        with open(root.filename, "rb", buffering=0) as file:
+            for piece, to in zip(there, read, strict=True):
+                file.seek(root.offset + _address(piece) - _address(root))
+                room: Any = memoryview(to.reshape(-1).view(np.uint8).data)
+                while room and (count := file.readinto(room)):
+                    room = room[count:]
+                if room:
+                    raise StreamError(f"{root.filename}: it ended {len(room):,} bytes too early.")
+        return read.T if by_columns else read[0]
 
     def _check(self) -> None:
         if self._X.ndim != 2:
@@ -97,16 +129,21 @@ class ArraySource(Source):
                 f"{self.name}: {self._X.shape[0]} rows, but labels of shape {self._y.shape}."
             )
         if sparse.issparse(self._X):
-            starts = self._X.indptr
-            if starts[0] != 0 or starts[-1] > self._X.data.size or np.any(np.diff(starts) < 0):
+            last = 0
+            sound = int(self._loaded(self._X.indptr[:1])[0]) == 0
+            for begin in range(0, self._X.indptr.size, AT_ONCE):
+                starts = self._loaded(self._X.indptr[begin : begin + AT_ONCE])
+                sound = sound and int(starts[0]) >= last and not np.any(np.diff(starts) < 0)
+                last = int(starts[-1])
+            if not sound or last > self._X.data.size:
                 raise StreamError(f"{self.name}: the rows of the sparse matrix are damaged.")
 
     def survey(self) -> Survey:
         classes = None
         if self._y is not None:
             classes = sorted_labels(self._y[:0])
-            for start in range(0, self._y.size, LABELS_AT_ONCE):
-                labels = np.unique(self._y[start : start + LABELS_AT_ONCE])
+            for start in range(0, self._y.size, AT_ONCE):
+                labels = np.unique(self._loaded(self._y[start : start + AT_ONCE]))
                 classes = sorted_labels(np.concatenate([classes, labels]) if start else labels)
         return Survey(classes, self._X.shape[1], self._X.shape[0])
 
@@ -116,10 +153,12 @@ class ArraySource(Source):
         while begin < rows:
             end = self._end(begin)
             X = self._rows(begin, end)
-            y = None if self._y is None else self._y[begin:end]
+            y = None if self._y is None else self._loaded(self._y[begin:end])
             weight = None
             if self._weight is not None:
-                weight = weight_column.sound(self._weight[begin:end], self.name, begin)
+                weight = weight_column.sound(
+                    self._loaded(self._weight[begin:end]), self.name, begin
+                )
             done = int(self.total or 0) * end // rows
             yield Block(X, y, Position(end, end, 0), done, weight)
             begin = end
@@ -128,18 +167,19 @@ class ArraySource(Source):
         rows, width = self._X.shape
         if not sparse.issparse(self._X):
             return min(rows, begin + max(1, self._block_size // max(1, width * self._X.itemsize)))
-        starts = self._X.indptr
-        entries = int(starts[begin]) + self._block_size // ENTRY_SIZE
-        end = int(np.searchsorted(starts, entries, side="right")) - 1
+        most = self._block_size // ENTRY_SIZE
         # Rows without entries take room as well.
-        return min(rows, max(begin + 1, min(end, begin + self._block_size // ENTRY_SIZE)))
+        starts = self._loaded(self._X.indptr[begin : begin + most + 1])
+        end = begin + int(np.searchsorted(starts, int(starts[0]) + most, side="right")) - 1
+        return min(rows, max(begin + 1, end))
 
     def _rows(self, begin: int, end: int) -> Any:
         if not sparse.issparse(self._X):
-            return _floats(self._X[begin:end])
-        starts = self._X.indptr[begin : end + 1]
+            return _floats(self._loaded(self._X[begin:end]))
+        starts = self._loaded(self._X.indptr[begin : end + 1])
         first, last = int(starts[0]), int(starts[-1])
-        values, columns = _floats(self._X.data[first:last]), self._X.indices[first:last]
+        values = _floats(self._loaded(self._X.data[first:last]))
+        columns = self._loaded(self._X.indices[first:last])
         shape = (end - begin, self._X.shape[1])
         # Compiled code trusts columns.
         if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
@@ -157,10 +197,11 @@ class ArraySource(Source):
                 return rows
             beside = hashlib.sha256(rows.encode())
             if self._y is not None:
-                labels = self._y.astype(str) if self._y.dtype.kind == "O" else self._y
+                labels = self._loaded(self._y)
+                labels = labels.astype(str) if labels.dtype.kind == "O" else labels
                 beside.update(labels.tobytes())
             if self._weight is not None:
-                beside.update(b"weight" + self._weight.tobytes())
+                beside.update(b"weight" + self._loaded(self._weight).tobytes())
             return beside.hexdigest()
         hashed = hashlib.sha256(f"{self._X.shape} {self._X.dtype}".encode())
         rows, end = self._X.shape[0], 0
@@ -180,6 +221,17 @@ def _is_array(path: Path) -> bool:
     magic = np.lib.format.MAGIC_PREFIX
     with open(path, "rb") as file:
         return file.read(len(magic)) == magic
+
+
+def _root(array: np.ndarray) -> Any:
+    """The array that one is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _floats(values: np.ndarray) -> np.ndarray:

@@ -242,7 +242,7 @@ class Bytes:
 
     def skip(self, size: int) -> None:
         """Pass over the next ``size`` bytes."""
-        if self._plain and self._raw.seekable():
+        if size and self._plain and self._raw.seekable():
             self._raw.skip(size)
             self._read += size
             return

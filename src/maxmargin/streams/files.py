@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from maxmargin.streams.source import IDENTITY_PIECES, identity_of_file
+from maxmargin.streams.source import IDENTITY_PIECES, ChangedError, identity_of_file
 
 
 class Stored(abc.ABC):
@@ -39,14 +39,21 @@ class Stored(abc.ABC):
     def identity(self, pieces: int = IDENTITY_PIECES) -> str:
         """Tells the content from another one; where it is looked at, in so many places."""
 
+    @abc.abstractmethod
+    def check_unchanged(self) -> None:
+        """Raise `ChangedError` unless the file is the one that was opened first."""
+
 
 class LocalFile(Stored):
     """A file of this machine."""
 
     path: Path
+    size: int
 
     def __init__(self, path: Path) -> None:
-        self.path, self.name, self.size = path, str(path), os.stat(path).st_size
+        found = os.stat(path)
+        self.path, self.name, self.size = path, str(path), found.st_size
+        self._found = found
 
     def open(self, at_once: int = 1) -> Any:
         return open(self.path, "rb")
@@ -54,6 +61,20 @@ class LocalFile(Stored):
     def identity(self, pieces: int = IDENTITY_PIECES) -> str:
         with open(self.path, "rb") as file:
             return identity_of_file(file, os.stat(self.path).st_size, pieces)
+
+    def check_unchanged(self) -> None:
+        try:
+            found = os.stat(self.path)
+        except OSError as error:
+            raise ChangedError(self.name, f"it cannot be found: {error.strerror}") from None
+        if found.st_size != self.size:
+            raise ChangedError(self.name, change_of_size(self.size, found.st_size))
+        if found.st_mtime_ns != self._found.st_mtime_ns:
+            raise ChangedError(self.name, "it was written to")
+        # Some network file systems number a file anew when nobody has it open.
+        is_other = not os.path.samestat(found, self._found)
+        if is_other and found.st_ctime_ns != self._found.st_ctime_ns:
+            raise ChangedError(self.name, "another file took its place")
 
 
 class Folder(NamedTuple):
@@ -64,18 +85,23 @@ class Folder(NamedTuple):
     name : for messages
     base : the folder that all are below
     paths : of the files, sorted
-    file : gives the file at a path
+    stored : the files at these paths
     files : their file system, as pyarrow takes it; None for that of this machine
     """
 
     name: str
     base: str
     paths: Sequence[str]
-    file: Callable[[str], Stored]
+    stored: Sequence[Stored]
     files: Any = None
 
     def __str__(self) -> str:
         return self.name
+
+
+def change_of_size(before: int, after: int) -> str:
+    """For messages."""
+    return f"its size was {before:,} bytes and is now {after:,}"
 
 
 def stored(file: Any) -> Any:

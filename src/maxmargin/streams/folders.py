@@ -38,7 +38,8 @@ def local_folder(path: str) -> Folder | None:
         base, found = _base(path), glob.glob(path, recursive=True)
     else:
         return None
-    return Folder(path, base, _parquet(path, base, found), lambda each: LocalFile(Path(each)))
+    paths = _parquet(path, base, found)
+    return Folder(path, base, paths, [LocalFile(Path(each)) for each in paths])
 
 
 def remote(text: str) -> Folder | RemoteFile:
@@ -57,11 +58,13 @@ def remote(text: str) -> Folder | RemoteFile:
 
     def file(path: str) -> Stored:
         there, info = Address(text.replace(place, path, 1)), known[path]
-        if info.get("size") is None:
+        is_listed = info.get("size") is not None
+        if not is_listed:
             info = there.tried(lambda: files.info(path))
-        return RemoteFile(there, files, path, info)
+        return RemoteFile(there, files, path, info, is_listed=is_listed)
 
-    return Folder(address.name, base, _parquet(address.name, base, list(known)), file, files)
+    paths = _parquet(address.name, base, list(known))
+    return Folder(address.name, base, paths, [file(path) for path in paths], files)
 
 
 def addresses_like(text: str) -> list[str]:
@@ -122,7 +125,7 @@ class ParquetFolder:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self.name = folder.name
-        self._files = [folder.file(path) for path in folder.paths]
+        self._files = folder.stored
         sizes = [file.size for file in self._files]
         self.total = None if None in sizes else sum(size or 0 for size in sizes)
         datasets = arrow("pyarrow.dataset")

@@ -5,27 +5,28 @@ Where there are no ranges, as inside of an archive, files are read from front to
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import io
 import os
+import re
 import tempfile
 import threading
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property
+from hashlib import blake2b, sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from maxmargin._extras import Self
 from maxmargin.streams.addresses import Address, is_web
-from maxmargin.streams.files import Stored
+from maxmargin.streams.files import Stored, change_of_size
 from maxmargin.streams.prefetch import ahead
-from maxmargin.streams.source import IDENTITY_PIECES
+from maxmargin.streams.source import IDENTITY_PIECES, ChangedError, StreamError
 
 # Of a file that is read from front to back. Read in many places in turns, ranges are shorter, so
 # that they do not take much more memory together.
@@ -43,6 +44,11 @@ TAGS = (
     *("generation", "blob_id", "mtime", "modified", "LastModified", "Last-Modified"),
     *("last_modified", "last_commit", "updated", "created"),
 )
+# Of these, the ones that come with each answer of a web server.
+WEB_TAGS = ("ETag", "Last-Modified")
+WEAK = "W/"
+COMPLETE, PARTIAL, PRECONDITION_FAILED, NOT_SATISFIABLE = 200, 206, 412, 416
+CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
 class RemoteFile(Stored):
@@ -54,25 +60,76 @@ class RemoteFile(Stored):
     files, place : file system of fsspec, and what the file is called there
     info : dict
         What fsspec says of the file.
+    is_listed : bool, default=False
+        Does it say so in a list of files, where it may use other words than of a single one?
     """
 
-    def __init__(self, address: Address, files: Any, place: str, info: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        files: Any,
+        place: str,
+        info: dict[str, Any],
+        *,
+        is_listed: bool = False,
+    ) -> None:
         self._address, self.name = address, address.name
         self._files, self._place, self._info = files, place, info
         self.size = info.get("size")
         self.path = PurePosixPath(urlsplit(place).path)
+        self._is_web = is_web(files) and hasattr(files, "set_session")
+        # What was said of the file before any of it was read.
+        self._opened_as = None if is_listed else info
+        # What the first answers said of the content: all others must say the same.
+        self._tags = {name: info[name] for name in WEB_TAGS if info.get(name)}
+        # Of a file without ranges: hashes of all that comes behind the places it was read from.
+        self._hashes: dict[int, bytes] = {}
 
     def identity(self, pieces: int = IDENTITY_PIECES) -> str:
         """A hash of the size and of what the server says of the content, else of its beginning."""
         tags = [(name, str(self._info[name])) for name in TAGS if self._info.get(name)]
         if tags:
-            return hashlib.sha256(f"{self.size} {tags[0]}".encode()).hexdigest()
-        hashed = hashlib.sha256(str(self.size).encode())
+            return sha256(f"{self.size} {tags[0]}".encode()).hexdigest()
+        hashed = sha256(str(self.size).encode())
         with self.open() as file:
             hashed.update(file.read(HEAD))
         return hashed.hexdigest()
 
+    def check_unchanged(self) -> None:
+        has_tags = any(self._info.get(name) for name in TAGS)
+        if not has_tags and self._has_ranges and self._fetch(0, len(self._head)) != self._head:
+            raise ChangedError(self.name, "it begins with other bytes")
+        if not has_tags and self._has_ranges and self._is_web:
+            return  # that answer had the size, too
+        info = self._described()
+        if self._opened_as is None:
+            self._opened_as = info
+        self._compare(self._opened_as, info, TAGS)
+        if None not in (self.size, info.get("size")) and info["size"] != self.size:
+            raise ChangedError(self.name, change_of_size(self.size or 0, info["size"]))
+
+    def _described(self) -> dict[str, Any]:
+        """What is said of the file at this moment."""
+        try:
+            files, place = self._address.file_system()  # an archive is opened anew
+            files.invalidate_cache()
+            return self._address.tried(lambda: files.info(place))
+        except FileNotFoundError:
+            raise ChangedError(self.name, "it cannot be found") from None
+
+    def _compare(self, known: Mapping[str, Any], said: Mapping[str, Any], names: Any) -> None:
+        """Raise unless two descriptions have the same tag, the best one that is in both."""
+        for name in names:
+            if known.get(name) and said.get(name):
+                # Proxies that compress make a strong ETag a weak one.
+                one, other = (str(each[name]).removeprefix(WEAK) for each in (known, said))
+                if one != other:
+                    raise ChangedError(self.name, f"its {name} is different")
+                return
+
     def open(self, at_once: int = 1) -> Any:
+        if self._opened_as is None:
+            self._opened_as = self._described()
         if self._has_ranges:
             return Ranges(self._fetch, self.size or 0, self._head if at_once == 1 else b"", at_once)
         return FrontToBack(self._pieces) if at_once == 1 else open(self._copy, "rb")
@@ -82,6 +139,10 @@ class RemoteFile(Stored):
         """Can any part be had without those before it?"""
         if self.size == 0:
             return True
+        if self._is_web:
+            found = self.size is not None and self._info.get("partial", True)
+            found = found and self._address.tried(self._gives_last_byte)
+            return self._noted(found)
         buffered = importlib.import_module("fsspec.spec").AbstractBufferedFile
 
         def look() -> bool | None:
@@ -96,13 +157,15 @@ class RemoteFile(Stored):
                 except ValueError:
                     return False
 
-        found = self._address.tried(look)
+        return self._noted(self._address.tried(look))
+
+    def _noted(self, found: bool | None) -> bool:
         if found is False:
             warnings.warn(
                 f"{self.name}: the server gives no ranges of it, so it is read in one go, and "
                 "whoever goes on from a checkpoint reads it from the start again.",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self._streams = found is False
         return bool(found)
@@ -119,26 +182,95 @@ class RemoteFile(Stored):
         def fetch() -> bytes:
             if start == end:
                 return b""
-            content = self._files.cat_file(self._place, start=start, end=end)
+            content = self._content(start, end)
             if len(content) != end - start:
                 raise OSError(f"got {len(content):,} bytes instead of {end - start:,}")
             return content
 
         return self._address.tried(fetch, start)
 
+    def _content(self, start: int, end: int) -> bytes:
+        if not self._is_web:
+            return self._files.cat_file(self._place, start=start, end=end)
+        status, content = self._asked(start, end)
+        if status == COMPLETE and not content:
+            raise OSError("the server gave the whole file instead of a range")
+        return content
+
+    def _gives_last_byte(self) -> bool:
+        size = self.size or 0
+        return self._asked(size - 1, size)[0] == PARTIAL
+
+    def _asked(self, start: int, end: int) -> tuple[int, bytes]:
+        """The status of a web server's answer, and the bytes of the range, if these are in it.
+
+        fsspec itself shows nothing of an answer but its content.
+        """
+
+        async def ask() -> tuple[int, bytes]:
+            how = dict(self._files.kwargs)
+            headers = {**how.pop("headers", {}), "Range": f"bytes={start}-{end - 1}"}
+            headers["Accept-Encoding"] = "identity"
+            tag = self._tags.get("ETag", WEAK)
+            if not tag.startswith(WEAK):  # a weak one never matches
+                headers["If-Match"] = tag
+            session = await self._files.set_session()
+            url = self._files.encode_url(self._place)
+            async with session.get(url, headers=headers, **how) as answer:
+                if answer.status == PRECONDITION_FAILED:
+                    raise ChangedError(self.name, "its ETag is different")
+                self._check(answer)
+                if answer.status == NOT_SATISFIABLE:
+                    return answer.status, b""
+                answer.raise_for_status()
+                if answer.status == PARTIAL and _said_range(answer)[0] not in (None, start):
+                    raise OSError("the server gave another range")
+                is_range = answer.status == PARTIAL or answer.content_length == end - start
+                return answer.status, await answer.read() if is_range else b""
+
+        status, content = importlib.import_module("fsspec.asyn").sync(self._files.loop, ask)
+        return status, content
+
+    def _check(self, answer: Any) -> None:
+        """Raise unless a web server's answer is about the content that was opened."""
+        headers, status = answer.headers, answer.status
+        if status not in (COMPLETE, PARTIAL, NOT_SATISFIABLE):
+            return
+        for name in WEB_TAGS if status != NOT_SATISFIABLE else ():
+            if headers.get(name):
+                self._tags.setdefault(name, headers[name])
+        self._compare(self._tags, headers, WEB_TAGS)
+        total = None
+        if status != COMPLETE:
+            total = _said_range(answer)[1]
+        elif not _is_encoded(answer):
+            total = answer.content_length
+        if None not in (total, self.size) and total != self.size:
+            raise self._other_length(f"{total:,}")
+
+    def _other_length(self, found: str) -> StreamError:
+        return StreamError(
+            f"{self.name}: {self.size:,} bytes were announced, but there are {found}: the file has "
+            "changed, or the server says a wrong length."
+        )
+
     # -------------------------------------------------------------------------- from front to back
     def _pieces(self, at: int) -> Generator[bytes, None, None]:
         """The content from a byte on; after a trouble, it is opened and passed over again."""
         file: Any = None
+        begin, hashed, size = at, blake2b(), self.size
 
         def read() -> bytes:
             nonlocal file
             try:
                 if file is None:
-                    file = self._opened_at(at)
+                    file = self._opened_at(begin, at, hashed.digest())
                 piece = file.read(PIECE)
-                if not piece and at < (self.size or 0):
-                    raise OSError(f"it ended {(self.size or 0) - at:,} bytes too early")
+                if size is not None and not _is_encoded(getattr(file, "r", None)):
+                    if not piece and at < size:
+                        raise OSError(f"it ended {size - at:,} bytes too early")
+                    if at + len(piece) > size:
+                        raise self._other_length("more")
                 return piece
             except BaseException:
                 if file is not None:
@@ -149,24 +281,34 @@ class RemoteFile(Stored):
         try:
             while piece := self._address.tried(read, at):
                 at += len(piece)
+                hashed.update(piece)
                 yield piece
         finally:
             if file is not None:
                 file.close()
+        if self._hashes.setdefault(begin, hashed.digest()) != hashed.digest():
+            raise ChangedError(self.name, "its content is different from the last time")
 
-    def _opened_at(self, at: int) -> Any:
-        if not self._streams:
-            file = self._opened()
-            file.seek(at)
-            return file
-        how: dict[str, Any] = {"block_size": 0}
-        if is_web(self._files):
+    def _opened_at(self, begin: int, at: int, expected: bytes) -> Any:
+        """The file at a byte, if the bytes from ``begin`` on are those that were read before."""
+        how: dict[str, Any] = {"block_size": 0} if self._streams else {}
+        if self._streams and self._is_web:
             client = importlib.import_module("aiohttp")
             silence = client.ClientTimeout(None, sock_read=SILENT_SECONDS)
             how |= {"timeout": silence, "size": self.size or 1}  # which need not be asked for
         file = self._opened(**how)
-        while at > 0 and (passed := file.read(min(at, PIECE))):
-            at -= len(passed)
+        try:
+            if self._streams and self._is_web:
+                self._check(file.r)
+            if self._streams:
+                _pass_over(file, begin)
+            else:
+                file.seek(begin)
+            if _pass_over(file, at - begin) != expected:
+                raise ChangedError(self.name, "what was read of it before is different")
+        except BaseException:
+            file.close()
+            raise
         return file
 
     @cached_property
@@ -178,6 +320,27 @@ class RemoteFile(Stored):
             for piece in self._pieces(0):
                 copy.write(piece)
         return path
+
+
+def _is_encoded(answer: Any) -> bool:
+    """Has an answer of a web server another length than its content?"""
+    return answer is not None and answer.headers.get("Content-Encoding", "identity") != "identity"
+
+
+def _said_range(answer: Any) -> tuple[int | None, int | None]:
+    """The first byte, and the size of the whole, as an answer with a range says."""
+    found = CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+    begin, total = found.groups() if found else (None, None)
+    return int(begin) if begin else None, int(total) if total and total != "*" else None
+
+
+def _pass_over(file: Any, size: int) -> bytes:
+    """Read so many bytes; their hash."""
+    hashed = blake2b()
+    while size > 0 and (passed := file.read(min(size, PIECE))):
+        size -= len(passed)
+        hashed.update(passed)
+    return hashed.digest()
 
 
 class Reader:

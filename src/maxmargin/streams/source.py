@@ -28,6 +28,16 @@ class StreamError(OptionError):
     """Input that cannot be read; the message names file, line and column."""
 
 
+class ChangedError(StreamError):
+    """A file is not the one that was opened."""
+
+    def __init__(self, name: str, how: str) -> None:
+        super().__init__(
+            f"{name} changed while it was being read ({how}). Read it again from the start, or "
+            "copy it first."
+        )
+
+
 class Surprise(StreamError):
     """A row contradicts what a glance at the first rows has suggested."""
 
@@ -111,6 +121,11 @@ class Source(abc.ABC):
     repeatable: bool = True
     skipped: int = 0
 
+    @property
+    def origin(self) -> Source:
+        """The source that reads the rows, where this one adds something to another."""
+        return self
+
     @abc.abstractmethod
     def survey(self) -> Survey:
         """Find labels and width: of all rows if the source is repeatable, else of the first block.
@@ -154,6 +169,42 @@ class Source(abc.ABC):
         self.survey()
         if self.schema() != schema:
             raise StreamError(OTHERWISE.format(name=self.name))
+
+
+class DelegatingSource(Source):
+    """A source that asks another one, and adds something to its `blocks`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name, self.total, self.repeatable = source.name, source.total, source.repeatable
+
+    @property
+    def origin(self) -> Source:
+        return self._source.origin
+
+    def survey(self) -> Survey:
+        return self._source.survey()
+
+    def glance(self) -> Survey:
+        return self._source.glance()
+
+    def begin(self) -> None:
+        self._source.begin()
+
+    def reach(self, block: Block) -> None:
+        self._source.reach(block)
+
+    def end_pass(self) -> None:
+        self._source.end_pass()
+
+    def identity(self) -> str:
+        return self._source.identity()
+
+    def schema(self) -> dict[str, Any]:
+        return self._source.schema()
+
+    def restore(self, schema: dict[str, Any]) -> None:
+        self._source.restore(schema)
 
 
 def check_block_size(size: Any) -> None:
