@@ -2,8 +2,10 @@
 
 The disk is a small one of its own, ext4 in a file or tmpfs by turns, which takes root; else a limit
 on the size of the server's files stands for it (``--way``). While it is full, events are answered
-with 503 and predictions are still made; some servers are killed and started again meanwhile.
-Nothing that was acknowledged is lost, and the model is that of the log, to the bit.
+with 503 and predictions are still made; some servers are killed and started again meanwhile. By the
+way "read-only" the disk becomes one that can only be read, as ext4 does after an error: then a
+server does not start, and goes on when the disk is mounted anew. Nothing that was acknowledged is
+lost, and the model is that of the log, to the bit.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from zygote import Zygote
 
 SIZE = 8 << 20
 TIMES_FULL = 2  # in each run
-WAYS = ("ext4", "tmpfs", "limit")
+WAYS = ("ext4", "tmpfs", "read-only", "limit")
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def small_disk(way: str, folder: Path) -> Iterator[Path]:
     if way == "limit":
         yield place
         return
-    if way == "ext4":
+    if way in ("ext4", "read-only"):
         image = folder / "image"
         with image.open("wb") as file:
             file.truncate(SIZE)
@@ -56,7 +58,7 @@ class Disk:
     """That can be filled and emptied."""
 
     def __init__(self, way: str, place: Path, run: Run) -> None:
-        self.way, self.run = way, run
+        self.way, self.place, self.run = way, place, run
         self.ballast = place / "ballast"
 
     def fill(self) -> None:
@@ -64,6 +66,9 @@ class Disk:
         left = self.run.chance.choice((0, 0, self.run.chance.randrange(20_000)))
         if self.way == "limit":
             self.limit(left + 64)
+            return
+        if self.way == "read-only":
+            subprocess.run(["mount", "-o", "remount,abort", self.place], check=True)
             return
         with self.ballast.open("wb", buffering=0) as file:
             for size in (1 << 16, 1 << 12, 1 << 8, 1):
@@ -77,6 +82,10 @@ class Disk:
     def free(self) -> None:
         if self.way == "limit":
             self.limit(resource.RLIM_INFINITY)
+        elif self.way == "read-only":
+            subprocess.run(["umount", self.place], check=True)
+            image = self.place.with_name("image")
+            subprocess.run(["mount", "-o", "loop", image, self.place], check=True)
         else:
             self.ballast.unlink()
 
@@ -97,7 +106,11 @@ def filled(run: Run, disk: Disk) -> Outcome:
             asked = run.server.asks("POST", "/predict", {"row": row})
             if asked.status != 200:
                 troubles.append(f"a prediction while the disk is full: {asked}")
-            if disk.way != "limit" and chance.random() < 0.4:
+            if disk.way == "read-only":
+                end(run)
+                disk.free()
+                run.server.start()
+            elif disk.way != "limit" and chance.random() < 0.4:
                 counts["kills while full"] += 1
                 run.server.kill()
                 if chance.random() < 0.5:
@@ -112,6 +125,21 @@ def filled(run: Run, disk: Disk) -> Outcome:
             run.server.wait_until_healthy()
         time.sleep(0.2)
         return run.finish()
+
+
+def end(run: Run) -> None:
+    """Kill or stop a server on a disk that can only be read; it does not start there again."""
+    if run.chance.random() < 0.5:
+        run.outcome.counts["kills while read-only"] += 1
+        run.server.kill()
+    elif code := run.server.stop():
+        run.outcome.troubles.append(f"SIGTERM while the disk is read-only: ended with {code}")
+    run.server.spawn()
+    if line := run.server.first_line():
+        run.outcome.troubles.append(f"it starts on a disk that is read-only: {line}")
+    if "needs a disk that can be written to" not in run.server.log.read_text()[-500:]:
+        run.outcome.troubles.append("it does not say that the disk is read-only")
+    run.server.end()
 
 
 def stuck(run: Run) -> bool:
@@ -136,6 +164,8 @@ def fill_disks(
         place.mkdir()
         with small_disk(way, place) as disk:
             run = Run(KINDS[name], place, seed + number, disk=disk, zygote=zygote)
+            if way == "read-only":
+                run.server.log = place / "server.log"
             outcome = filled(run, Disk(way, disk, run))
         whole.add(outcome, f"{way}, {name}", place)
     return whole
@@ -148,7 +178,7 @@ def main() -> int:
     parser.add_argument("--way", choices=WAYS, action="append")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="disks"))
-    usual = ("ext4", "tmpfs") if os.geteuid() == 0 else ("limit",)
+    usual = ("ext4", "tmpfs", "read-only") if os.geteuid() == 0 else ("limit",)
     whole = fill_disks(given.runs, given.seed, folder, tuple(given.way or usual))
     return whole.report(folder)
 

@@ -5,7 +5,9 @@ acknowledged is sent again. SIGKILL comes at any moment, also while the server s
 leave half a record behind, some are power cuts (`powercuts`). In the end each event that was
 acknowledged is in the log, none is there twice, and the server's model is, to the bit, that of a
 learner that was fed the log in its order and never stopped. With ``--no-keep-log`` most of the log
-is gone by then; the numbers that came with the acknowledgements say what stood in it.
+is gone by then; the numbers that came with the acknowledgements say what stood in it. With
+``--compacting`` the server writes snapshots and drops files of its log nearly all the time, so that
+most kills come in the midst of that.
 """
 
 import argparse
@@ -30,9 +32,10 @@ from zygote import PRELOADED, Zygote
 
 CLIENTS = 4
 KILLS_OF_A_RUN = 20
-MOST_SECONDS = 5.0  # between two kills
+MOST_DEEDS = 60  # that are acknowledged between two kills
 # Files that are full, and snapshots that are due, all the time.
 SMALL = ("--limit", "segment_bytes=20000", "--limit", "snapshot_events=150")
+COMPACTING = ("--limit", "segment_bytes=500", "--limit", "snapshot_events=2")
 
 
 @dataclass
@@ -70,11 +73,12 @@ class Run:
     disk: Path | None = None  # for the data, if not that of the folder
     zygote: Zygote | None = None
     keep_log: bool = True
+    limits: tuple[str, ...] = SMALL
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         self.data = (self.disk or self.folder) / "data"
-        options = (*self.kind.options(self.folder), *SMALL, *["--keep-log"] * self.keep_log)
+        options = (*self.kind.options(self.folder), *self.limits, *["--keep-log"] * self.keep_log)
         self.server = Server(self.data, *options, environment=self.environment, zygote=self.zygote)
         self.clients = [
             Client(f"{self.seed}-{k}", self.kind.problem, self.seed, lambda: self.server.port)
@@ -92,12 +96,13 @@ class Run:
         self.server.end()
 
     def wait_for(self, deeds: int) -> None:
-        """Until clients have done so many more, or not on a machine that is too busy."""
-        end = time.monotonic() + MOST_SECONDS
-        before = sum(len(client.done) for client in self.clients)
-        while time.monotonic() < end:
-            if sum(len(client.done) for client in self.clients) >= before + deeds:
-                return
+        """Until so many more deeds of clients were acknowledged."""
+        wanted = deeds + sum(len(client.done) for client in self.clients)
+        while sum(len(client.done) for client in self.clients) < wanted:
+            if not any(client.thread.is_alive() for client in self.clients):
+                return  # all have troubles, which are told in the end
+            if self.server.process.poll() is not None:
+                return  # it has ended by itself, which whoever kills it finds
             time.sleep(0.002)
 
     def finish(self) -> Outcome:
@@ -220,21 +225,24 @@ class Run:
             self.outcome.counts["shadows identical"] += 1
 
 
-def killed(run: Run, kills: int, journal: Path | None) -> Outcome:
-    """Kill it so many times."""
-    chance, counts = run.chance, run.outcome.counts
+def killed(run: Run, kills: int, journal: Path | None, least: int = 0) -> Outcome:
+    """Kill it so many times, each after ``least`` or more deeds were acknowledged."""
+    chance, counts, seen = run.chance, run.outcome.counts, set[str]()
     with run:
         for _ in range(kills):
+            run.wait_for(chance.randint(least, MOST_DEEDS))
             if chance.random() < 0.15:
                 run.server.kill()
                 run.server.spawn()
                 time.sleep(chance.uniform(0.0, 2.5))
                 counts["kills while starting"] += 1
             else:
-                run.wait_for(chance.randint(0, 60))
                 time.sleep(chance.uniform(0.0, 0.05))
             run.server.kill()
             counts["kills"] += 1
+            left = {path.name for path in run.data.rglob(".*snapshot.mm*")}
+            counts["kills in the midst of a snapshot"] += not left <= seen
+            seen |= left
             if journal is not None and chance.random() < 0.5:
                 counts["power cuts"] += 1
                 counts["files cut"] += powercuts.forget(run.data, journal, chance)
@@ -253,6 +261,8 @@ def kill_servers(
     power_cuts: bool = True,
     forked: bool = False,
     keep_log: bool = True,
+    least: int = 0,
+    limits: tuple[str, ...] = SMALL,
 ) -> Outcome:
     """Runs of some kills each, of one kind of learner after the other."""
     whole = Outcome()
@@ -264,8 +274,10 @@ def kill_servers(
             place.mkdir()
             journal = place / "journal" if made else None
             environment = powercuts.environment(made, journal) if made else {}
-            run = Run(KINDS[name], place, seed + number, environment, None, zygote, keep_log)
-            outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal)
+            run = Run(
+                KINDS[name], place, seed + number, environment, None, zygote, keep_log, limits
+            )
+            outcome = killed(run, min(KILLS_OF_A_RUN, kills - number), journal, least)
             whole.add(outcome, name, place)
     return whole
 
@@ -287,11 +299,19 @@ def main() -> int:
     parser.add_argument("--without-power-cuts", action="store_true")
     parser.add_argument("--forked", action="store_true", help="start by a fork, which is quicker")
     parser.add_argument("--keep-log", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--compacting", action="store_true", help="all the time; drops the log")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kills"))
-    kinds = tuple(given.kind or KINDS)
-    cuts = not given.without_power_cuts
-    whole = kill_servers(given.kills, given.seed, folder, kinds, cuts, given.forked, given.keep_log)
+    whole = kill_servers(
+        given.kills,
+        given.seed,
+        folder,
+        tuple(given.kind or KINDS),
+        power_cuts=not given.without_power_cuts,
+        forked=given.forked,
+        keep_log=given.keep_log and not given.compacting,
+        limits=COMPACTING if given.compacting else SMALL,
+    )
     return whole.report(folder)
 
 

@@ -215,3 +215,37 @@ def test_clients_that_do_not_read_are_left(path, ends, loop):
         return talk.state.tasks
 
     assert not tried(Limits(write_seconds=0.1), talk, large_app, loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_answers_that_nobody_reads_are_limited_together(loop):
+    size, most = 10**7, 35 * 10**6
+    limits = Limits(write_seconds=1000.0, header_seconds=1000.0, unread_bytes=most)
+
+    def unread(state):
+        return sum(each.transport.get_write_buffer_size() for each in state.connections)
+
+    async def talk(port):
+        lines, found = [], []
+        for _ in range(8):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.transport.pause_reading()
+            writer.write(b"GET /%d HTTP/1.1\r\nhost: x\r\n\r\n" % size)
+            lines.append((reader, writer))
+            while talk.state.total_requests < len(lines):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            found.append(unread(talk.state))
+        reader, writer = lines[-1]  # the last is whole
+        writer.transport.resume_reading()
+        last = await reader.readuntil(b"x" * 1000)
+        while len(last) < size:
+            last += await reader.read(2**16)
+        left = len(talk.state.connections)
+        for _, writer in lines:
+            writer.transport.abort()
+        return found, left
+
+    found, left = tried(limits, talk, large_app, loop)
+    assert max(found) <= most
+    assert 1 < left < 8

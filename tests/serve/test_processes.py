@@ -150,3 +150,63 @@ def test_a_token_lets_a_server_be_reached_from_elsewhere(tmp_path):
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         assert server.asks("GET", "/model", **headers).status == status
     assert server.stop() == 0
+
+
+FORKING = """
+import asyncio, os, sys
+from maxmargin import AMIRA
+from maxmargin.serve import create_app
+
+app = create_app(sys.argv[1], {"m": AMIRA()}, classes=["no", "yes"])
+app.wait(60.0)
+
+async def told(scope, *messages):
+    found, left = [], list(messages)
+
+    async def receive():
+        return left.pop(0)
+
+    async def send(message):
+        found.append(message)
+
+    await app(scope, receive, send)
+    return found
+
+async def serve():
+    begun = await told({"type": "lifespan"}, {"type": "lifespan.startup"},
+                       {"type": "lifespan.shutdown"})
+    scope = {"type": "http", "path": "/health", "method": "GET", "query_string": b"",
+             "headers": [(b"host", b"localhost")]}
+    answer = await told(scope, {"type": "http.request"})
+    return begun[0], answer
+
+for _ in range(2):
+    if not (child := os.fork()):
+        begun, answer = asyncio.run(serve())
+        print(begun["type"], begun["message"], answer[0]["status"], answer[1]["body"].decode())
+        try:
+            create_app(sys.argv[1])
+        except ValueError as error:
+            print(error)
+        app.close()
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+print(asyncio.run(serve())[0]["type"])
+"""
+
+
+def test_a_forked_process_is_told_that_the_application_is_that_of_another(tmp_path):
+    folder = tmp_path / "data"
+    process = shared().start(["-c", FORKING, folder], subprocess.PIPE, subprocess.PIPE)
+    out, err = process.communicate(SLOWEST)
+    assert (process.returncode, err) == (0, "")
+    *children, parent = out.splitlines()
+    assert parent == "lifespan.startup.complete"
+    for first, second in (children[:2], children[2:]):
+        assert first.startswith(
+            "lifespan.startup.failed the application was made in another process"
+        )
+        assert ' 503 {"error":"the application was made in another process' in first
+        assert "without --preload" in first
+        assert second == f"{folder} is in use by another process."

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import threading
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, P
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.serve.commands import Answer, Await, Call, Change, Label, Learn
-from maxmargin.serve.event_log import LogError, read_log, segments_of
+from maxmargin.serve.event_log import LogError, Record, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
     Lesson,
@@ -30,8 +31,8 @@ from maxmargin.serve.limits import Limits
 from maxmargin.serve.progressive_stats import LOOK, Standing
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
-from maxmargin.serve.scored_learner import Pupil
-from maxmargin.serve.service import READY, Beginning, Service, Snapshot
+from maxmargin.serve.scored_learner import HalfLearnt, Pupil, new_learner
+from maxmargin.serve.service import READY, Beginning, Service, Snapshot, decoded_record
 from maxmargin.serve.status import Report, metrics
 from maxmargin.streams import Recipe
 
@@ -76,6 +77,14 @@ def opened(folder, learner=None, **options):
 def learn(service, rows, labels, **options):
     ids = options.pop("ids", ())
     return service.ask_and_wait(Learn(Lesson(rows, labels, **options, ids=ids)))
+
+
+def together(service, *tasks):
+    """What becomes of tasks that are written together."""
+    for task in tasks:
+        task.future = Future()
+    service.ask_and_wait(Call(lambda: [service._enqueue(task) for task in tasks]))
+    return [task.future.exception() or task.future.result() for task in tasks]
 
 
 def known(service):
@@ -290,6 +299,41 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     assert known(replayed) == known(service)
     replayed.close()
     service.close()
+
+
+@pytest.mark.parametrize("ways", [("label", "learn"), ("learn", "label"), ("lines", "label")])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_id_is_learnt_once_by_whichever_route(tmp_path, ways, at_once):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    row, others = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+
+    def task(way):
+        if way == "label":
+            return Label([Answer("p", "yes", None)], several=False)
+        if way == "learn":
+            return Learn(Lesson(row, ["yes"], ids=["p"]))
+        return Learn(Lesson(others, ["yes", "no"], ids=["p", "q"]), by_row=True)
+
+    service.ask_and_wait(Await(["p"], [[1.0, 2.0]], ["yes"]))
+    if at_once:
+        first, second = together(service, *map(task, ways))
+    else:
+        first, second = (service.ask_and_wait(task(way)) for way in ways)
+    count = 2 if "lines" in ways else 1
+    assert first["learnt"] == service.rows == count
+    assert second == {"learnt": 0, "duplicate": True, "sequence": 2}
+    assert len(service.waiting) == 0
+    for again in ("lines", "label"):
+        found = service.ask_and_wait(task(again))
+        assert found["learnt"] == (again == "lines" and count == 1)
+    # A prediction under an id that has been learnt waits for no label.
+    service.ask_and_wait(Await(["p"], [[5.0, 6.0]], ["no"]))
+    assert len(service.waiting) == 0
+    replayed = opened(crashed(service, tmp_path / "two"))
+    assert known(replayed) == known(service)
+    assert replayed.ask_and_wait(task("label"))["duplicate"]
+    for each in (replayed, service):
+        each.close()
 
 
 def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path, monkeypatch):
@@ -640,7 +684,7 @@ def test_who_asked_what_a_service_failed_by_is_told(tmp_path, monkeypatch):
     service = opened(tmp_path / "one", AMIRA())
 
     def fails(*_):
-        raise MemoryError("no room")
+        raise HalfLearnt("no room")
 
     monkeypatch.setattr(service.live, "learn", fails)
     with pytest.raises(Refusal, match="has failed: no room"):
@@ -722,6 +766,51 @@ def test_a_shadow_that_cannot_be_built_is_refused_before_it_is_logged_and_on_rep
     again.close()
 
 
+OTHER_CLASSES = {
+    "fewer": (
+        "amira",
+        {"costs": [[1.0, 2.0], [2.0, 1.0]]},
+        "'costs' .* 2 classes, but there are 3",
+    ),
+    "more": ("amira", {"costs": np.ones((4, 4)).tolist()}, "for 4 classes, but there are 3"),
+    "each for itself": (
+        "amira",
+        {"costs": np.ones((3, 3)).tolist(), "multiclass": "ovr"},
+        "'costs' parameter is for three or more classes that are learnt together",
+    ),
+    "weights": (
+        "passive-aggressive",
+        {"C": 1.0, "class_weight": {"d": 2.0}},
+        "class_weight has 'd', which is not among",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_CLASSES)
+def test_a_shadow_for_other_classes_is_refused_before_it_is_logged(tmp_path, case):
+    algorithm, parameters, message = OTHER_CLASSES[case]
+    service = opened(tmp_path / "one", AMIRA(), classes=["a", "b", "c"])
+    with pytest.raises(Refusal, match=message) as refused:
+        service.ask_and_wait(Change(NewShadow("x", algorithm, parameters)))
+    assert (refused.value.status, service.sequence, [*service.shadows]) == (422, 0, [])
+    service.close()
+    with pytest.raises(ValueError, match=message):  # nor does a model begin with such
+        Beginning.of(new_learner(algorithm, parameters), ["a", "b", "c"])
+
+
+def test_a_shadow_with_costs_for_all_classes_learns(tmp_path):
+    service = opened(tmp_path / "one", AMIRA(), classes=["a", "b", "c"])
+    for name, algorithm, parameters in (
+        ("costs", "amira", {"costs": (1.0 + np.ones((3, 3))).tolist()}),
+        ("weights", "passive-aggressive", {"C": 1.0, "class_weight": {"a": 2.0}}),
+        ("vote", "fixed-share", {}),
+    ):
+        service.ask_and_wait(Change(NewShadow(name, algorithm, parameters)))
+    learn(service, np.eye(3), ["a", "b", "c"])
+    assert [(each.refused, each.standing.rows) for each in service.shadows.values()] == [(0, 3)] * 3
+    service.close()
+
+
 def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_path):
     three = ["a", "b", "c"]
     limits = Limits(numbers=3000, columns=2000)
@@ -781,6 +870,106 @@ def test_a_shadow_that_runs_out_of_memory_is_dropped_and_the_live_model_goes_on(
     replayed.close()
     service.close()
     assert [*opened(tmp_path / "one").shadows] == ["y", "amira"]
+
+
+@pytest.mark.parametrize("large", [{0}, {3}, {5}, {0, 1}, {2, 4}, {0, 1, 2, 3, 4, 5}])
+def test_an_event_without_memory_is_refused_and_leaves_no_trace(tmp_path, monkeypatch, large):
+    limits = Limits(snapshot_events=10**6)
+    service = opened(tmp_path / "one", AMIRA(), limits=limits)
+    plain = opened(tmp_path / "plain", AMIRA(), limits=limits)
+    for each in (service, plain):
+        each.ask_and_wait(Change(NewShadow("other", "perceptron", {})))
+    X, labels = rows_of(20, np.random.default_rng(0))
+    for each in (service, plain):
+        learn(each, X[6:], labels[6:])
+    real = Pupil.learn
+
+    def fails(pupil, rows, *rest):
+        if pupil.algorithm == "AMIRA" and any((X[k] == rows).all(axis=1).any() for k in large):
+            raise MemoryError("no room")
+        real(pupil, rows, *rest)
+
+    def lesson(k):
+        return Learn(Lesson(X[k : k + 1], [labels[k]], ids=[f"e{k}"]))
+
+    with monkeypatch.context() as short:
+        short.setattr(Pupil, "learn", fails)
+        found = together(service, *map(lesson, range(6)))
+    for k, each in enumerate(found):
+        if k in large:
+            assert (each.status, each.retry_after) == (503, 1)
+            assert "does not have the memory for this request: no room" in each.reason
+        else:
+            assert each == plain.ask_and_wait(lesson(k))  # with the same number in the log
+    assert service.is_healthy()
+    assert known(service) == known(plain)
+    for each in (service, plain):
+        for k in sorted(large):  # there is memory again
+            assert not each.ask_and_wait(lesson(k))["duplicate"]
+    assert known(service) == known(plain)
+    again = opened(crashed(service, tmp_path / "two"), limits=limits)
+    assert known(again) == known(plain)
+    for each in (service, plain, again):
+        each.close()
+
+
+@pytest.mark.parametrize("place", ["foretell", "counts"])
+def test_a_lack_of_memory_after_the_learner_has_learnt_stops_the_service(
+    tmp_path, monkeypatch, place
+):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    plain = opened(tmp_path / "plain", AMIRA(), limits=Limits(snapshot_events=10**6))
+    X, labels = rows_of(2, np.random.default_rng(0))
+    for each in (service, plain):
+        learn(each, X[:1], labels[:1])
+    real = AMIRA.foretell
+
+    def late(learner, *rest):
+        real(learner, *rest)
+        raise MemoryError("no room")
+
+    def fails(*_):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as short:
+        if place == "foretell":
+            short.setattr(AMIRA, "foretell", late)
+        else:
+            short.setattr(Standing, "add", fails)
+        with pytest.raises(Refusal, match="has failed: there was no memory to"):
+            learn(service, X[1:], labels[1:])
+    service.close()
+    learn(plain, X[1:], labels[1:])
+    again = opened(tmp_path / "one")  # which was written, though nobody was told
+    assert known(again) == known(plain)
+    for each in (again, plain):
+        each.close()
+
+
+def test_a_lack_of_memory_elsewhere_refuses_the_request(tmp_path, monkeypatch):
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    rows = rows_of(1, np.random.default_rng(0))
+    learn(service, *rows)
+    before = known(service)
+
+    def fails(*_):
+        raise MemoryError
+
+    for place in ("Service.check_room", "Service._content", "Log.append"):
+        with monkeypatch.context() as short:
+            short.setattr(f"maxmargin.serve.service.{place}", fails)
+            task = Learn(Lesson(*rows)) if place != "Service._content" else Call(service._content)
+            with pytest.raises(Refusal, match="memory for this request") as refusal:
+                service.ask_and_wait(task)
+        assert refusal.value.status == 503
+        assert service.is_healthy()
+        assert known(service) == before
+    with monkeypatch.context() as short:
+        short.setattr(service, "_content", fails)
+        service.ask_and_wait(Call(service._snapshot))  # is tried again later
+    assert service.snapshot_sequence == 0
+    learn(service, *rows)
+    service.close()
 
 
 def test_a_promoted_shadow_that_runs_out_of_memory_on_replay_is_an_error(tmp_path, monkeypatch):
@@ -855,6 +1044,49 @@ def test_a_table_with_offsets_outside_its_text_is_an_error_on_replay(tmp_path):
     assert "event 1 cannot be read" in str(again.failure)
 
 
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_compressed_table_in_a_log_is_refused_before_it_is_large(
+    tmp_path, monkeypatch, compression
+):
+    pa = pytest.importorskip("pyarrow")
+    table, sink = pa.table({"x": np.zeros(10**5)}), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
+    small = sink.getvalue().to_pybytes()
+    assert len(small) < 20_000
+    body = packed(b"L", {"y": ["no"] * 10**5}, small)
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    service.ask_and_wait(Call(lambda: service.log.append([body])))
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    read, real = [], pa.ipc.open_stream
+    monkeypatch.setattr(pa.ipc, "open_stream", lambda *rest: read.append(1) or real(*rest))
+    again = opened(two, limits=Limits(table_bytes=10**5))
+    assert isinstance(again.failure, LogError)
+    assert "event 1 cannot be read: the table has 8" in str(again.failure)
+    assert "at most 100,000 are taken. Raise the limit" in str(again.failure)
+    assert not read
+    with pytest.raises(LogError, match="at most 1 are taken"):  # rows without labels
+        decoded_record(two / "log", Record(1, packed(b"L", {"y": ["no"]}, small)))
+    assert not read
+    again = opened(two, limits=Limits(table_bytes=10**6))  # as that of any other
+    assert (again.status, again.rows) == (READY, 10**5)
+    again.close()
+
+
+def test_tables_of_a_service_are_read_whatever_the_limits_are_now(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": np.arange(100.0), "is": [True, False] * 50})
+    service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
+    learn(service, table, ["no", "yes"] * 50)
+    two = crashed(service, tmp_path / "two")
+    service.close()
+    again = opened(two, limits=Limits(rows=1, values=1, table_bytes=1))
+    assert (again.status, again.sequence) == (READY, 1)
+    again.close()
+
+
 def put(content, *path, value):
     for name in path[:-1]:
         content = content[name]
@@ -907,6 +1139,25 @@ def test_a_snapshot_that_is_a_link_is_refused_and_its_target_stays(tmp_path):
     with pytest.raises(LogError, match=r"snapshot\.mm is a link"):
         opened(tmp_path / "one")
     assert [path.name for path in tmp_path.glob("somebody*")] == ["somebody.mm"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+@pytest.mark.parametrize("place", ["os.mkdir", "os.fsync", "os.open"])
+def test_a_disk_that_cannot_be_written_to_is_said_when_a_server_starts(
+    tmp_path, monkeypatch, code, place
+):
+    def fails(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as full:
+        full.setattr(place, fails)
+        with pytest.raises(OSError, match="needs a disk that can be written to") as caught:
+            Models(tmp_path / "data", {"m": Beginning.of(AMIRA(), CLASSES)})
+    assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "data"))
+    assert os.strerror(code) in str(caught.value)
+    models = Models(tmp_path / "data", {"m": Beginning.of(AMIRA(), CLASSES)})  # there is room
+    models.start()
+    models.close()
 
 
 def test_a_folder_cannot_forge_names_of_models(tmp_path):

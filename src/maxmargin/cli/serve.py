@@ -170,6 +170,7 @@ def read_token(path: Path | None) -> str | None:
 
 def run(app: Any, host: str, port: int) -> None:
     """Listen until SIGTERM or Ctrl-C; then finish what has come."""
+    import gc
     import signal
     import socket
 
@@ -210,6 +211,9 @@ def run(app: Any, host: str, port: int) -> None:
     if (why := app.failure()) is not None:
         app.close()
         raise ValueError(str(why))
+    # What is imported stays: looking through it while a large body is read stops all threads.
+    gc.collect()
+    gc.freeze()
     shown = f"[{host}]" if ":" in host else host
     typer.echo(f"Serving on http://{shown}:{listening.getsockname()[1]}")
     sys.stdout.flush()

@@ -7,13 +7,16 @@ of pyarrow. None of these libraries is imported here.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
+import io
 import json
 import os
 import random
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
 import uuid
 import weakref
@@ -22,7 +25,7 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 __all__ = ["Client", "Refused", "ServeError", "Unavailable", "new_id"]
 
@@ -32,6 +35,9 @@ BUSY = {408, 429, 503}  # what passes: the same request may well be answered a l
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
 # A server that asks for more patience than so many seconds is left to the caller.
 MOST_PATIENCE = 60.0
+# An answer in JSON with more bytes is none of our server, nor is a sentence of so many letters.
+MOST_BYTES, MOST_REASON_BYTES, MOST_LETTERS = 2**26, 2**16, 1000
+PART = 2**20  # bytes of a file that are written at a time
 # What a server does to connections that it has kept long enough.
 GONE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
@@ -96,7 +102,8 @@ class Client:
     token : str, optional
         The server's token, if it has one.
     timeout : float, default=30.0
-        Seconds to wait for the server to connect, to take or to send something.
+        Seconds for one attempt: to connect, to send the request and to get the whole answer; of a
+        file, each MiB.
     retries : int, default=8
         How often a request is made again before `Unavailable` is raised.
 
@@ -185,18 +192,19 @@ class Client:
         question = given.named("row", "rows")
         if id is not None:
             question |= given.each("id", "ids", id)
-        return self._post("/predict", question)["predictions" if given.many else "prediction"]
+        return self._field(
+            self._post("/predict", question), "predictions" if given.many else "prediction"
+        )
 
     def decision_function(self, rows: Any) -> Any:
         """The score of each class, by its name, of one row or of each."""
-        return self._post("/predict", {**_Rows.of(rows).named("row", "rows"), "scores": True})[
-            "scores"
-        ]
+        question = {**_Rows.of(rows).named("row", "rows"), "scores": True}
+        return self._field(self._post("/predict", question), "scores")
 
     def predict_proba(self, rows: Any) -> Any:
         """The probability of each class, by its name, of one row or of each."""
         question = {**_Rows.of(rows).named("row", "rows"), "proba": True}
-        return self._post("/predict", question)["probabilities"]
+        return self._field(self._post("/predict", question), "probabilities")
 
     def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
         """Bring the label of a prediction that had an id, or the labels of several.
@@ -227,15 +235,16 @@ class Client:
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the server, the first one first."""
-        return self._json("GET", "/models")["models"]
+        found: list[dict[str, Any]] = self._field(self._json("GET", "/models"), "models")
+        return found
 
     def download(self, path: str | os.PathLike[str]) -> None:
         """Write the model into a file that `maxmargin.load` reads."""
         target = Path(path)
-        content = self._ask("GET", f"{self._model}/model/file")
         beside = target.with_name(f".{target.name}.{new_id()}")
         try:
-            beside.write_bytes(content)
+            with beside.open("wb") as file:
+                self._ask("GET", f"{self._model}/model/file", into=file)
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
@@ -259,12 +268,12 @@ class Client:
         """Does the server answer, and take events, at this moment?"""
         try:
             return self._once("GET", f"{self._root}/health", b"", {}).status == 200
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException, Refused):
             return False
 
     def metrics(self) -> str:
         """What the server counts and measures, in the text format of Prometheus."""
-        return self._ask("GET", "/metrics").decode()
+        return self._ask("GET", "/metrics").decode("utf-8", "replace")
 
     def close(self) -> None:
         """Close the connections of all threads. A client that is closed stays closed."""
@@ -284,20 +293,38 @@ class Client:
         self.close()
 
     # ------------------------------------------------------------------------------------ requests
-    def _post(self, path: str, question: dict[str, Any], key: str | None = None) -> Any:
+    def _post(self, path: str, question: dict[str, Any], key: str | None = None) -> dict[str, Any]:
         return self._json("POST", self._model + path, _encoded(question), key)
 
-    def _json(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> Any:
+    def _json(
+        self, method: str, path: str, body: bytes = b"", key: str | None = None
+    ) -> dict[str, Any]:
         content = self._ask(method, path, body, key)
         try:
-            return json.loads(content)
-        except ValueError:
-            raise Refused(
-                200, f"{self._address.netloc} is no server of maxmargin: no JSON"
-            ) from None
+            found = json.loads(content, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            raise self._stranger("no JSON") from None
+        if not isinstance(found, dict):
+            raise self._stranger("no object of JSON")
+        return found
 
-    def _ask(self, method: str, path: str, body: bytes = b"", key: str | None = None) -> bytes:
-        """The answer, for which one may have to ask several times."""
+    def _field(self, answer: dict[str, Any], name: str) -> Any:
+        if name not in answer:
+            raise self._stranger(f"the answer has no {name!r}")
+        return answer[name]
+
+    def _stranger(self, why: str, status: int = 200) -> Refused:
+        return Refused(status, f"{self._address.netloc} is no server of maxmargin: {why}")
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        key: str | None = None,
+        into: BinaryIO | None = None,
+    ) -> bytes:
+        """The answer, for which one may have to ask several times; it may go into a file."""
         headers = {"Content-Type": JSON} if body else {}
         if key is not None:
             headers["Idempotency-Key"] = key
@@ -305,7 +332,7 @@ class Client:
         while True:
             wait = min(FIRST_WAIT * 2.0**attempt, LONGEST_WAIT) * random.uniform(0.5, 1.0)
             try:
-                answer = self._once(method, self._root + path, body, headers)
+                answer = self._once(method, self._root + path, body, headers, into)
             except ssl.SSLCertVerificationError as error:
                 raise Unavailable(
                     None, f"{self._address.netloc}: {error.verify_message}"
@@ -328,15 +355,25 @@ class Client:
                 raise trouble
             attempt += 1
 
-    def _once(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
+    def _once(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        into: BinaryIO | None = None,
+    ) -> _Answer:
         """One request over the thread's connection, or over a new one if that was closed."""
         line = self._line()
         try:
-            return line.ask(method, path, body, self._headers | headers)
-        except GONE:
-            if not line.was_kept:
-                raise
-        return line.ask(method, path, body, self._headers | headers)
+            try:
+                return line.ask(method, path, body, self._headers | headers, into)
+            except GONE:
+                if not line.was_kept:
+                    raise
+            return line.ask(method, path, body, self._headers | headers, into)
+        except _Strange as strange:
+            raise self._stranger(str(strange), strange.status) from None
 
     def _line(self) -> _Line:
         if self._closed.is_set():
@@ -355,12 +392,68 @@ class _Answer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The server's sentence."""
+        """The server's sentence, which may be shown in a terminal."""
         try:
-            return str(json.loads(self.content)["error"])
-        except (ValueError, TypeError, KeyError):
-            text = self.content[:200].decode("utf-8", "replace").strip()
-            return text or http.client.responses.get(self.status, "no reason given")
+            text = str(json.loads(self.content)["error"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            text = self.content[:200].decode("utf-8", "replace")
+        plain = "".join(letter if letter.isprintable() else " " for letter in text[:MOST_LETTERS])
+        return plain.strip() or http.client.responses.get(self.status, "no reason given")
+
+
+class _Strange(Exception):
+    """An answer that our server does not give."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class _Clock:
+    """How long a request may still take."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.restart()
+
+    def restart(self) -> None:
+        self.end = time.monotonic() + self.seconds
+
+    def limit(self, line: socket.socket) -> None:
+        """Let the next call wait no longer than that."""
+        left = self.end - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError("timed out")
+        line.settimeout(left)
+
+
+class _Timed(io.RawIOBase):
+    """Bytes from a socket, until the clock has run out, however many come meanwhile."""
+
+    def __init__(self, raw: Any, line: socket.socket, clock: _Clock) -> None:
+        self._raw, self._line, self._clock = raw, line, clock
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Any:
+        self._clock.limit(self._line)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def _timed_response(
+    clock: _Clock, line: socket.socket, *given: Any, **named: Any
+) -> http.client.HTTPResponse:
+    """An answer that is read while the clock runs."""
+    response = http.client.HTTPResponse(line, *given, **named)
+    plain: Any = response.fp
+    response.fp = io.BufferedReader(_Timed(plain.detach(), line, clock))
+    return response
 
 
 class _Line:
@@ -371,21 +464,64 @@ class _Line:
             http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         )
         self._connection = kind(address.hostname or "", address.port, timeout=timeout)
+        self._clock = _Clock(timeout)
+        self._connection.response_class = functools.partial(  # type: ignore[assignment]
+            _timed_response, self._clock
+        )
         self.process = os.getpid()
         self.was_kept = False  # was it open when the last request began?
         self._busy = threading.Lock()
 
-    def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
+    def ask(
+        self, method: str, path: str, body: bytes, headers: dict[str, str], into: BinaryIO | None
+    ) -> _Answer:
         with self._busy:
-            self.was_kept = self._connection.sock is not None
+            connection = self._connection
+            self.was_kept = connection.sock is not None
+            self._clock.restart()
             try:
-                self._connection.request(method, path, body or None, headers)
-                response = self._connection.getresponse()
-                content = response.read()
+                if connection.sock is None:
+                    connection.connect()
+                self._clock.limit(connection.sock)
+                connection.request(method, path, body or None, headers)
+                response = connection.getresponse()
+                content = self._content(response, into)
             except BaseException:  # Ctrl-C too: what is left of an answer is not that of the next
-                self._connection.close()
+                connection.close()
                 raise
         return _Answer(response.status, content, _seconds(response.headers.get("Retry-After")))
+
+    def _content(self, response: http.client.HTTPResponse, into: BinaryIO | None) -> bytes:
+        """The body of an answer, of which no more is read than makes sense."""
+        status = response.status
+        if status < 200:  # another answer would follow
+            raise _Strange(status, "an answer that is none")
+        if into is not None and status == 200:
+            self._copy(response, into)
+            return b""
+        is_good = 200 <= status < 300
+        most = MOST_BYTES if is_good else MOST_REASON_BYTES
+        content = bytearray()
+        while part := response.read(min(PART, most + 1 - len(content))):
+            content += part
+            if len(content) > most:
+                self._connection.close()
+                if is_good:
+                    raise _Strange(status, f"an answer of more than {most:,} bytes")
+                return bytes(content)
+        _check_whole(response)
+        return bytes(content)
+
+    def _copy(self, response: http.client.HTTPResponse, file: BinaryIO) -> None:
+        """Put a body into a file; it says its length, so that it is known to be whole."""
+        if response.length is None:
+            raise _Strange(response.status, "a file that does not say its length")
+        file.seek(0)
+        file.truncate()
+        while part := response.read(PART):
+            file.write(part)
+            self._clock.restart()
+        _check_whole(response)
 
     def close(self) -> None:
         """By whichever thread; one that waits for an answer finds that there will be none."""
@@ -401,6 +537,15 @@ class _Line:
             self.close()
 
 
+def _check_whole(response: http.client.HTTPResponse) -> None:
+    if response.length:  # that was told, and has not come
+        raise http.client.IncompleteRead(b"", response.length)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _seconds(retry_after: str | None) -> float:
     """What the header says: seconds, or a date."""
     if not retry_after:
@@ -409,7 +554,7 @@ def _seconds(retry_after: str | None) -> float:
         return max(float(retry_after), 0.0)
     try:
         due = parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return 0.0
     if due.tzinfo is None:
         due = due.replace(tzinfo=timezone.utc)

@@ -356,7 +356,7 @@ class BudgetModel(Model):
             products = np.zeros((1, 1), self.kernel.value_type())
             products.flags.writeable = False
         if cross is None:
-            cross = self._cross_products(new, ids)
+            cross = self._cross_products(new, ids, store.cross)
         self._bounds = self._together = None
         outputs = np.empty((self.problems(), size))
         policy = self.eviction.enter(cross, self.shift, store.slots, order >= 0)
@@ -409,11 +409,14 @@ class BudgetModel(Model):
             store.make_room(budget or max(2 * store.room, needed), new, dtype)
             self.eviction.make_room(self.problems(), store.room, dtype)
 
-    def _cross_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
-        """Kernel values between a block's rows and those in the slots; see `SlotSpace`."""
+    def _cross_products(self, new: Points, ids: np.ndarray, buffer: np.ndarray) -> np.ndarray:
+        """Kernel values between a block's rows and those in the slots; see `SlotSpace`.
+
+        They are written to ``buffer``.
+        """
         size, store = new.size(), self.store
         room, taken, problems = store.room, store.slots.taken, self.problems()
-        cross = store.cross[: problems * size * room].reshape(-1, room)
+        cross = buffer[: problems * size * room].reshape(-1, room)
         if problems == 1 and taken[0] == room:
             cross = _own(self.products.gram(self.kernel, new, store.points[0], cross))
         else:
@@ -469,7 +472,9 @@ class BudgetModel(Model):
         There must be rows in the slots.
         """
         point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
-        cross = self._cross_products(point, NO_NUMBERS).copy()
+        # Not the buffer of the store: another thread may learn with it, in a copy of this model.
+        buffer = np.zeros(self.problems() * self.store.room, self.store.cross.dtype)
+        cross = self._cross_products(point, NO_NUMBERS, buffer)
         sums = np.einsum("cp,cp->c", cross, coefs)
         if self.shift > 0.0:
             sums += self.shift * coefs.sum(axis=1)

@@ -102,6 +102,15 @@ def tail_for(spec: ModelSpec, radius: float | None) -> Tail:
     return Tail(offset, float(np.sqrt(spec.soft_margin)))
 
 
+def check_fits(spec: ModelSpec, problems: int) -> None:
+    """Raise where `build` would, for a stream of any rows."""
+    for expert, count in spec.experts:
+        check_fits(expert, count * problems)
+    if not spec.experts:
+        eviction = None if spec.on_full is None else eviction_for(spec, None)
+        check_combination(spec, problems, False, eviction)
+
+
 def check_combination(
     spec: ModelSpec, problems: int, spare: bool, eviction: Eviction | None
 ) -> None:

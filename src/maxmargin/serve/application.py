@@ -7,6 +7,7 @@ through Starlette.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tempfile
 import time
@@ -45,6 +46,12 @@ OPEN = {"/health", "/", "/docs", "/openapi.json"}
 # A name, an IPv4 address, or an IPv6 address in brackets; and a port.
 HOST = re.compile(r"([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 
+# What a process is told that was forked with an application in it.
+FORKED = (
+    "the application was made in another process, and its threads did not come along: make it in "
+    "the process that serves it, with gunicorn by one worker and without --preload."
+)
+
 Headers = dict[bytes, bytes]
 
 
@@ -62,7 +69,8 @@ def create_app(
     """An ASGI application that serves models which learn, and can be mounted in others.
 
     Its threads begin at once, and end by `Application.close`, which servers call when they stop; an
-    application that it is mounted in has to call it.
+    application that it is mounted in has to call it. It serves in the process that made it: one
+    that is forked later, as workers of ``gunicorn --preload`` are, is told so.
 
     Parameters
     ----------
@@ -110,6 +118,7 @@ class Application:
         token: str | None = None,
         hosts: Collection[str] | None = LOOPBACK,
     ) -> None:
+        self._process = os.getpid()
         self.models, self.guard = models, Guard(token, hosts)
         self.services = models.services
         self.default = models.default
@@ -134,14 +143,21 @@ class Application:
 
     def stop(self) -> None:
         """Take no more events; to be called when a server is told to stop."""
+        if self._is_forked():  # the models are those of the other process
+            return
         self.models.stop()
         self.stopping.set()
 
     def close(self) -> None:
         """Finish what has come, and write snapshots."""
+        if self._is_forked():
+            return
         self.stop()
         self.models.close()
         self._large.shutdown(wait=False)
+
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._process
 
     def wait(self, seconds: float) -> None:
         """Until all logs are replayed, but not longer than that."""
@@ -172,6 +188,8 @@ class Application:
             path = path[len(root) :] or "/"
         headers: Headers = dict(scope["headers"])
         try:
+            if self._is_forked():
+                raise Refusal(503, FORKED)
             if path not in OPEN or self.guard.token is None:
                 self.guard.check(headers)
             found = self._paths.get(path)
@@ -466,6 +484,9 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                if self._is_forked():
+                    await send({"type": "lifespan.startup.failed", "message": FORKED})
+                    return
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 loop = asyncio.get_running_loop()

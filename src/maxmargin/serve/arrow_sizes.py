@@ -1,4 +1,4 @@
-"""How large an Arrow stream says it is, before anything of it is decompressed.
+"""Tables of Arrow from others: how large they say they are, before anything is decompressed.
 
 Compressed buffers begin with the size that they will have, and Arrow decompresses no more than
 that. The sizes are in the metadata of each batch, a FlatBuffer, of which pyarrow shows the bytes
@@ -8,13 +8,18 @@ alone; the few fields that matter are read here. Their numbers are from Message.
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.arrow import arrow
+from maxmargin.serve.http_errors import Refusal, unlearnable
+from maxmargin.streams.arrow import arrow, kind_of
 
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3  # kinds of messages
+# Types of Arrow, by their names, in which the same bytes can stand for many values.
+VIEWS = ("string_view", "binary_view")
+REPEATING = ("dictionary<", "run_end_encoded<", "list_view<", "large_list_view<", *VIEWS)
 
 
 class Sizes(NamedTuple):
@@ -101,3 +106,69 @@ def sizes_of(body: bytes) -> Sizes:
             starts = [at for at, count in batch.pairs(2).tolist() if count]
             size += sum(max(0, _number("<q", view, at)) for at in starts)
     return Sizes(rows, values, size)
+
+
+def table_within(body: Any, rows: int, values: int, size: int) -> Any:
+    """The table of a stream that has at most so many rows, values and bytes, once it is decoded.
+
+    What is larger is refused before it is decompressed; any other exception says that it is no
+    Arrow stream.
+    """
+    sizes = sizes_of(body)
+    for found, most, what in (
+        (sizes.rows, rows, "rows"),
+        (sizes.values, values, "values"),
+        (sizes.bytes, size, "bytes when decompressed"),
+    ):
+        if found > most:
+            raise Refusal(413, f"the table has {found:,} {what}; at most {most:,} are taken.")
+    table = table_from_bytes(body)
+    table.validate(full=True)  # one that is damaged could be read beyond its memory
+    written = sum(map(written_bytes, table.column_names, table.columns))
+    if written > size:
+        raise Refusal(
+            413,
+            f"the table has {written:,} bytes when repeated values are written out; "
+            f"at most {size:,} are taken.",
+        )
+    return table
+
+
+def table_from_bytes(body: Any) -> Any:
+    return arrow().ipc.open_stream(arrow().py_buffer(body)).read_all()
+
+
+def written_bytes(name: str, column: Any) -> int:
+    """What the texts of a column take where the same bytes may stand for many rows; else 0."""
+    kind, is_dictionary = column.type, arrow("pyarrow.types").is_dictionary
+    if is_dictionary(kind) and not _repeats(kind.value_type, but=VIEWS):
+        return sum(
+            int(_lengths(chunk.dictionary)[chunk.indices.drop_null().to_numpy()].sum())
+            for chunk in column.chunks
+        )
+    if str(kind) in VIEWS:
+        return sum(int(_lengths(chunk).sum()) for chunk in column.chunks)
+    if _repeats(kind):
+        raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
+    return 0
+
+
+def _lengths(array: Any) -> np.ndarray:
+    """Bytes of each text; 0 for all else."""
+    if str(array.type) in VIEWS and len(array):
+        views = np.frombuffer(array.buffers()[1], "<i4").reshape(-1, 4)
+        found = views[array.offset : array.offset + len(array), 0].astype(np.int64)
+        found[~array.is_valid().to_numpy(zero_copy_only=False)] = 0
+        return found
+    if kind_of(array.type) != "text":
+        return np.zeros(len(array), dtype=np.int64)
+    lengths = arrow("pyarrow.compute").binary_length(array).fill_null(0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _repeats(kind: Any, but: Collection[str] = ()) -> bool:
+    """Can the same bytes stand for many values in such a column?"""
+    name = str(kind)
+    if name.startswith(REPEATING):
+        return name not in but
+    return any(_repeats(kind.field(k).type) for k in range(kind.num_fields))

@@ -16,9 +16,9 @@ import orjson
 
 from maxmargin.estimator.messages import listed
 from maxmargin.estimator.sample_weights import check_weights
-from maxmargin.serve.arrow_sizes import sizes_of
+from maxmargin.serve.arrow_sizes import table_within
 from maxmargin.serve.commands import Answer, Label, Learn, checked_id, new_id
-from maxmargin.serve.events import Lesson, table_from_bytes
+from maxmargin.serve.events import Lesson
 from maxmargin.serve.http_errors import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
 from maxmargin.streams.arrow import arrow, kind_of
@@ -27,9 +27,6 @@ from maxmargin.streams.source import StreamError
 JSON, NDJSON = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = (JSON, NDJSON, ARROW)
-# Types of Arrow, by their names, in which the same bytes can stand for many values.
-VIEWS = ("string_view", "binary_view")
-REPEATING = ("dictionary<", "run_end_encoded<", "list_view<", "large_list_view<", *VIEWS)
 
 ONE_LESSON = {"row", "label", "weight", "id"}
 LESSONS = {"rows", "labels", "weights", "id"}
@@ -373,16 +370,7 @@ def table_of(service: Service, body: bytes) -> Any:
     """The table of an Arrow stream, which must not be too large once it is decoded."""
     limits = service.limits
     try:
-        sizes = sizes_of(body)
-        for found, most, what in (
-            (sizes.rows, limits.rows, "rows"),
-            (sizes.values, limits.values, "values"),
-            (sizes.bytes, limits.table_bytes, "bytes when decompressed"),
-        ):
-            if found > most:
-                raise Refusal(413, f"the table has {found:,} {what}; at most {most:,} are taken.")
-        table = table_from_bytes(body)
-        table.validate(full=True)
+        table = table_within(body, limits.rows, limits.values, limits.table_bytes)
     except Refusal:
         raise
     except StreamError as error:
@@ -393,50 +381,7 @@ def table_of(service: Service, body: bytes) -> Any:
         raise malformed("the table has no rows.")
     if len(set(table.column_names)) < table.num_columns:
         raise malformed("the table has two columns of the same name.")
-    written = sum(map(written_bytes, table.column_names, table.columns))
-    if written > (most := limits.table_bytes):
-        raise Refusal(
-            413,
-            f"the table has {written:,} bytes when repeated values are written out; "
-            f"at most {most:,} are taken.",
-        )
     return table
-
-
-def written_bytes(name: str, column: Any) -> int:
-    """What the texts of a column take where the same bytes may stand for many rows; else 0."""
-    kind, is_dictionary = column.type, arrow("pyarrow.types").is_dictionary
-    if is_dictionary(kind) and not _repeats(kind.value_type, but=VIEWS):
-        return sum(
-            int(_lengths(chunk.dictionary)[chunk.indices.drop_null().to_numpy()].sum())
-            for chunk in column.chunks
-        )
-    if str(kind) in VIEWS:
-        return sum(int(_lengths(chunk).sum()) for chunk in column.chunks)
-    if _repeats(kind):
-        raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
-    return 0
-
-
-def _lengths(array: Any) -> np.ndarray:
-    """Bytes of each text; 0 for all else."""
-    if str(array.type) in VIEWS and len(array):
-        views = np.frombuffer(array.buffers()[1], "<i4").reshape(-1, 4)
-        found = views[array.offset : array.offset + len(array), 0].astype(np.int64)
-        found[~array.is_valid().to_numpy(zero_copy_only=False)] = 0
-        return found
-    if kind_of(array.type) != "text":
-        return np.zeros(len(array), dtype=np.int64)
-    lengths = arrow("pyarrow.compute").binary_length(array).fill_null(0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _repeats(kind: Any, but: Collection[str] = ()) -> bool:
-    """Can the same bytes stand for many values in such a column?"""
-    name = str(kind)
-    if name.startswith(REPEATING):
-        return name not in but
-    return any(_repeats(kind.field(k).type) for k in range(kind.num_fields))
 
 
 def column_of(table: Any, name: str) -> list[Any]:

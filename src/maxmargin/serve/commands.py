@@ -61,25 +61,24 @@ class Learn(Task):
         self.duplicates, self.known = 0, 0
 
     def claims(self) -> Iterable[str]:
-        return [f"event {each}" for each in self.lesson.ids if each is not None]
+        return [each for each in self.lesson.ids if each is not None]
 
     def prepare(self, service: Service) -> Sequence[Event]:
-        lesson, ids = self.lesson, service.ids
-        if not any(each in ids for each in lesson.ids) and not (
-            self.by_row and len(set(lesson.ids)) < len(lesson.ids)
-        ):
+        lesson = self.lesson
+        known = [service.learnt_as(each) for each in lesson.ids]
+        if not any(known) and not (self.by_row and len(set(lesson.ids)) < len(lesson.ids)):
             service.check_room(lesson)
             return [lesson]
         if not self.by_row:
-            self.duplicates, self.known = 1, ids.get(lesson.ids[0])  # type: ignore[arg-type]
+            self.duplicates, self.known = 1, known[0]
             return []
         seen: set[str | None] = set()
         new = []
         for k, each in enumerate(lesson.ids):
-            if each is None or (each not in ids and each not in seen):
+            if each is None or not (known[k] or each in seen):
                 new.append(k)
             else:
-                self.known = max(self.known, ids.get(each) or 0)
+                self.known = max(self.known, known[k])
             seen.add(each)
         self.duplicates = len(lesson.ids) - len(new)
         if not new:
@@ -120,7 +119,7 @@ class Label(Task):
         self.duplicates, self.known = 0, 0
 
     def claims(self) -> Iterable[str]:
-        return [f"prediction {each.id}" for each in self.answers]
+        return [each.id for each in self.answers]
 
     def prepare(self, service: Service) -> Sequence[Event]:
         lessons, now = dict[str, Lesson](), time.time()
@@ -129,11 +128,11 @@ class Label(Task):
                 known = [lessons[key].labels[0], 0]
             else:
                 known = service.labelled.get(key)
-            if known is not None:
-                if known[0] != label:
-                    raise Refusal(409, f"id {key!r} has the label {known[0]!r} already.")
+            if known is not None and known[0] != label:
+                raise Refusal(409, f"id {key!r} has the label {known[0]!r} already.")
+            if known is not None or service.learnt_as(key):
                 self.duplicates += 1
-                self.known = max(self.known, known[1])
+                self.known = max(self.known, service.learnt_as(key))
                 continue
             predicted = service.waiting.get(key, now)
             if predicted is None:
@@ -156,7 +155,8 @@ class Label(Task):
 class Await(Task):
     """Keep rows that were predicted, and the classes that were the answers, until labels come.
 
-    A retry with a known id changes nothing: the first answer is the one that is scored.
+    A retry with a known id changes nothing: the first answer is the one that is scored. Nor does an
+    id that has been learnt already, whose label is known.
     """
 
     def __init__(
@@ -165,14 +165,14 @@ class Await(Task):
         self.ids, self.rows, self.answers, self.bytes = ids, rows, answers, size
 
     def claims(self) -> Iterable[str]:
-        return [f"prediction {each}" for each in self.ids]
+        return self.ids
 
     def prepare(self, service: Service) -> Sequence[Event]:
         now = time.time()
         new = [
             (key, row, service.places[answer])
             for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
-            if service.waiting.get(key, now) is None and key not in service.labelled
+            if service.waiting.get(key, now) is None and not service.learnt_as(key)
         ]
         if not new:
             return []

@@ -26,7 +26,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
     class Connection(HttpToolsProtocol):
         _timer: TimerHandle | None = None
         _write_timer: TimerHandle | None = None
-        _idle_since = 0.0
+        _idle_since = _unread_since = 0.0
         _bytes = 0  # received since the last headers that were complete, or the last part of a body
         _refusal: Refusal | None = None
 
@@ -71,6 +71,24 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             super().pause_writing()
             seconds = limits.write_seconds
             self._write_timer = self.loop.call_later(seconds, self.transport.abort)
+            self._unread_since = self.loop.time()
+            self._limit_unread()
+
+        def _limit_unread(self) -> None:
+            """Abort the connections that have stalled longest while too much is unread in all.
+
+            The last one stays, whatever its size, so that any answer can be sent.
+            """
+            connections = (each for each in self.connections if isinstance(each, Connection))
+            stalled = [each for each in connections if each.flow.write_paused]
+            stalled.sort(key=lambda each: each._unread_since)
+            sizes = [each.transport.get_write_buffer_size() for each in stalled]
+            unread = sum(sizes)
+            for each, size in zip(stalled[:-1], sizes, strict=False):
+                if unread <= limits.unread_bytes:
+                    break
+                each.transport.abort()
+                unread -= size
 
         def resume_writing(self) -> None:
             super().resume_writing()

@@ -257,6 +257,7 @@ class Log:
         self._file = -1
         self._segment: Segment | None = None
         self._end = 0  # of what is known to be on the disk
+        self._last = 0, 0  # where the last frame begins, and its first event
         self._in_doubt = False
 
     def recover(self, after: int) -> Iterator[Record]:
@@ -319,9 +320,23 @@ class Log:
             self._cut()  # whoever sent them hears that they are not there
             self._in_doubt = True  # nobody knows what of it is on the disk
             raise
+        self._last = self._end, first
         self._end += size
         self.sequence += len(payloads)
         return first
+
+    def replace_last(self, payloads: Sequence[bytes]) -> None:
+        """Write other events in place of those of the last `append`, or none.
+
+        Only for events that nobody has been told about.
+        """
+        self._end, first = self._last
+        self.sequence = first - 1
+        os.ftruncate(self._file, self._end)
+        os.lseek(self._file, self._end, os.SEEK_SET)
+        os.fsync(self._file)  # so that the frames are never mixed
+        if payloads:
+            self.append(payloads)
 
     def bytes(self) -> int:
         """On the disk, of all files."""

@@ -15,7 +15,9 @@ import numpy as np
 import orjson
 
 from maxmargin._extras import Self
+from maxmargin.serve.arrow_sizes import table_within
 from maxmargin.serve.http_errors import malformed
+from maxmargin.serve.limits import Limits
 from maxmargin.streams.arrow import arrow
 
 PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
@@ -67,14 +69,17 @@ class Lesson:
         return packed(self.kind, head, blob)
 
     @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Lesson:
+    def decoded(cls, head: dict[str, Any], blob: memoryview, limits: Limits) -> Lesson:
         if "n" in head:
             rows: Any = np.frombuffer(blob, np.float64).reshape(head["n"]).copy()  # aligned
         elif "x" in head:
             rows = head["x"]
         else:
-            rows = table_from_bytes(blob)
-            rows.validate(full=True)  # one that is damaged could be read beyond its memory
+            # What a service has written is not compressed, so its own bytes are within the limits,
+            # whatever they are by now.
+            count, size = len(head["y"]), len(blob)
+            values, most = max(limits.values, 8 * size), max(limits.table_bytes, size)
+            rows = table_within(blob, count, values, most)
         labels, weights, ids = head["y"], head.get("w"), head.get("i", ())
         prediction, answer = head.get("p"), head.get("a")
         count = rows.num_rows if hasattr(rows, "num_rows") else len(rows)
@@ -188,12 +193,18 @@ def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
     return b"".join((PREFIX.pack(kind, len(text)), text, blob))
 
 
-def decoded(payload: bytes) -> Event:
-    """The event that ``encoded`` made of one; an exception if it is none, whatever that is."""
+def decoded(payload: bytes, limits: Limits | None = None) -> Event:
+    """The event that ``encoded`` made of one; an exception if it is none, whatever that is.
+
+    A log may come from a stranger: a table in it has the limits of one in a request.
+    """
     kind, size = PREFIX.unpack_from(payload)
     start = PREFIX.size + size
     view = memoryview(payload)
-    found: Event = KINDS[kind].decoded(orjson.loads(view[PREFIX.size : start]), view[start:])
+    head, blob = orjson.loads(view[PREFIX.size : start]), view[start:]
+    if kind == Lesson.kind:
+        return Lesson.decoded(head, blob, limits or Limits())
+    found: Event = KINDS[kind].decoded(head, blob)
     return found
 
 
@@ -216,7 +227,3 @@ def table_to_bytes(table: Any) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
-
-
-def table_from_bytes(blob: Any) -> Any:
-    return arrow().ipc.open_stream(arrow().py_buffer(blob)).read_all()

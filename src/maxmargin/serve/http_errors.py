@@ -30,3 +30,12 @@ def unlearnable(reason: str) -> Refusal:
 
 def unavailable(reason: str) -> Refusal:
     return Refusal(503, reason, retry_after=1)
+
+
+def no_memory(error: MemoryError) -> Refusal:
+    """The server has too little memory for it; nothing has changed."""
+    why = f": {error}" if str(error) else ""
+    return unavailable(
+        f"the server does not have the memory for this request{why}. Send fewer rows or columns, "
+        "or try again later."
+    )

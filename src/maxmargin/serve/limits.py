@@ -19,6 +19,8 @@ class Limits:
     received_bytes : of all bodies that come in several parts, until their requests are answered
     answer_bytes : of the scores and probabilities in an answer, about
     write_seconds : until a client has read an answer that is too large for the system's buffers
+    unread_bytes : of all such answers that wait to be read; the connections that have waited
+        longest are closed
     rows : in a request
     values, table_bytes : of a table in Arrow, in all columns, once it is decoded
     columns : of a model that gets them by names, or by its first row
@@ -46,6 +48,7 @@ class Limits:
     received_bytes: int = 2**27
     answer_bytes: int = 2**25
     write_seconds: float = 30.0
+    unread_bytes: int = 2**27
     rows: int = 100_000
     values: int = 2**23
     table_bytes: int = 2**27

@@ -87,7 +87,10 @@ REFUSALS = {
     415: ("The body is of another type.", "Content-Type must be application/json."),
     422: ("The learner refuses the row, the label or the parameter.", 'Column "clicks" is NaN.'),
     429: ("Events come faster than the disk takes them.", "The queue is full."),
-    503: ("The disk is full, or the server starts or stops.", "The disk is full."),
+    503: (
+        "The disk is full, the memory is not enough, or the server starts or stops.",
+        "The disk is full.",
+    ),
 }
 ALWAYS = (401, 403, 405)
 OF_BODIES = (400, 408, 413, 415, 422)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -18,6 +19,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DEFAULT, LOCK = "default", "lock"
 # The file with the name of the model that routes without a name are for; no model is called that.
 CHOICE = ".default"
+# What systems say of disks that nothing can be written to.
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Models:
@@ -57,12 +60,13 @@ class Models:
         for name in shadows or ():
             if not NAME.fullmatch(name):
                 raise ValueError(f"a shadow cannot be called {name!r}.")
-        make_private(self.folder)
-        self._lock = os.open(
-            self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
         self.services: dict[str, Service] = {}
+        self._lock = -1
         try:
+            make_private(self.folder)
+            self._lock = os.open(
+                self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+            )
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -94,8 +98,16 @@ class Models:
                     shadows=shadows,
                     **options,
                 )
-        except BaseException:
-            os.close(self._lock)
+        except BaseException as error:
+            if self._lock >= 0:
+                os.close(self._lock)
+            if isinstance(error, OSError) and error.errno in UNWRITABLE:
+                raise OSError(
+                    error.errno,
+                    f"{os.strerror(error.errno)}: a server writes down what it learns, and needs a "
+                    "disk that can be written to and has room",
+                    str(self.folder),
+                ) from error
             raise
         self.default = None if chosen is None else self.services[chosen]
 

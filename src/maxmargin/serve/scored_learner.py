@@ -11,8 +11,10 @@ from sklearn.exceptions import NotFittedError
 import maxmargin
 from maxmargin.estimator import OnlineClassifier, handles
 from maxmargin.estimator.recipes import RECIPE, restored, storable
+from maxmargin.estimator.sample_weights import told_weights
 from maxmargin.estimator.state import problems_for
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
+from maxmargin.models.build import check_fits
 from maxmargin.models.spec import ModelSpec
 from maxmargin.serve.progressive_stats import Standing
 from maxmargin.streams import Recipe
@@ -70,6 +72,10 @@ def recipe_of(learner: OnlineClassifier) -> Any:
         return None
 
 
+class HalfLearnt(MemoryError):
+    """The learner has learnt, but the counts beside it have not: only a replay can go on."""
+
+
 class Pupil:
     """A learner, and how well it has predicted.
 
@@ -113,6 +119,16 @@ class Pupil:
         """
         return numbers_of(self.spec, columns) * problems_for(self.classes)
 
+    def check_classes(self) -> None:
+        """Raise a ValueError if its parameters are for other classes, so that it could not learn.
+
+        Such are costs for another number of classes, and weights of classes that there are not.
+        """
+        check_fits(self.spec, problems_for(self.classes))
+        weights = self.learner.class_weight
+        if weights is not None and not isinstance(weights, str):
+            told_weights(weights, self.classes)
+
     def preparing(self) -> Recipe | None:
         """The recipe for its rows, if they are raw."""
         return recipe_of(self.learner) if self.schema is None else self.schema[RECIPE]
@@ -127,7 +143,8 @@ class Pupil:
     def learn(self, rows: Any, codes: list[int], weights: np.ndarray | None) -> None:
         """Learn from the rows, of the classes with these numbers.
 
-        A ValueError refuses all of them, and changes nothing.
+        A ValueError refuses all of them, and changes nothing; nor does a MemoryError, but for
+        `HalfLearnt`.
         """
         truth = np.array(codes)
         y = self.classes[truth]
@@ -140,13 +157,26 @@ class Pupil:
         elif classes is None and isinstance(rows, np.ndarray):
             rows = self._as_wide(rows)
         order = np.arange(y.size, dtype=np.int32)
-        outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
-        if schema is not None:
-            state: Any = handles.state_of(self.learner)
-            handles.put(self.learner, state._replace(schema=schema))
-            self.schema = None
-        wrong = classes_by(outputs) != truth
-        self.standing.add(truth, wrong, hinge_losses(outputs, truth))
+        before = self._trials()
+        try:
+            outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
+        except MemoryError as error:
+            if self._trials() != before:  # it came too late
+                raise HalfLearnt(f"there was no memory to say what was learnt: {error}") from error
+            raise
+        try:
+            if schema is not None:
+                state: Any = handles.state_of(self.learner)
+                handles.put(self.learner, state._replace(schema=schema))
+                self.schema = None
+            wrong = classes_by(outputs) != truth
+            self.standing.add(truth, wrong, hinge_losses(outputs, truth))
+        except MemoryError as error:
+            raise HalfLearnt(f"there was no memory to count what was learnt: {error}") from error
+
+    def _trials(self) -> int:
+        state = handles.state_of(self.learner)
+        return 0 if state is None else state.model.trials()
 
     def _as_wide(self, rows: np.ndarray) -> np.ndarray:
         """With columns for names that have come since the rows were read, which they have not."""

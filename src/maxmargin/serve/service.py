@@ -26,11 +26,17 @@ from maxmargin.persistence.container import explained, sync_folder
 from maxmargin.serve.commands import Change, Outcome, Task
 from maxmargin.serve.event_log import Log, LogError, Record, segments_of
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting, decoded
-from maxmargin.serve.http_errors import Refusal, malformed, unavailable, unlearnable
+from maxmargin.serve.http_errors import Refusal, malformed, no_memory, unavailable, unlearnable
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.progressive_stats import Tally
 from maxmargin.serve.recent_ids import Ids, Predictions, ids_from, labelled_from, waiting_from
-from maxmargin.serve.scored_learner import Pupil, checked_learner, new_learner, new_names
+from maxmargin.serve.scored_learner import (
+    HalfLearnt,
+    Pupil,
+    checked_learner,
+    new_learner,
+    new_names,
+)
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
 # Rows that are learnt in one go, at most, where lessons allow it.
@@ -64,6 +70,7 @@ class Beginning(NamedTuple):
         known = np.unique(classes)
         if known.size < 2:
             raise ValueError(f"there must be at least two classes, got {known.tolist()}.")
+        Pupil(learner, known).check_classes()
         return cls(learner, known)
 
     def origin(self) -> dict[str, Any]:
@@ -120,6 +127,10 @@ class Snapshot(NamedTuple):
 
     def place(self) -> str:
         return f"event {self.sequence:,}"
+
+
+class NoMemory(MemoryError):
+    """The learner that answers has no memory for an event, and is as it was before it."""
 
 
 class Service:
@@ -253,6 +264,13 @@ class Service:
             self.queued_bytes += task.bytes
             self._wake.notify()
 
+    def learnt_as(self, key: str | None) -> int:
+        """The number of the event with this id, by whichever route it came; 0 if there is none."""
+        if key is None:
+            return 0
+        _, labelled = self.labelled.get(key) or (None, 0)
+        return self.ids.get(key) or labelled
+
     def not_ready(self) -> Refusal:
         why = {
             REPLAYING: f"the log is being replayed, {self.replayed:,} events so far.",
@@ -319,7 +337,7 @@ class Service:
         events: list[Event] = []
         rows, first = 0, self.sequence + 1
         for record in self.log.recover(self.sequence):
-            event = decoded_record(self.log.folder, record)
+            event = decoded_record(self.log.folder, record, self.limits)
             events.append(event)
             rows += event.size() if isinstance(event, Lesson) else 1
             self._bytes_since += len(record.payload)
@@ -384,6 +402,8 @@ class Service:
                 payloads += [event.encoded() for event in found]
             except Refusal as refusal:
                 answers.append((task, refusal))
+            except MemoryError as error:
+                answers.append((task, no_memory(error)))
             except Exception as error:  # nothing of it has been written
                 says.exception("%s: a request was refused", self.name)
                 answers.append((task, malformed(str(error) or type(error).__name__)))
@@ -393,17 +413,20 @@ class Service:
         outcomes: list[Outcome] = []
         if events:
             try:
-                first = self.log.append(payloads)
-            except OSError as error:
-                self.trouble = f"the log cannot be written: {error.strerror or error}."
-                untold = unavailable(self.trouble)
+                self.log.append(payloads)
+            except (OSError, MemoryError) as error:
+                if isinstance(error, OSError):
+                    self.trouble = f"the log cannot be written: {error.strerror or error}."
+                    untold = unavailable(self.trouble)
+                else:
+                    untold = no_memory(error)
                 answers += [(task, untold) for task, count in planned if count]
                 planned = [(task, 0) for task, count in planned if not count]
             else:
                 self.trouble = ""
                 self._bytes_since += sum(map(len, payloads))
                 del self._lost[: len(lost)]
-                outcomes = self._apply(events, first)
+                outcomes = self._apply_logged(events, payloads)
         place = len(lost)
         for task, count in planned:
             answers.append((task, _answer(task, outcomes[place : place + count])))
@@ -412,21 +435,46 @@ class Service:
         if self._lost and tasks:
             self._work([])
 
-    def _apply(self, events: Sequence[Event], first: int) -> list[Outcome]:
-        """Let events have their effects, in order; ``first`` is the number of the first."""
+    def _apply_logged(self, events: list[Event], payloads: list[bytes]) -> list[Outcome]:
+        """Apply the events that were just written, and refuse those that there is no memory for.
+
+        These are taken out of the log before anybody is answered, so that a replay leaves them out
+        too. If the log cannot be written at that moment, the service fails, and a replay goes on
+        from what is in the log.
+        """
         outcomes: list[Outcome] = []
+        while True:
+            done = list[Outcome]()
+            try:
+                self._apply(events[len(outcomes) :], self.sequence + 1, done)
+                return outcomes + done
+            except NoMemory as error:
+                says.warning("%s: an event was refused: %s", self.name, error)
+                outcomes += done
+                refused = len(payloads) - (len(events) - len(outcomes))
+                del payloads[refused]
+                self.log.replace_last(payloads)
+                outcomes.append(Outcome(self.sequence, no_memory(error)))
+
+    def _apply(
+        self, events: Sequence[Event], first: int, outcomes: list[Outcome] | None = None
+    ) -> None:
+        """Let events have their effects, in order; ``first`` is the number of the first.
+
+        What becomes of them is added to ``outcomes``, also if there is an exception later.
+        """
+        outcomes = [] if outcomes is None else outcomes
         k = 0
         while k < len(events):
             event = events[k]
             if isinstance(event, Lesson):
                 block = self._block(events, k)
-                outcomes += self._teach(block, first + k)
+                self._teach(block, first + k, outcomes)
                 k += len(block)
             else:
                 outcomes.append(Outcome(first + k, self._change(event, first + k)))
                 k += 1
-            self.sequence = first + k - 1
-        return outcomes
+                self.sequence = first + k - 1
 
     def _block(self, events: Sequence[Event], k: int) -> list[Lesson]:
         """The lessons from number ``k`` on that can be learnt in one go.
@@ -447,17 +495,24 @@ class Service:
             block.append(event)
         return block
 
-    def _teach(self, lessons: list[Lesson], first: int) -> list[Outcome]:
+    def _teach(self, lessons: list[Lesson], first: int, outcomes: list[Outcome]) -> None:
         """Let all learners learn; what the one that answers refuses, nobody learns."""
-        why = taught(self.live, lessons)
-        if why is not None:
+        try:
+            why = taught(self.live, lessons)
+        except HalfLearnt:
+            raise
+        except MemoryError as error:
             if len(lessons) == 1:
-                return [Outcome(first, unlearnable(why))]
-            return [
-                outcome
-                for k, lesson in enumerate(lessons)
-                for outcome in self._teach([lesson], first + k)
-            ]
+                raise NoMemory(str(error)) from error
+            why = str(error)
+        if why is not None and len(lessons) > 1:
+            for k, lesson in enumerate(lessons):
+                self._teach([lesson], first + k, outcomes)
+            return
+        if why is not None:
+            self.sequence = first
+            outcomes.append(Outcome(first, unlearnable(why)))
+            return
         for name, shadow in self.shadows.items():
             try:
                 if taught(shadow, lessons) is not None:
@@ -468,13 +523,13 @@ class Service:
                 says.warning("%s: the shadow %s is dropped: %s", self.name, name, error)
                 self._lost.append(name)
                 self.shadows = without(self.shadows, name)
-        outcomes = []
         for sequence, lesson in enumerate(lessons, first):
             self.events += 1
             self.rows += lesson.size()
             for key in lesson.ids:
                 if key is not None:
                     self.ids.add(key, sequence)
+                    self.waiting.remove(key)
             if lesson.prediction is not None:
                 self.waiting.remove(lesson.prediction)
                 self.labelled.add(lesson.prediction, [lesson.labels[0], sequence])
@@ -482,7 +537,7 @@ class Service:
         scored = (lesson for lesson in lessons if lesson.answer is not None)
         wrong = [lesson.answer != self.places[lesson.labels[0]] for lesson in scored]
         self.answers.count(np.array(wrong, dtype=bool))
-        return outcomes
+        self.sequence = first + len(lessons) - 1
 
     def _change(self, event: Event, sequence: int) -> Refusal | None:
         if isinstance(event, Waiting):
@@ -518,7 +573,10 @@ class Service:
         return None
 
     def check_room(self, event: Any) -> None:
-        """Raise a `Refusal` if it would be too much; what is in the log has had room."""
+        """Raise a `Refusal` if it would be too much, or could never learn.
+
+        What is in the log is not checked again.
+        """
         if isinstance(event, Lesson):
             self._check_columns(event.rows)
         elif isinstance(event, NewShadow):
@@ -526,7 +584,12 @@ class Service:
                 raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
             if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
                 raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
-            self._check_numbers(self._columns(), self._new_shadow(event))
+            shadow = self._new_shadow(event)
+            try:
+                shadow.check_classes()
+            except ValueError as error:
+                raise unlearnable(str(error)) from None
+            self._check_numbers(self._columns(), shadow)
 
     def _columns(self) -> int:
         learner = self.live.learner
@@ -598,7 +661,7 @@ class Service:
         """Write one, and drop what it has made needless; a full disk is no reason to stop."""
         try:
             self._file.replace(self._content())
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self._snapshot_failed = time.monotonic()
             says.warning("%s: no snapshot could be written: %s", self.name, error)
             return
@@ -644,17 +707,20 @@ def make_private(folder: Path) -> None:
     sync_folder(folder.absolute().parent)
 
 
-def decoded_record(folder: Path, record: Record) -> Event:
+def decoded_record(folder: Path, record: Record, limits: Limits | None = None) -> Event:
     """The event that stands in a log."""
     try:
-        return decoded(record.payload)
+        return decoded(record.payload, limits)
     except MemoryError:
         raise
     except Exception as error:
         found = [each.path for each in segments_of(folder) if each.first <= record.sequence]
+        why = (str(error) or type(error).__name__).rstrip(".")
+        is_large = isinstance(error, Refusal) and error.status == 413
         raise LogError(
-            f"{found[-1]}: event {record.sequence:,} cannot be read: {error or type(error)}. "
-            "Restore the file, or move the folder away to begin anew."
+            f"{found[-1]}: event {record.sequence:,} cannot be read: {why}. "
+            f"{'Raise the limit, restore' if is_large else 'Restore'} the file, or move the "
+            "folder away to begin anew."
         ) from error
 
 
@@ -702,6 +768,8 @@ def _answer(task: Task, outcomes: Sequence[Outcome]) -> Any:
         return task.answer(outcomes)
     except Refusal as refusal:
         return refusal
+    except MemoryError as error:
+        return no_memory(error)
     except OSError as error:
         return unavailable(str(error))
 
