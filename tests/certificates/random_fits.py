@@ -51,6 +51,7 @@ REFUSALS = re.compile(
     r"|The '(p|average|intercept)' parameter"
     r"|too (small|large) to compute with"
     r"|Weights act by the soft margin where there is one"
+    r"|'class_weight' has no effect on \w+ without a soft margin"
     r"|cannot go on with weights of rows"
     r"|diverged: its weights are not finite any more"
     r"|The kernel of row \d+ with itself is (not finite|.* too large for float32)"

@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -216,29 +215,86 @@ def test_a_cluster_without_workers_is_an_error(data):
         assert time.monotonic() - began < 20.0
 
 
-@pytest.mark.serial
-def test_a_lost_scheduler_is_an_error(data):
-    rows, labels = arrays(*data, 20)
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "scheduler.json"
-        scheduler = subprocess.Popen(
-            [*command, "--dashboard-address", ":0", "--scheduler-file", str(place)],
-            stderr=subprocess.DEVNULL,
+class Processes:
+    """A scheduler and workers without a nanny, each a process that can be killed."""
+
+    def __init__(self, folder, workers):
+        self.place = Path(folder) / "scheduler.json"
+        self.scheduler = self.start("scheduler", "--port", "0", "--dashboard-address", ":0")
+        while not self.place.exists():
+            time.sleep(0.1)
+        self.workers = [self.new_worker() for _ in range(workers)]
+
+    def start(self, kind, *options):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options]
+        return subprocess.Popen(
+            [*command, "--scheduler-file", str(self.place)], stderr=subprocess.DEVNULL
         )
-        try:
-            while not place.exists():
-                time.sleep(0.1)
-            with Client(scheduler_file=str(place), timeout=2) as client:
-                began = time.monotonic()
-                stopping = threading.Timer(1.0, scheduler.kill)
-                stopping.start()
-                with pytest.raises(ClusterError, match="scheduler of the Dask cluster was lost"):
-                    DaskClassifier(MaxMargin(), client).fit(rows, labels)
-                assert time.monotonic() - began < 20.0
-        finally:
-            scheduler.kill()
-            scheduler.wait()
+
+    def new_worker(self):
+        folder = str(self.place.parent)
+        return self.start("worker", "--no-nanny", "--nthreads", "1", "--local-directory", folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.serial
+def test_a_lost_scheduler_is_an_error(data, tmp_path, monkeypatch):
+    rows, labels = arrays(*data, 20)
+    (tmp_path / "only_here.py").write_text("def same(X):\n    return X\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    with (
+        Processes(tmp_path, 0) as processes,
+        Client(scheduler_file=str(processes.place), timeout=2) as client,
+    ):
+        with pytest.raises(ShardError, match=r"^partition 0: .*task graph"):
+            DaskClassifier(MaxMargin(), client).fit(rows.map_blocks(only_here.same), labels)
+        began = time.monotonic()
+        stopping = threading.Timer(1.0, processes.scheduler.kill)
+        stopping.start()
+        with pytest.raises(ClusterError, match="scheduler of the Dask cluster was lost"):
+            DaskClassifier(MaxMargin(), client).fit(rows, labels)
+        assert time.monotonic() - began < 20.0
+
+
+@pytest.mark.serial
+def test_processes_that_come_and_go_during_a_fit(data, tmp_path):
+    X, y = data
+    rows, labels = arrays(X, y, 10)
+    rows = rows.map_blocks(lambda block: time.sleep(0.2) or block, dtype=float)
+    near = fit(PassiveAggressive(random_state=0), evenly(X, y, 10))
+    with (
+        Processes(tmp_path, 2) as processes,
+        Client(scheduler_file=str(processes.place), timeout=20) as client,
+    ):
+        client.wait_for_workers(2)
+
+        def replace_all():
+            """One is killed; one comes; the other one of the first two is killed."""
+            processes.workers[0].kill()
+            processes.workers.append(processes.new_worker())
+            processes.workers[1].kill()
+
+        changing = threading.Timer(0.5, replace_all)
+        changing.start()
+        far = DaskClassifier(PassiveAggressive(random_state=0), client).fit(rows, labels)
+        changing.join()
+        assert same(far, near)
+        before = far.estimator_
+        stopping = threading.Timer(0.5, processes.scheduler.kill)
+        stopping.start()
+        with pytest.raises(ClusterError, match="scheduler of the Dask cluster was lost"):
+            far.fit(rows, labels)
+        assert far.estimator_ is before
+        assert same(far, near)
 
 
 @pytest.mark.serial

@@ -4,10 +4,13 @@ import os
 import pickle
 import signal
 import threading
+import time
 import traceback
 
+import numba
 import numpy as np
 import pytest
+from numba.core.compiler_lock import global_compiler_lock
 
 from maxmargin import AMIRA, Perceptron
 from maxmargin.estimator import access
@@ -130,6 +133,26 @@ def test_a_learner_that_was_being_changed_is_refused(monkeypatch):
     ended.set()
     thread.join()
     clf.learn_one(NAMED[1], 1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_can_compile_although_another_thread_did():
+    held = threading.Event()
+
+    def compile_slowly():
+        with global_compiler_lock:
+            held.set()
+            time.sleep(0.5)
+
+    def job():
+        assert numba.njit(lambda number: number + 1)(1) == 2
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    held.wait()
+    assert in_a_fork(job) == "done"
+    thread.join()
+    assert numba.njit(lambda number: number + 2)(1) == 3
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -1,5 +1,8 @@
 """A few of the kills, full disks, odd requests and folders that scripts beside it have more of."""
 
+import os
+import re
+import subprocess
 import sys
 
 import pytest
@@ -8,6 +11,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("pyarrow")
 
+from serve import shadow_parameters
 from serve.flat_memory import growth, taught
 from serve.full_disks import fill_disks
 from serve.fuzzed_requests import fuzz
@@ -51,6 +55,18 @@ def test_folders_that_somebody_has_changed(tmp_path):
     assert not found.troubles
     assert found.counts["refused"] > 10
     assert found.counts["started, nothing lost"] > 10
+
+
+def test_shadows_with_parameters_of_all_kinds(tmp_path):
+    """In a process that compiles nothing: there are many loops, for few rows each."""
+    command = [sys.executable, shadow_parameters.__file__, "48", "--seed", "3", "--size", "8"]
+    plain = {**os.environ, "NUMBA_DISABLE_JIT": "1", "TMPDIR": str(tmp_path)}
+    found = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "48 requests, 0 troubles" in found.stdout
+    counts = {name: int(count) for count, name in re.findall(r"(\d+) (\w+)$", found.stdout, re.M)}
+    assert counts["accepted"] > 10
+    assert counts["refused"] > 10
 
 
 def test_memory_is_flat(tmp_path):

@@ -559,6 +559,26 @@ def test_who_asks_for_the_head_of_the_states_does_not_listen(app):
     assert (found.status, found.body, app.listeners) == (200, b"", 0)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"kernel": "precomputed"}, "partial_fit cannot use kernel='precomputed'"),
+        ({"device": "cuda"}, "device='cuda' is for kernels"),
+        ({"kernel_dtype": "tf32", "kernel": "rbf", "gamma": 1}, "is for device='cuda' only"),
+        ({"class_weight": {"other": 2.0}, "soft_margin": 1}, "class_weight has 'other'"),
+    ],
+)
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_shadow_that_could_learn_from_no_row_is_refused(app, rows, parameters, reason):
+    for _ in range(rows):
+        post(app, "/learn", {"row": [1, 2.5], "label": "yes"})
+    asked = {"name": "s", "algorithm": "perceptron", "parameters": parameters}
+    found = post(app, "/shadows", asked)
+    assert (found.status, reason in found.json()["error"]) == (422, True), found.json()
+    assert app.default.sequence == rows
+    assert not app.default.shadows
+
+
 def test_shadows_by_requests(app):
     key = [(b"idempotency-key", b"k")]
     made = post(app, "/shadows", {"name": "s", "algorithm": "norma", "parameters": {"rate": 0.5}})

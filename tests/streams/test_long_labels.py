@@ -25,6 +25,22 @@ def test_a_label_of_a_million_letters(tmp_path):
         blocks(path)
 
 
+def test_rows_with_labels_that_cannot_be_used_are_skipped_and_counted(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"x,y\n1,a\n2,{'c' * (LONGEST_LABEL + 1)}\n3,b\n")
+    for recipe in (None, streams.Recipe()):
+        source = streams.open(path, label="y", on_error="skip", recipe=recipe)
+        found = [label for block in source.blocks() for label in block.y.tolist()]
+        assert (found, source.skipped) == (["a", "b"], 1)
+        assert source.survey().classes.tolist() == ["a", "b"]
+        with pytest.raises(StreamError, match=r"rows.csv, line 3, column 'y': a label has 257 let"):
+            list(streams.open(path, label="y", recipe=recipe).blocks())
+    path.write_text(f"x,y\n1,1\n2,{2**53}\n3,2\n")
+    source = streams.open(path, label="y", on_error="skip")
+    assert [block.y.tolist() for block in source.blocks()] == [[1, 2]]
+    assert source.skipped == 1
+
+
 def test_labels_up_to_the_limit(tmp_path):
     path, long = tmp_path / "rows.csv", "c" * LONGEST_LABEL
     path.write_text(f"x,y\n1,a\n2,{long}\n")

@@ -315,7 +315,8 @@ class DaskExecutor:
         if root.status == "finished":
             with _as_cluster_errors():
                 return self.client.gather(root)
-        if root.status == "error":
+        # Where the scheduler cannot read the graph of a shard, what depends on that is cancelled.
+        if "error" in {root.status, *(shard.status for shard in shards)}:
             raise self._blamed(root, shards, leaves)
         raise ClusterError("The scheduler of the Dask cluster was lost.")
 

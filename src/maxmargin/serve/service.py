@@ -585,11 +585,8 @@ class Service:
             if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
                 raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
             shadow = self._new_shadow(event)
-            try:
-                shadow.check_classes()
-            except ValueError as error:
-                raise unlearnable(str(error)) from None
             self._check_numbers(self._columns(), shadow)
+            self._check_learns(shadow)
 
     def _columns(self) -> int:
         learner = self.live.learner
@@ -625,6 +622,14 @@ class Service:
                 f"{self.classes.size:,} classes; at most {most:,} fit. Use fewer columns or "
                 "shadows, a smaller budget, or a higher limit of numbers.",
             )
+
+    def _check_learns(self, shadow: Pupil) -> None:
+        """Raise a `Refusal` if a shadow, which is not used afterwards, can learn from no row."""
+        row = np.zeros((1, self._columns() or 1))
+        try:
+            shadow.learner.partial_fit(row, self.classes[:1], classes=self.classes)
+        except Exception as error:
+            raise unlearnable(str(error) or type(error).__name__) from None
 
     def _new_shadow(self, event: NewShadow) -> Pupil:
         learner = new_learner(event.algorithm, event.parameters)

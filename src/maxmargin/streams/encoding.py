@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
 from maxmargin.streams.arrow import arrow
-from maxmargin.streams.options import Option
+from maxmargin.streams.options import Message, Option
 from maxmargin.streams.source import StreamError
 
 NOWHERE = -1
@@ -214,31 +214,36 @@ def as_text(column: Any) -> Any:
 def labels_of(
     column: Any, kind: str, na_values: Collection[str] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A column as labels, and which of them are missing."""
+    """A column as labels, and which of them cannot be used; see `label_trouble`."""
     if kind == "text":
         codes, texts = coded(column)
         stripped = [text.strip() for text in texts]
-        if (longest := max(map(len, stripped), default=0)) > LONGEST_LABEL:
-            raise StreamError(
-                f"a label has {longest:,} letters; labels have at most {LONGEST_LABEL}. Is it the "
-                "column with the labels?"
-            )
-        labels = np.array([*stripped, ""], dtype=np.str_)[codes]
-        missing = np.array([*(not text or text in na_values for text in stripped), True])
-        return labels, missing[codes]
+        unusable = [not text or text in na_values or len(text) > LONGEST_LABEL for text in stripped]
+        words = ["" if bad else text for text, bad in zip(stripped, unusable, strict=True)]
+        return np.array([*words, ""], dtype=np.str_)[codes], np.array([*unusable, True])[codes]
     pa = arrow()
     if not pa.types.is_boolean(column.type) and not pa.types.is_integer(column.type):
         labels = numbers_of(column)
-        large = np.abs(labels) >= LARGEST_WHOLE
-        if (large & np.isfinite(labels)).any():
-            raise StreamError(
-                f"a label is {labels[large][0]:.17g}, and numbers from 2**53 on cannot be told "
-                "apart in double precision. Read the labels as text: name the column a category "
-                "by ",
-                Option("kinds", ""),
-                ".",
-            )
-        return labels, ~np.isfinite(labels)
+        return labels, ~(np.abs(labels) < LARGEST_WHOLE)
     missing = column.is_null().to_numpy(zero_copy_only=False)
     filled = column.fill_null(pa.scalar(0).cast(column.type))
     return filled.to_numpy(zero_copy_only=False), missing
+
+
+def label_trouble(column: Any, kind: str) -> Message:
+    """Why the label in a column of one row cannot be used."""
+    if kind == "text":
+        letters = len((as_text(column)[0].as_py() or "").strip())
+        if letters > LONGEST_LABEL:
+            return (
+                f"a label has {letters:,} letters, and labels have at most {LONGEST_LABEL}; name "
+                "the column with the labels by ",
+                Option("label", ""),
+            )
+    elif np.isfinite(label := numbers_of(column)[0]):
+        return (
+            f"a label is {label:.17g}, and numbers from 2**53 on cannot be told apart in double "
+            "precision; read the labels as text: name the column a category by ",
+            Option("kinds", ""),
+        )
+    return ("there is no label",)

@@ -16,7 +16,15 @@ from maxmargin.streams.batches import Batches
 from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
 from maxmargin.streams.csv_text import CsvReader
 from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
-from maxmargin.streams.encoding import Encoder, Hashed, OneHot, coded, labels_of, numbers_of
+from maxmargin.streams.encoding import (
+    Encoder,
+    Hashed,
+    OneHot,
+    coded,
+    label_trouble,
+    labels_of,
+    numbers_of,
+)
 from maxmargin.streams.files import Folder, stored
 from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
@@ -87,8 +95,8 @@ class TableSource(Source):
     recipe : Recipe, default=None
         How the columns are prepared; then blocks hold what rows say themselves, see `Plan.encode`.
     on_error : {"raise", "skip"}
-        What to do with rows that cannot be read, have no label, a number that is missing or
-        infinite, or a weight that is negative.
+        What to do with rows that cannot be read, have no label or one that is too long, a number
+        that is missing or infinite, or a weight that is negative.
     block_size : int
         Bytes of a block, about.
     """
@@ -334,7 +342,7 @@ class TableSource(Source):
     def _labels_in(self, piece: Piece) -> np.ndarray:
         labels, missing = self._labels_and_missing(piece.table)
         if missing.any() and not self._skips:
-            raise self._first_trouble(self._error(piece, *self._unlabelled(missing)))
+            raise self._first_trouble(self._error(piece, *self._unlabelled(piece.table, missing)))
         return labels[~missing]
 
     def _labels_and_missing(self, table: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -342,8 +350,10 @@ class TableSource(Source):
         with self._named():
             return labels_of(table[name], kind, self._na)
 
-    def _unlabelled(self, missing: np.ndarray) -> Trouble:
-        return Trouble(int(np.argmax(missing)), str(self._label), ("there is no label",))
+    def _unlabelled(self, table: Any, missing: np.ndarray) -> Trouble:
+        row = int(np.argmax(missing))
+        ((name, kind),) = self._label_kinds.items()
+        return Trouble(row, name, label_trouble(table[name].slice(row, 1), kind))
 
     def _error(self, piece: Piece, row: int, column: str, why: Message) -> StreamError:
         return StreamError(f"{self.name}, {piece.place(row)}, column {column!r}: ", *why, ".")
@@ -426,7 +436,7 @@ class TableSource(Source):
             y, missing = self._labels_and_missing(piece.table)
             if missing.any():
                 bad = missing if bad is None else bad | missing
-                troubles.append(self._unlabelled(missing))
+                troubles.append(self._unlabelled(piece.table, missing))
         weight = None
         if self._weight is not None:
             weight = numbers_of(piece.table[self._weight])
