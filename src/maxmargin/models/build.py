@@ -107,7 +107,7 @@ def check_fits(spec: ModelSpec, problems: int) -> None:
     for expert, count in spec.experts:
         check_fits(expert, count * problems)
     if not spec.experts:
-        eviction = None if spec.on_full is None else eviction_for(spec, None)
+        eviction = None if spec.on_full is None else eviction_for(spec, 0)
         check_combination(spec, problems, False, eviction)
 
 
