@@ -152,73 +152,102 @@ def open(
         options["y"] = y
     if isinstance(source, str | os.PathLike):
         source = opened(source)
-    if isinstance(source, Folder):
-        if format not in (None, "parquet"):
-            raise ValueError(f"{source}: only Parquet files are read many at a time, not {format}.")
-        kind = "parquet"
-    elif isinstance(source, Stored):
-        kind = format or _guess(source, family, options)
-    elif hasattr(source, "read"):
-        if isinstance(source, io.TextIOBase):
-            raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
-        kind = format or ("csv" if family == "table" else "")
-        if not kind:
-            source = source if isinstance(source, Peeked) else Peeked(source)
-            kind = _guess(source, family, options)
-        if kind not in FROM_FRONT_TO_BACK:
-            raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
-    elif isinstance(source, np.ndarray) or sparse.issparse(source):
-        kind = "numpy"
-    elif (tables := _kind_of_table(source)) is not None:
-        kind = tables
-    elif hasattr(source, "__iter__"):
-        kind, source = _kind_of_iterable(source, recipe)
-    else:
-        raise TypeError(f"Cannot read rows from {type(source).__name__}.")
+    kind, source = _kind_of(source, format, family, recipe, options)
     module, name = SOURCES[kind]
-    if family == "table" and module != "tables":
-        raise StreamError(
-            f"{source}: columns were learnt from a table, where they have names; this is none."
-        )
-    if family not in (None, "table") and module == "tables":
-        raise StreamError(f"{source}: columns were learnt without names, and those of tables have.")
-    files: Sequence[Stored] = ()
-    if isinstance(source, Stored | Folder):
-        files = [source] if isinstance(source, Stored) else source.stored
-    if kind == "numpy":
-        beside = (y, options.get("weight"))
-        paths = [Path(each) for each in beside if isinstance(each, str | os.PathLike)]
-        files = [*files, *map(LocalFile, paths)]
-    if kind == "numpy" and isinstance(source, Stored):
-        if not isinstance(source, LocalFile):
-            raise StreamError(
-                f"{source}: arrays must be in a file of this machine: copy it there first."
-            )
+    is_table = module == "tables"
+    _check_family(source, family, is_table)
+    files = _files_of(source, kind, options)
+    if kind == "numpy" and isinstance(source, LocalFile):
         source = source.path
     if family not in ("table", kind):
         known = {}  # columns without names are the same in sources of all kinds
-    make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     given = {**known, **options}
     if family == "table":
         given.setdefault("header", True)  # whatever the first line of another file looks like
-    if _is_recipe(recipe) and module == "tables":
+    if is_table and _is_recipe(recipe):
         given["recipe"] = recipe = recipe.with_na_values(given.pop("na_values", ()))
-    if y is not None and module == "tables":
+    if is_table and y is not None:
         raise OptionError(
-            "Labels of a table are one of its columns: say ", Option("label", ""), "."
+            "The labels of a table are one of its columns: name it by ", Option("label", ""), "."
         )
+    make = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     takes = inspect.signature(make).parameters
-    if strange := [name for name in given if name not in takes]:
-        raise OptionError(Option(strange[0]), f" is not an option of {kind} sources.")
-    rows = (
-        make(source, **given)
-        if not files
-        else UnchangedSource(lambda: make(source, **given), files)
-    )
+    if unknown := [name for name in given if name not in takes]:
+        raise OptionError(Option(unknown[0]), f" is not an option of {kind} sources.")
+    if files:
+        rows: Source = UnchangedSource(lambda: make(source, **given), files)
+    else:
+        rows = make(source, **given)
     if recipe is None:
         return rows
-    prepared = importlib.import_module(f"{__name__}.recipe_source")
-    return prepared.PreparedSource(rows, recipe, frozen=frozen)
+    recipe_source = importlib.import_module(f"{__name__}.recipe_source")
+    return recipe_source.PreparedSource(rows, recipe, frozen=frozen)
+
+
+def _kind_of(
+    source: Any, format: str | None, family: str | None, recipe: Any, options: dict[str, Any]
+) -> tuple[str, Any]:
+    """The kind of source that reads ``source``, a key of `SOURCES`, and what it reads."""
+    if isinstance(source, Folder):
+        if format not in (None, "parquet"):
+            raise ValueError(f"{source}: only Parquet files are read many at a time, not {format}.")
+        return "parquet", source
+    if isinstance(source, Stored):
+        return format or _guess(source, family, options), source
+    if hasattr(source, "read"):
+        return _kind_of_open_file(source, format, family, options)
+    if isinstance(source, np.ndarray) or sparse.issparse(source):
+        return "numpy", source
+    if (kind := _kind_of_table(source)) is not None:
+        return kind, source
+    if hasattr(source, "__iter__"):
+        return _kind_of_iterable(source, recipe)
+    raise TypeError(f"Cannot read rows from {type(source).__name__}.")
+
+
+def _kind_of_open_file(
+    file: Any, format: str | None, family: str | None, options: dict[str, Any]
+) -> tuple[str, Any]:
+    """The format of a pipe or an open file, which can be read only once, and that file."""
+    if isinstance(file, io.TextIOBase):
+        raise ValueError("Files must be opened in binary mode, open(path, 'rb').")
+    kind = format or ("csv" if family == "table" else "")
+    if not kind:
+        file = file if isinstance(file, Peeked) else Peeked(file)
+        kind = _guess(file, family, options)
+    if kind not in FROM_FRONT_TO_BACK:
+        raise ValueError(f"{kind} cannot be read from a pipe or an open file: pass a path.")
+    return kind, file
+
+
+def _check_family(source: Any, family: str | None, is_table: bool) -> None:
+    """Raise if the columns of the schema have names and those of the source do not, or reversed."""
+    if family == "table" and not is_table:
+        raise StreamError(
+            f"{source}: the schema is that of a table, whose columns have names; here they have "
+            "none."
+        )
+    if family not in (None, "table") and is_table:
+        raise StreamError(
+            f"{source}: the schema has columns without names; those of a table have names."
+        )
+
+
+def _files_of(source: Any, kind: str, options: dict[str, Any]) -> Sequence[Stored]:
+    """The files behind a source, which must not change while they are read."""
+    files: list[Stored] = []
+    if isinstance(source, Folder):
+        files = list(source.stored)
+    elif isinstance(source, Stored):
+        files = [source]
+    if kind == "numpy":
+        if files and not isinstance(source, LocalFile):
+            raise StreamError(
+                f"{source}: arrays must be in a file of this machine: copy it there first."
+            )
+        beside = (options.get("y"), options.get("weight"))
+        files += [LocalFile(Path(each)) for each in beside if isinstance(each, str | os.PathLike)]
+    return files
 
 
 def _is_recipe(recipe: Any) -> bool:
