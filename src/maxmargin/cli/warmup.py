@@ -52,9 +52,11 @@ def warmup(
     with one_line_errors():
         chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
         from maxmargin._terminal import bar
-        from maxmargin.core.numba_backend import cache
+        from maxmargin.core.numba_backend import IS_FULL, cache_folder, cached_files
 
-        folder = cache.folder()
+        if not IS_FULL:
+            fail("Compiled code is not kept with MAXMARGIN_NUMBA_BACKEND=documented.")
+        folder = cache_folder()
         if folder is None:
             fail("There is no folder to keep compiled code in: let MAXMARGIN_CACHE_DIR name one.")
         report: dict[str, Any] = {"folder": str(folder), "learners": []}
@@ -62,14 +64,14 @@ def warmup(
         with bar("compiling", len(chosen), "learners") as advance:
             for learner in chosen:
                 advance(0, note=type(learner).__name__)
-                before, began = compiled(folder), time.perf_counter()
+                before, began = cached_files(), time.perf_counter()
                 for form in forms:
                     use(learner, form, "float32" if float32 else "float64", classes)
                 report["learners"].append(
                     {
                         "algorithm": type(learner).__name__,
                         "rows": [form.value for form in forms],
-                        "compiled": len(compiled(folder) - before),
+                        "compiled": len(cached_files() - before),
                         "seconds": round(time.perf_counter() - began, 3),
                     }
                 )
@@ -106,13 +108,6 @@ def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
                     "".join(f"{label} 1:{x:f}\n" for label, x in zip(y, X[:, 0], strict=True))
                 )
                 clone(learner).fit_stream(path)
-
-
-def compiled(folder: Path) -> set[str]:
-    """The files of compiled code."""
-    from maxmargin.core.numba_backend.cache import SUFFIX
-
-    return {path.name for path in folder.glob(f"*{SUFFIX}")}
 
 
 def show(report: dict[str, Any]) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload, register_jitable
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from maxmargin.core.numba_backend import METHODS, Compiled, bridge, with_methods_of
+from maxmargin.core.numba_backend import Compiled, bridge, helper, overload, with_methods_of
 from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
 # How often the leader is written down: at first after each trial, then half as often whenever there
@@ -25,10 +23,12 @@ def alike(rule, table, k):  # type: ignore[no-untyped-def]
     return type(rule)(*table[k])
 
 
-@overload(alike, jit_options=METHODS)
+@overload(alike)
 def _alike_overload(rule, table, k):  # type: ignore[no-untyped-def]
-    kind, size = rule.instance_class, len(rule.instance_class._fields)
-    return lambda rule, table, k: kind(*to_fixed_tuple(table[k], size))
+    """Compiled code can make no tuple of a line, since its type does not say how long it is."""
+    kind = rule.instance_class
+    numbers = ", ".join(f"table[k, {j}]" for j in range(len(kind._fields)))
+    return eval(f"lambda rule, table, k: kind({numbers})", {"kind": kind, "__name__": __name__})
 
 
 class Bank(NamedTuple):
@@ -161,7 +161,7 @@ def new_votes(experts: int) -> Votes:
     )
 
 
-@register_jitable(**METHODS)
+@helper
 def winner(scores, n, first, columns, classes):  # type: ignore[no-untyped-def]
     """The class of the highest score of row ``n``; of two classes the sign of the second's decides.
 

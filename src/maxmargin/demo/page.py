@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 
-import numba
 import numpy as np
 import sklearn
 from markupsafe import Markup
@@ -43,7 +43,7 @@ def render(outcomes: Mapping[Problem, Sequence[Outcome]]) -> str:
         what_is_proved=what_is_proved,
         zip=zip,
         versions=f"maxmargin {maxmargin.__version__}, scikit-learn {sklearn.__version__}, Python "
-        f"{platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}",
+        f"{platform.python_version()}, NumPy {np.__version__}, Numba {version('numba')}",
     )
 
 

@@ -53,13 +53,11 @@ NO_QUICK_LOOK: tuple[Any, ...] = (None,) * 7
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-class Brief(Compiled):
-    """Compiled code that takes less time than it takes to let other threads run meanwhile."""
-
-    nogil = False
+# Compiled code that takes less time than it takes to let other threads run meanwhile.
+brief = partial(Compiled, nogil=False)
 
 
-@Brief
+@brief
 def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     """Which of the problems from ``first`` on has the highest output; of one, is it positive?
 
@@ -77,7 +75,7 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     return best
 
 
-@Brief
+@brief
 def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
     """Write down the outputs of the problems from ``first`` on; are they numbers?"""
     finite = True
@@ -87,7 +85,7 @@ def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
     return finite
 
 
-@Brief
+@brief
 def are_usable(values):  # type: ignore[no-untyped-def]
     """Can a row with these values be learnt from? See `first_unusable`."""
     square, something = 0.0, False

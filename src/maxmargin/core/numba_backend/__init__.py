@@ -1,18 +1,49 @@
 """The one door to Numba: everything that knows how loops are compiled is behind it.
 
-The contract, for code that is compiled:
-
-- `Compiled` turns a function into a loop: it is compiled on first use for the types of its
-  arguments, and ``loop.plain`` is the same function uncompiled, with the same results to the bit.
-- `bridge` names methods of NamedTuples that compiled code may call as ``self.method(...)``.
-- ``numba.njit(**METHODS)`` compiles a helper function that loops call.
-- Compiled code allocates no arrays and raises no exceptions; a division by zero gives infinity.
+`Backend` is the contract, of which there are two implementations, `full` and `documented`; and
+`contract.chosen_backend` says which one is behind the names below.
 """
 
 from __future__ import annotations
 
-from maxmargin.core.numba_backend.compiled import Compiled
-from maxmargin.core.numba_backend.compiler import LOOPS, METHODS
-from maxmargin.core.numba_backend.methods import BRIDGED, bridge, with_methods_of
+from maxmargin.core.numba_backend.contract import (
+    BRIDGED,
+    FULL,
+    LANES,
+    Backend,
+    Loop,
+    chosen_backend,
+    with_methods_of,
+)
 
-__all__ = ["BRIDGED", "LOOPS", "METHODS", "Compiled", "bridge", "with_methods_of"]
+__all__ = [
+    "BRIDGED",
+    "IS_FULL",
+    "LANES",
+    "Compiled",
+    "Loop",
+    "bridge",
+    "cache_folder",
+    "cached_files",
+    "helper",
+    "overload",
+    "primitive",
+    "with_methods_of",
+]
+
+
+def _backend(is_full: bool) -> Backend:
+    if is_full:
+        from maxmargin.core.numba_backend import full
+
+        return full
+    from maxmargin.core.numba_backend import documented
+
+    return documented
+
+
+IS_FULL = chosen_backend() == FULL
+_chosen = _backend(IS_FULL)
+Compiled, bridge = _chosen.Compiled, _chosen.bridge
+helper, primitive, overload = _chosen.helper, _chosen.primitive, _chosen.overload
+cache_folder, cached_files = _chosen.cache_folder, _chosen.cached_files

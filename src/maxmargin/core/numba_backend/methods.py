@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from numba import types
@@ -19,21 +19,13 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import lower_builtin
 
 from maxmargin.core.numba_backend.compiler import METHODS
-
-# The names that are taken, and whether methods called so are copied into their callers: no
-# NamedTuple that compiled code sees may have a field of such a name.
-BRIDGED: dict[str, bool] = {}
+from maxmargin.core.numba_backend.contract import BRIDGED, reserve
 
 
 def bridge(*names: str, inline: bool = True) -> None:
-    """Make the methods called ``names`` of every NamedTuple callable from compiled code.
-
-    ``inline`` copies the method into the loop; rarely called methods compile faster without.
-    """
-    if twice := BRIDGED.keys() & set(names):
-        raise ValueError(f"bridged before: {sorted(twice)}")
+    """See `contract.Backend`."""
+    reserve(names, inline)
     for name in names:
-        BRIDGED[name] = inline
         _lower_calls(name)
 
 
@@ -79,18 +71,3 @@ def _lower_calls(name: str) -> None:
         function = context.get_function(_method_of(signature.args[0], name), signature)
         context.add_linking_libs(function.libs)
         return function(builder, args)
-
-
-Kind = TypeVar("Kind", bound=type)
-
-
-def with_methods_of(other: type) -> Callable[[Kind], Kind]:
-    """Class decorator: give a NamedTuple those methods of another class that it does not define."""
-
-    def complete(cls: Kind) -> Kind:
-        for name, method in vars(other).items():
-            if inspect.isfunction(method) and not name.startswith("_") and not hasattr(cls, name):
-                setattr(cls, name, method)
-        return cls
-
-    return complete

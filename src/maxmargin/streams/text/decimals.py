@@ -10,9 +10,8 @@ gigabyte per second"). What is left is rare, and is handed to Python.
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
-from maxmargin.core.numba_backend import METHODS
+from maxmargin.core.numba_backend import helper
 from maxmargin.streams.text.words import byte_at, leading_zeros, read_digits
 
 SMALLEST_POWER, LARGEST_POWER = -342, 308
@@ -58,7 +57,7 @@ def powers_of_five() -> np.ndarray:
 POWERS_OF_FIVE = powers_of_five()
 
 
-@register_jitable(**METHODS)
+@helper
 def product(a, b):  # type: ignore[no-untyped-def]
     """The upper and the lower 64 bits of ``a b``."""
     a_low, a_high, b_low, b_high = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
@@ -71,7 +70,7 @@ def product(a, b):  # type: ignore[no-untyped-def]
     )
 
 
-@register_jitable(**METHODS)
+@helper
 def scaled(digits, q):  # type: ignore[no-untyped-def]
     """The bits of ``digits 10^q`` in double precision, for ``digits > 0``; and what became of it.
 
@@ -108,12 +107,12 @@ def scaled(digits, q):  # type: ignore[no-untyped-def]
     return (mantissa & ~_IMPLICIT_BIT) | (np.uint64(exponent) << np.uint64(_EXPLICIT_BITS)), FINE
 
 
-@register_jitable(**METHODS)
+@helper
 def is_digit(byte):  # type: ignore[no-untyped-def]
     return np.uint8(byte - np.uint8(48)) < np.uint8(10)
 
 
-@register_jitable(**METHODS)
+@helper
 def leading_zero_digits(text, at):  # type: ignore[no-untyped-def]
     """The number of zeros before any other digit."""
     zeros = 0
@@ -123,7 +122,7 @@ def leading_zero_digits(text, at):  # type: ignore[no-untyped-def]
     return zeros
 
 
-@register_jitable(**METHODS)
+@helper
 def read_number(text, at):  # type: ignore[no-untyped-def]
     """The number that begins at ``text[at]``, the place behind it, and what became of it.
 

@@ -7,9 +7,8 @@ of squares and products": row by row, so that where a block of rows ends makes n
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
-from maxmargin.core.numba_backend import METHODS, Compiled
+from maxmargin.core.numba_backend import Compiled, helper
 
 NOWHERE = -1  # in place of a column: there is no such entry
 
@@ -150,7 +149,7 @@ def assemble(dense, places, hashed, worth, words, size, out):  # type: ignore[no
     return filled
 
 
-@register_jitable(**METHODS)
+@helper
 def _sort_pairs(keys, values):  # type: ignore[no-untyped-def]
     """By insertion, so that what is equal stays in its order: there are few."""
     for k in range(1, keys.size):
@@ -161,7 +160,7 @@ def _sort_pairs(keys, values):  # type: ignore[no-untyped-def]
         keys[at], values[at] = key, value
 
 
-@register_jitable(**METHODS)
+@helper
 def _sort(keys):  # type: ignore[no-untyped-def]
     """In place, by D. L. Shell's method with the gaps of his successors (3 k + 1)."""
     gap = 1
@@ -177,7 +176,7 @@ def _sort(keys):  # type: ignore[no-untyped-def]
         gap //= 3
 
 
-@register_jitable(**METHODS)
+@helper
 def murmur(text, length, seed):  # type: ignore[no-untyped-def]
     """MurmurHash3 (x86, 32 bits) of the first ``length`` bytes."""
     h = np.uint32(seed)
@@ -204,14 +203,14 @@ def murmur(text, length, seed):  # type: ignore[no-untyped-def]
     return np.int64(np.int32(h ^ (h >> np.uint32(16))))
 
 
-@register_jitable(**METHODS)
+@helper
 def _mixed_in(h, k):  # type: ignore[no-untyped-def]
     k = np.uint32(k * _C1)
     k = np.uint32((k << np.uint32(15)) | (k >> np.uint32(17)))
     return np.uint32(h ^ np.uint32(k * _C2))
 
 
-@register_jitable(**METHODS)
+@helper
 def _is_of_word(byte):  # type: ignore[no-untyped-def]
     return (
         48 <= byte <= 57

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
-from maxmargin.core.numba_backend import METHODS, Compiled
+from maxmargin.core.numba_backend import Compiled, helper
 from maxmargin.streams.text.decimals import (
     BROKEN,
     LEFT_TO_PYTHON,
@@ -62,26 +61,26 @@ COUNTS = np.dtype(
 )
 
 
-@register_jitable(**METHODS)
+@helper
 def is_end(byte):  # type: ignore[no-untyped-def]
     """Does a token end here?"""
     return byte <= SPACE and byte in (SPACE, NEWLINE, TAB, RETURN)
 
 
-@register_jitable(**METHODS)
+@helper
 def is_behind(text, at):  # type: ignore[no-untyped-def]
     """Has a token ended here, or does a comment begin?"""
     return is_end(byte_at(text, at)) or byte_at(text, at) == COMMENT
 
 
-@register_jitable(**METHODS)
+@helper
 def skip_spaces(text, at):  # type: ignore[no-untyped-def]
     while byte_at(text, at) == SPACE or byte_at(text, at) == TAB or byte_at(text, at) == RETURN:
         at += 1
     return at
 
 
-@register_jitable(**METHODS)
+@helper
 def skip_query(text, at):  # type: ignore[no-untyped-def]
     """Behind ``qid:number``, if that is what comes."""
     if (
@@ -99,7 +98,7 @@ def skip_query(text, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@register_jitable(**METHODS)
+@helper
 def read_column(text, at):  # type: ignore[no-untyped-def]
     """The number that begins at ``text[at]``, -1 if there is none, and the place behind it."""
     number, end = read_digits(text, at, np.uint64(0))
@@ -110,7 +109,7 @@ def read_column(text, at):  # type: ignore[no-untyped-def]
     return np.int64(number), end
 
 
-@register_jitable(**METHODS)
+@helper
 def read_weight(text, at):  # type: ignore[no-untyped-def]
     """The weight that begins at ``text[at]``, the place behind it, and what became of it.
 

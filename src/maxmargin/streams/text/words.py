@@ -7,15 +7,9 @@ parsing at a gigabyte per second", section 5.)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, register_jitable
 
-from maxmargin.core.numba_backend import METHODS
+from maxmargin.core.numba_backend import helper, primitive
 
 WORD = 8
 
@@ -25,51 +19,40 @@ _HIGHEST_BITS = np.uint64(0x8080808080808080)
 _TENS = 10 ** np.arange(WORD + 1, dtype=np.uint64)
 
 
-@intrinsic
-def byte_at(_typing: Any, text: Any, at: Any) -> Any:
+@primitive
+def byte_at(text, at):  # type: ignore[no-untyped-def]
     """``text[at]``, without the time that it takes to ask whether ``at`` is negative."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
-        return builder.load(builder.gep(data, [args[1]], inbounds=True))
-
-    return types.uint8(text, types.int64), generate
+    return text[at]
 
 
-@intrinsic
-def word_at(_typing: Any, text: Any, at: Any) -> Any:
+@primitive
+def word_at(text, at):  # type: ignore[no-untyped-def]
     """The eight bytes that begin at ``text[at]``, the first one lowest; they must be there."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
-        address = builder.gep(data, [args[1]], inbounds=True)
-        pointer = builder.bitcast(address, ir.IntType(64).as_pointer())
-        return builder.load(pointer, align=1)
-
-    return types.uint64(text, types.int64), generate
+    word = np.uint64(0)
+    for k in range(WORD):
+        word |= np.uint64(text[at + k]) << np.uint64(8 * k)
+    return word
 
 
-@intrinsic
-def trailing_zeros(_typing: Any, number: Any) -> Any:
+@primitive
+def trailing_zeros(number):  # type: ignore[no-untyped-def]
     """The number of zeros behind the last one of the 64 bits; 64 if there is none."""
+    zeros = np.uint64(0)
+    while zeros < np.uint64(64) and (number >> zeros) & np.uint64(1) == np.uint64(0):
+        zeros += np.uint64(1)
+    return zeros
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.IntType(1)(0))
 
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
-def leading_zeros(_typing: Any, number: Any) -> Any:
+@primitive
+def leading_zeros(number):  # type: ignore[no-untyped-def]
     """The number of zeros before the first one of the 64 bits; 64 if there is none."""
+    zeros = np.uint64(0)
+    while zeros < np.uint64(64) and (number >> (np.uint64(63) - zeros)) == np.uint64(0):
+        zeros += np.uint64(1)
+    return zeros
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], ir.IntType(1)(0))
 
-    return types.uint64(types.uint64), generate
-
-
-@register_jitable(**METHODS)
+@helper
 def value_of(word):  # type: ignore[no-untyped-def]
     """The number that eight bytes are, each of them the value of a digit, the first one lowest."""
     word = word * np.uint64(10) + (word >> np.uint64(8))
@@ -78,7 +61,7 @@ def value_of(word):  # type: ignore[no-untyped-def]
     return (low + high) >> np.uint64(32)
 
 
-@register_jitable(**METHODS)
+@helper
 def read_digits(text, at, digits):  # type: ignore[no-untyped-def]
     """``digits`` with those that begin at ``text[at]`` behind them, and the place behind these."""
     while at + WORD <= text.size:

@@ -1,47 +1,40 @@
-"""Loops over NamedTuples with methods, compiled on first use."""
+"""The backend that compiles quickly, counts no references, and keeps machine code on disk."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import cache as cache_of_calls
+from pathlib import Path
 from typing import Any
 
 import numba
+from numba import extending
 
-from maxmargin.core.numba_backend import cache
-from maxmargin.core.numba_backend.compiler import LOOPS
+from maxmargin.core.numba_backend import cache, instructions
+from maxmargin.core.numba_backend.compiler import LOOPS, METHODS
+from maxmargin.core.numba_backend.contract import Function
 from maxmargin.core.numba_backend.methods import bridge as bridge
 from maxmargin.core.numba_backend.store import Store
 
 
 class Compiled:
-    """A loop, compiled on first use for each combination of rule, space and rows.
+    """A loop; see `contract.Loop`.
 
     Code made only of this package's classes is cached on disk. A class from anywhere else may
     change without our noticing, so loops over it are compiled afresh in each process.
-
-    Attributes
-    ----------
-    plain : callable
-        The same function, uncompiled: its own reference.
     """
 
-    # Whether other threads run meanwhile.
-    nogil = True
-
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], nogil: bool = True) -> None:
         self.plain = function
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
-        self._afresh = numba.njit(nogil=self.nogil, **LOOPS)(function)
-        self.cached = numba.njit(nogil=self.nogil, **LOOPS)(function)
+        self._afresh = numba.njit(nogil=nogil, **LOOPS)(function)
+        self.cached = numba.njit(nogil=nogil, **LOOPS)(function)
         self.cached._cache = Store(function, cache.folder)
 
     def entry(self, *args: Any) -> Callable[..., Any]:
-        """The machine code for arguments of the same types as these, to be called with such only.
-
-        For calls so short that finding it each time would take longer.
-        """
+        """The machine code itself."""
         kinds = tuple(numba.typeof(arg) for arg in args)
         function = self._dispatcher(args)
         if kinds not in function.overloads:
@@ -53,6 +46,36 @@ class Compiled:
 
     def _dispatcher(self, args: tuple[Any, ...]) -> Any:
         return self.cached if _are_ours(args) else self._afresh
+
+
+def helper(function: Function) -> Function:
+    return extending.register_jitable(**METHODS)(function)
+
+
+def overload(meaning: Callable[..., Any]) -> Callable[[Function], Function]:
+    return extending.overload(meaning, jit_options=METHODS)
+
+
+def primitive(meaning: Function) -> Function:
+    """What compiled code runs has its name in `instructions`.
+
+    An intrinsic takes the place of its meaning: that compiles faster than an overload, but Python
+    cannot call it.
+    """
+    found = getattr(instructions, meaning.__name__)
+    if not inspect.isfunction(found):
+        return found
+    overload(meaning)(found)
+    return meaning
+
+
+def cache_folder() -> Path | None:
+    return cache.folder()
+
+
+def cached_files() -> set[Path]:
+    folder = cache.folder()
+    return set() if folder is None else set(folder.glob(f"*{cache.SUFFIX}"))
 
 
 def _are_ours(args: tuple[Any, ...]) -> bool:
