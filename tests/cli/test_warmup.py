@@ -7,9 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from backends import only_full
 
 from maxmargin.cli.warmup import Form
 from maxmargin.core.numba_backend import cache
+
+pytestmark = only_full
 
 COMMAND = [sys.executable, "-m", "maxmargin", "warmup"]
 

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import pytest
 import reference
+from backends import only_full
 from extent import everything_or
 from problems import linear_model, separable, three_classes
 from scipy import sparse
@@ -20,13 +21,19 @@ import maxmargin.spaces
 from maxmargin import Perceptron
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.loop import learn, maintain, present
-from maxmargin.core.numba_backend import BRIDGED, LOOPS, cache
+from maxmargin.core.numba_backend import BRIDGED, cache_folder
 from maxmargin.core.rule import rule
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.estimator.inputs import as_targets
 from maxmargin.estimator.parameters import Facts
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
+
+
+def compiled_afresh(function):
+    from maxmargin.core.numba_backend.compiler import LOOPS
+
+    return numba.njit(nogil=True, **LOOPS)(function)
 
 
 def counts_references(dispatcher):
@@ -44,19 +51,21 @@ def arguments(form, classes):
 
 
 # Of dense rows the compiler removes it by itself.
+@only_full
 @pytest.mark.parametrize(
     ("form", "classes"), [(sparse.csr_matrix, 3), *everything_or([], [(np.asarray, 2)])]
 )
 def test_no_loop_counts_references(form, classes):
     rows, targets, order, space, tally = arguments(form, classes)
-    loop = numba.njit(nogil=True, **LOOPS)(learn.plain)
+    loop = compiled_afresh(learn.plain)
     loop(rows, targets, order, 0, Perceptron()._rule(2.0), space, tally, NO_TRACE)
     assert space.scalars.table.updates.min() > 0
     assert not counts_references(loop)
 
 
+@only_full
 def test_nothing_else_counts_references():
-    loop = numba.njit(nogil=True, **LOOPS)(maintain.plain)
+    loop = compiled_afresh(maintain.plain)
     loop(linear_model().linear)
     assert not counts_references(loop)
 
@@ -93,7 +102,8 @@ class OwnRule(NamedTuple):
         return 1.0, self.rate
 
 
-@pytest.mark.skipif(cache.folder() is None, reason="no folder is writable, so nothing is cached")
+@only_full
+@pytest.mark.skipif(cache_folder() is None, reason="no folder is writable, so nothing is cached")
 def test_a_rule_from_elsewhere_runs_uncached():
     rows, targets, order, space, tally = arguments(np.asarray, 2)
     cached = len(learn.cached.signatures)
@@ -105,6 +115,7 @@ def test_a_rule_from_elsewhere_runs_uncached():
     assert space.scalars.table.updates[0] == trace.updated.sum()
 
 
+@only_full
 def test_tuples_are_cached_unless_something_from_elsewhere_is_in_them():
     arrays = (np.zeros(1), np.zeros(1, np.int32))
     assert learn._dispatcher((arrays, 1.0)) is learn.cached

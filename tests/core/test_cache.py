@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 import zygote
+from backends import only_full
 from extent import EVERYTHING, everything_or
 
 import maxmargin
 from maxmargin.core.numba_backend import cache
+
+pytestmark = only_full
 
 FIT = """
 import json

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 from reference_multiclass import hildreth, project_by_qp
 
 from maxmargin.algorithms.amira import AMIRARule
 from maxmargin.core.joint_loop import new_rivals, smallest_steps
-from maxmargin.core.numba_backend import LOOPS
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rule import Trial
 
 # Steps of a thousandth, so that equal gaps and gaps of 0 are drawn, too.
@@ -98,7 +97,7 @@ def drain(violations, own, rule, trial, drained):
     return count
 
 
-compiled_drain = njit(**LOOPS)(drain)
+compiled_drain = Compiled(drain)
 
 
 def drained(drain, violations, outputs, own, epsilon):

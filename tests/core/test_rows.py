@@ -4,29 +4,28 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from numba import njit
 from problems import separable, sparse_separable
 from scipy import sparse
 
 from maxmargin import Perceptron
-from maxmargin.core.numba_backend import LOOPS
+from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.row_scans import are_canonical, first_malformed
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.estimator.inputs import check_X
 from maxmargin.models.linear_model import as_rows
 
 
-@njit(**LOOPS)
+@Compiled
 def compiled_dot(rows, i, weights, c):
     return rows.dot(i, weights, c)
 
 
-@njit(**LOOPS)
+@Compiled
 def compiled_square(rows, i):
     return rows.square(i)
 
 
-@njit(**LOOPS)
+@Compiled
 def compiled_add(rows, i, weights, c, amount):
     rows.add(i, weights, c, amount)
 

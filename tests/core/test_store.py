@@ -9,10 +9,14 @@ import tempfile
 
 import numpy as np
 import pytest
+from backends import skip_module_unless_full
 from extent import EVERYTHING
 
 from maxmargin.core.numba_backend import Compiled, cache
-from maxmargin.core.numba_backend.store import HEAD, read_checked, write_checked
+
+skip_module_unless_full()
+
+from maxmargin.core.numba_backend.store import HEAD, read_checked, write_checked  # noqa: E402
 
 VALUES = np.array([1.0, 2.0, 4.0])
 

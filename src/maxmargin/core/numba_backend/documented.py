@@ -56,11 +56,15 @@ def bridge(*names: str, inline: bool = True) -> None:
 
 
 def _bridge(name: str) -> None:
-    # Classes may call the arguments of a method by different names, so Numba must not compare them.
+    # Classes may call the arguments of a method differently, so Numba must not compare their names.
     @extending.overload_method(types.BaseNamedTuple, name, jit_options=OPTIONS, strict=False)
     def method_of(self: Any, *args: Any) -> Callable[..., Any] | None:
         method = getattr(self.instance_class, name, None)
-        return method if inspect.isfunction(method) else None
+        if not inspect.isfunction(method):
+            return None
+        # Numba takes the number of arguments from here. It is the same in all classes.
+        vars(method_of)["__signature__"] = inspect.signature(method)
+        return method
 
 
 def cache_folder() -> Path | None:
