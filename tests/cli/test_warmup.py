@@ -68,6 +68,13 @@ def test_nowhere_to_keep_it(command, monkeypatch):
     assert "MAXMARGIN_CACHE_DIR" in errors
 
 
+def test_a_backend_that_keeps_nothing(command, monkeypatch):
+    monkeypatch.setattr("maxmargin.core.numba_backend.IS_FULL", False)
+    code, printed, errors = command("warmup", "perceptron")
+    assert (code, printed) == (1, "")
+    assert "nothing to warm up" in errors
+
+
 def test_unknown_algorithm(command):
     code, _, errors = command("warmup", "percptron")
     assert code == 2

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import maxmargin
+from maxmargin.core.numba_backend.contract import TESTED
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,3 +27,9 @@ def test_the_lowest_versions_are_those_that_are_allowed():
     for name, lowest in allowed.items():
         numbers = pinned[name].split(".")
         assert numbers[: lowest.count(".") + 1] == lowest.split("."), name
+
+
+def test_versions_of_numba_are_tested_from_the_lowest_that_is_allowed():
+    first, beyond = TESTED
+    assert '"numba>={}.{}",'.format(*first) in read("pyproject.toml")
+    assert "{}.{} to {}.{}".format(*first, beyond[0], beyond[1] - 1) in read("docs/start.md")

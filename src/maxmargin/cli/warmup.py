@@ -55,7 +55,10 @@ def warmup(
         from maxmargin.core.numba_backend import IS_FULL, cache_folder, cached_files
 
         if not IS_FULL:
-            fail("Compiled code is not kept with MAXMARGIN_NUMBA_BACKEND=documented.")
+            fail(
+                "Compiled code is not kept with this version of Numba, or with "
+                "MAXMARGIN_NUMBA_BACKEND=documented: there is nothing to warm up."
+            )
         folder = cache_folder()
         if folder is None:
             fail("There is no folder to keep compiled code in: let MAXMARGIN_CACHE_DIR name one.")

@@ -1,7 +1,7 @@
 """The one door to Numba: everything that knows how loops are compiled is behind it.
 
 `Backend` is the contract, of which there are two implementations, `full` and `documented`; and
-`contract.chosen_backend` says which one is behind the names below.
+`contract.chosen_backend` says which one is behind the names below. `IS_FULL` says which it was.
 """
 
 from __future__ import annotations
