@@ -24,7 +24,7 @@ from maxmargin import (
     Pegasos,
     Perceptron,
 )
-from maxmargin.core import experts
+from maxmargin.core.experts import MOST_LEADERS, hold, new_votes
 from maxmargin.core.targets import Binary
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
@@ -240,10 +240,10 @@ def test_the_mistakes_of_a_vote_are_bounded(experts, trials, share, rate, switch
     )
     labels = random.integers(2, size=trials).astype(np.int32)
     said = np.where(right, labels[:, None], 1 - labels[:, None]).astype(np.int32)
-    votes, tally = experts.new_votes(experts), maxmargin.models.base.new_tally()
+    votes, tally = new_votes(experts), maxmargin.models.base.new_tally()
     order = np.arange(trials, dtype=np.int32)
     scores = np.empty((trials, 1))
-    experts.hold(said, order, Binary(labels), 2, votes, math.exp(-rate), share, scores, tally)
+    hold(said, order, Binary(labels), 2, votes, math.exp(-rate), share, scores, tally)
     best = fewest_mistakes(~right, switches)
     bound = FixedShare.mistake_bound(best, switches, experts, trials, share=share, rate=rate)
     assert tally.mistakes[0] <= bound
@@ -258,24 +258,24 @@ def test_the_bound_is_nearly_reached():
     assert bound == pytest.approx(math.log(experts) / math.log(2.0 / (1.0 + math.exp(-rate))))
     labels = np.zeros(1000, dtype=np.int32)
     # An adversary lets just over half of the weight be wrong in each trial.
-    votes, tally = experts.new_votes(experts), maxmargin.models.base.new_tally()
+    votes, tally = new_votes(experts), maxmargin.models.base.new_tally()
     scores, order = np.empty((1, 1)), np.zeros(1, dtype=np.int32)
     for _ in range(1000):
         heaviest = np.argsort(votes.weights[1:])[::-1] + 1
         needed = np.searchsorted(np.cumsum(votes.weights[heaviest]), 0.5) + 1
         said = np.zeros((1, experts), dtype=np.int32)
         said[0, heaviest[:needed]] = 1
-        experts.hold(said, order, Binary(labels), 2, votes, math.exp(-rate), 0.0, scores, tally)
+        hold(said, order, Binary(labels), 2, votes, math.exp(-rate), 0.0, scores, tally)
     assert 0.8 * bound <= tally.mistakes[0] <= bound
 
 
 def test_leaders_are_written_down_in_constant_memory():
-    trials = 3 * experts.MOST_LEADERS
+    trials = 3 * MOST_LEADERS
     said = np.tile(np.array([0, 1], dtype=np.int32), (trials, 1))
     labels = (np.arange(trials) >= trials // 2).astype(np.int32)
-    votes, tally = experts.new_votes(2), maxmargin.models.base.new_tally()
+    votes, tally = new_votes(2), maxmargin.models.base.new_tally()
     order, scores = np.arange(trials, dtype=np.int32), np.empty((trials, 1))
-    experts.hold(said, order, Binary(labels), 2, votes, math.exp(-1.0), 0.01, scores, tally)
+    hold(said, order, Binary(labels), 2, votes, math.exp(-1.0), 0.01, scores, tally)
     clock = votes.clock[0]
     assert clock.stride == 4
     assert clock.written == trials // 4

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from numba.core.compiler_lock import global_compiler_lock
 from sklearn.base import BaseEstimator
 
 from maxmargin.core.forks import held_in_forks
+from maxmargin.core.numba_backend import compiler_lock
 
 # A fork waits no longer than this for changes in place, which take milliseconds.
 FORK_SECONDS = 10.0
@@ -92,7 +92,7 @@ def _after_fork_in_child() -> None:
 # A fork waits until no other thread compiles: in the child nobody would finish that, nor release
 # the lock. Hooks before a fork run in reverse order, so this one comes after those below, for which
 # threads that compile may have to release the locks of their learners.
-held_in_forks(global_compiler_lock)
+held_in_forks(compiler_lock)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork,
