@@ -33,8 +33,8 @@ from benchmarks.mnist import learner as mnist_learner
 from benchmarks.passes import fit_quietly
 from maxmargin import AMIRA, Perceptron
 from maxmargin.datasets import load_mnist, load_usps, make_endless_digits
-from maxmargin.experiments.one_pass import one_pass
 from maxmargin.kernels.cuda import cupy_library
+from maxmargin_papers.experiments.one_pass import one_pass
 
 PRECISIONS = ("float32", "tf32", "bfloat16")
 BLOCK = 65_536

@@ -7,7 +7,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from maxmargin.experiments import provenance
+from maxmargin_papers.reproduction import provenance
 
 ROOT = Path(__file__).parents[1]
 PEERS = ("river", "vowpalwabbit", "liblinear-official")

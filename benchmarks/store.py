@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.harness import Report, Scale, Spread
 from benchmarks.machine import commit, facts, load
 from benchmarks.themes import BENCHMARKS
-from maxmargin.experiments.provenance import today
+from maxmargin_papers.reproduction.provenance import today
 
 DIGITS = 5
 

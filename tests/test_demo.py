@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import Certificate
-from maxmargin.demo import problems, run, table, training
 from maxmargin.pages.svg import VARIABLES
+from maxmargin_papers.demo import demo_problems, demo_tables, demo_training, run
 
 DOCS = Path(__file__).parents[1] / "docs"
 VOID_ELEMENTS = {"meta", "wbr"}
@@ -56,9 +56,9 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def tiny_problems():
     return [
-        problems.r_of_k(rows=60, passes=4),
-        problems.plane(rows=30, passes=4),
-        problems.breast_cancer(passes=2),
+        demo_problems.r_of_k(rows=60, passes=4),
+        demo_problems.plane(rows=30, passes=4),
+        demo_problems.breast_cancer(passes=2),
     ]
 
 
@@ -79,12 +79,12 @@ def test_every_online_learner_with_a_certificate_takes_part():
         if inspect.isclass(thing) and issubclass(thing, ClassifierMixin) and thing.facts.certificate
         if thing.kernel == "linear" and hasattr(thing(), "partial_fit")
     }
-    assert set(training.all_learners()) == classifiers
+    assert set(demo_training.all_learners()) == classifiers
     assert "ROMMA" in classifiers
 
 
 def test_problems_are_ready_for_one_compilation():
-    each = problems.all_problems()
+    each = demo_problems.all_problems()
     assert [problem.name for problem in each] == [
         "Digits",
         "Breast cancer",
@@ -100,13 +100,13 @@ def test_problems_are_ready_for_one_compilation():
 
 
 def test_test_rows_are_not_training_rows():
-    for problem in problems.all_problems():
+    for problem in demo_problems.all_problems():
         seen = {row.tobytes() for row in problem.X}
         assert not any(row.tobytes() in seen for row in problem.X_test)
 
 
 def test_solvers_come_first_and_online_learners_by_certificate(tiny_problems):
-    outcomes = training.train(tiny_problems[0], ["Perceptron", "ROMMA", "AMIRA"], silent)
+    outcomes = demo_training.train(tiny_problems[0], ["Perceptron", "ROMMA", "AMIRA"], silent)
     assert [one.name for one in outcomes[:2]] == ["MaxMargin", "LinearSVC"]
     ratios = [one.certificate.ratio for one in outcomes[2:]]
     assert ratios == sorted(ratios, reverse=True)
@@ -115,8 +115,8 @@ def test_solvers_come_first_and_online_learners_by_certificate(tiny_problems):
 
 def test_settings_are_chosen_by_certificate(tiny_problems):
     problem = tiny_problems[0]
-    *_, chosen = training.train(problem, ["AMIRA"], silent)
-    tried = training.settings_to_try("AMIRA", problem, 1.0)
+    *_, chosen = demo_training.train(problem, ["AMIRA"], silent)
+    tried = demo_training.settings_to_try("AMIRA", problem, 1.0)
     assert len(tried) > 1
     assert chosen.settings in tried
     shared = {"max_iter": problem.passes, "shuffle": False, "intercept_scaling": problem.radius}
@@ -130,16 +130,16 @@ def test_settings_are_chosen_by_certificate(tiny_problems):
 
 def test_all_online_learners_make_the_same_number_of_passes_at_most(tiny_problems):
     for problem in tiny_problems:
-        for one in training.train(problem, ["Perceptron", "Pegasos", "PUMMA"], silent)[2:]:
+        for one in demo_training.train(problem, ["Perceptron", "Pegasos", "PUMMA"], silent)[2:]:
             assert one.clf.n_iter_ <= problem.passes
             assert one.clf.n_iter_ == problem.passes or one.clf.converged_
 
 
 def test_margins_of_real_data_are_soft_for_all_learners():
-    problem = problems.breast_cancer(passes=2)
+    problem = demo_problems.breast_cancer(passes=2)
     mean_square = np.mean(np.linalg.norm(problem.X, axis=1) ** 2)
     assert problem.soft_margin == pytest.approx(mean_square, rel=0.05)
-    exact, svm, *others = training.train(problem, ["PUMMA", "AMIRA"], silent)
+    exact, svm, *others = demo_training.train(problem, ["PUMMA", "AMIRA"], silent)
     assert [one.clf.soft_margin for one in (exact, *others)] == [problem.soft_margin] * 3
     assert svm.settings["C"] == pytest.approx(0.5 / problem.soft_margin)
     assert 0.999 <= exact.certificate.ratio < 1.0
@@ -147,8 +147,8 @@ def test_margins_of_real_data_are_soft_for_all_learners():
 
 def test_a_soft_margin_is_certified_for_classifiers_from_elsewhere():
     """With rows that have a coordinate of their own, the margin is 1 / |w| there."""
-    problem = problems.breast_cancer()
-    exact, svm = training.train(problem, [], silent)
+    problem = demo_problems.breast_cancer()
+    exact, svm = demo_training.train(problem, [], silent)
     signs = np.where(problem.y == 1, 1.0, -1.0)
     lacking = np.maximum(0.0, 1.0 - signs * svm.clf.decision_function(problem.X))
     square = np.sum(svm.clf.coef_**2) + lacking @ lacking / problem.soft_margin
@@ -160,7 +160,7 @@ def test_a_soft_margin_is_certified_for_classifiers_from_elsewhere():
 
 def test_test_error_is_that_of_the_test_rows(tiny_problems):
     problem = tiny_problems[0]
-    *_, one = training.train(problem, ["Perceptron"], silent)
+    *_, one = demo_training.train(problem, ["Perceptron"], silent)
     assert one.test_error == pytest.approx(
         np.mean(one.clf.predict(problem.X_test) != problem.y_test)
     )
@@ -169,7 +169,7 @@ def test_test_error_is_that_of_the_test_rows(tiny_problems):
 @pytest.mark.parametrize("name", ["ROMMA", "Perceptron", "NORMA", "AMIRA"])
 def test_replay_ends_where_fit_ended(name, tiny_problems):
     problem = tiny_problems[0]
-    *_, one = training.train(problem, [name], silent)
+    *_, one = demo_training.train(problem, [name], silent)
     last = one.moments[-1]
     assert last.updates == one.clf.n_updates_
     assert last.bound == one.clf.certificate_.bound  # to the bit
@@ -177,7 +177,7 @@ def test_replay_ends_where_fit_ended(name, tiny_problems):
 
 
 def test_no_bound_of_a_run_is_below_a_margin_of_any_run(tiny_problems):
-    outcomes = training.train(tiny_problems[0], ["ROMMA", "Perceptron", "AMIRA"], silent)
+    outcomes = demo_training.train(tiny_problems[0], ["ROMMA", "Perceptron", "AMIRA"], silent)
     moments = [moment for one in outcomes for moment in one.moments]
     margins = [m.margin for m in moments] + [one.certificate.margin for one in outcomes]
     assert min(m.bound for m in moments) >= max(margins)
@@ -199,11 +199,11 @@ def outcome(*certificates, converged=True, kind=Learner):
         worst = min(certificates, key=lambda one: one.ratio)
         joined = Certificate(worst.margin, worst.bound, certificates)
     clf = kind(n_iter_=7, n_updates_=1234, converged_=converged)
-    return training.Outcome({}, clf, joined, 0.0312, 0.0456)
+    return demo_training.Outcome({}, clf, joined, 0.0312, 0.0456)
 
 
 def test_numbers_of_a_learner():
-    assert table.cells(outcome(Certificate(0.9, 1.0))) == (
+    assert demo_tables.cells(outcome(Certificate(0.9, 1.0))) == (
         "0.9000",
         "1.000",
         "90.00 %",
@@ -212,22 +212,22 @@ def test_numbers_of_a_learner():
         "1,234",
         "46 ms",
     )
-    assert len(table.cells(outcome(Certificate(0.9, 1.0)))) == len(table.HEADINGS)
+    assert len(demo_tables.cells(outcome(Certificate(0.9, 1.0)))) == len(demo_tables.HEADINGS)
 
 
 def test_solvers_have_neither_passes_nor_updates():
     exact = outcome(Certificate(0.9, 1.0), kind=type("MaxMargin", (SimpleNamespace,), {}))
-    numbers = dict(zip(table.HEADINGS, table.cells(exact), strict=True))
+    numbers = dict(zip(demo_tables.HEADINGS, demo_tables.cells(exact), strict=True))
     assert (numbers["passes"], numbers["updates"], numbers["time"]) == ("-", "-", "46 ms")
 
 
 def test_certificates_are_rounded_down():
-    assert table.percentage(0.99999) == "99.99 %"
-    assert table.percentage(0.98765) == "98.76 %"
+    assert demo_tables.percentage(0.99999) == "99.99 %"
+    assert demo_tables.percentage(0.98765) == "98.76 %"
 
 
 def test_runs_cut_short_are_marked():
-    assert "7*" in table.cells(outcome(Certificate(0.9, 1.0), converged=False))
+    assert "7*" in demo_tables.cells(outcome(Certificate(0.9, 1.0), converged=False))
 
 
 @pytest.mark.parametrize(
@@ -240,24 +240,24 @@ def test_runs_cut_short_are_marked():
     ],
 )
 def test_certified(certificates, text):
-    assert table.certified_text(outcome(*certificates)) == text
+    assert demo_tables.certified_text(outcome(*certificates)) == text
 
 
 def test_what_all_runs_prove_together():
     runs = [outcome(Certificate(0.9, 1.5)), outcome(Certificate(0.2, 1.25))]
-    assert training.best_margin(runs) == (0.9, 1.25)
-    assert "between 0.9 and 1.25" in table.what_is_proved(runs)
+    assert demo_training.best_margin(runs) == (0.9, 1.25)
+    assert "between 0.9 and 1.25" in demo_tables.what_is_proved(runs)
     exact = [outcome(Certificate(0.9, 0.90000001))]
-    assert "margin is 0.9." in table.what_is_proved(exact)
+    assert "margin is 0.9." in demo_tables.what_is_proved(exact)
     failed = [outcome(Certificate(-0.9, 1.5)), outcome(Certificate(-0.2, 1.25))]
-    assert "at most 1.25" in table.what_is_proved(failed)
+    assert "at most 1.25" in demo_tables.what_is_proved(failed)
 
 
 def test_the_weakest_class_counts():
     one = outcome(Certificate(0.9, 1.0), Certificate(0.2, 0.4))
     other = outcome(Certificate(0.8, 1.1), Certificate(0.3, 0.5))
-    assert training.best_margin([one, other]) == (0.3, 0.4)
-    assert "of the weakest class" in table.what_is_proved([one, other])
+    assert demo_training.best_margin([one, other]) == (0.3, 0.4)
+    assert "of the weakest class" in demo_tables.what_is_proved([one, other])
 
 
 def test_tables_are_plain_and_fit_100_columns(tmp_path, tiny_problems, capsys, monkeypatch):
@@ -268,7 +268,7 @@ def test_tables_are_plain_and_fit_100_columns(tmp_path, tiny_problems, capsys, m
     assert "\x1b" not in printed
     assert max(len(line) for line in printed.splitlines()[:-1]) <= 100
     assert "\N{HORIZONTAL ELLIPSIS}" not in printed  # nothing was cut off
-    for name in (*training.SOLVERS, *training.all_learners()):
+    for name in (*demo_training.SOLVERS, *demo_training.all_learners()):
         assert len(re.findall(rf"^ {name}\(", printed, flags=re.MULTILINE)) == len(tiny_problems)
     assert printed.splitlines()[-1].endswith(f"The plots are in {tmp_path / 'page.html'}")
 
@@ -284,7 +284,7 @@ def test_page_has_a_section_per_problem_with_every_learner(page, tiny_problems):
     for problem in tiny_problems:
         section = sections[problem.slug]
         assert f"<h2>{problem.name}</h2>" in section
-        for name in (*training.SOLVERS, *training.all_learners()):
+        for name in (*demo_training.SOLVERS, *demo_training.all_learners()):
             assert f">{name}<" in section.replace("<wbr>", "")
 
 
@@ -318,7 +318,7 @@ def test_page_needs_nothing_else(page):
 
 
 def test_page_draws_one_picture_per_learner_and_one_to_explain(page, tiny_problems):
-    online, solvers = len(training.all_learners()), len(training.SOLVERS)
+    online, solvers = len(demo_training.all_learners()), len(demo_training.SOLVERS)
     drawn = {"run": online, "plane": online + solvers, "none": 0}
     pictures = sum(drawn[problem.picture] for problem in tiny_problems)
     assert len(Outline(page).named("svg")) == pictures + 1
@@ -327,7 +327,7 @@ def test_page_draws_one_picture_per_learner_and_one_to_explain(page, tiny_proble
 def test_axes_have_labels(page):
     labels = re.findall(r">(updates|margin|feature [12])</text>", page)
     counts = {name: labels.count(name) for name in ("updates", "margin", "feature 1", "feature 2")}
-    online, solvers = len(training.all_learners()), len(training.SOLVERS)
+    online, solvers = len(demo_training.all_learners()), len(demo_training.SOLVERS)
     assert counts["updates"] == counts["margin"] == online + 1
     assert counts["feature 1"] == counts["feature 2"] == online + solvers
 
@@ -357,13 +357,13 @@ def test_page_adapts_to_theme_and_width(page):
 
 
 def test_page_without_a_run_to_explain(tmp_path):
-    run(tmp_path / "page.html", [problems.plane(rows=30, passes=4)], ["Perceptron"])
+    run(tmp_path / "page.html", [demo_problems.plane(rows=30, passes=4)], ["Perceptron"])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert len(Outline(page).named("svg")) == 1 + len(training.SOLVERS)
+    assert len(Outline(page).named("svg")) == 1 + len(demo_training.SOLVERS)
 
 
 def test_many_classes(tmp_path, capsys):
-    run(tmp_path / "page.html", [problems.digits(passes=2)], ["Perceptron"])
+    run(tmp_path / "page.html", [demo_problems.digits(passes=2)], ["Perceptron"])
     printed = capsys.readouterr().out
     assert "of the weakest class" in printed
     assert re.search(r"Perceptron\(.*\d of 10", printed)

@@ -8,16 +8,16 @@ import sys
 
 import pytest
 
-import maxmargin.demo
-from maxmargin.demo import problems
+import maxmargin_papers.demo
+from maxmargin_papers.demo import demo_problems
 
 
 @pytest.fixture
 def tiny_demo(monkeypatch):
     monkeypatch.setattr(
-        maxmargin.demo, "all_problems", lambda: [problems.r_of_k(rows=60, passes=4)]
+        maxmargin_papers.demo, "all_problems", lambda: [demo_problems.r_of_k(rows=60, passes=4)]
     )
-    monkeypatch.setattr(maxmargin.demo, "all_learners", lambda: ["Perceptron", "ROMMA"])
+    monkeypatch.setattr(maxmargin_papers.demo, "all_learners", lambda: ["Perceptron", "ROMMA"])
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def no_demo(monkeypatch):
     def started(out):
         raise AssertionError("the training has started")
 
-    monkeypatch.setattr(maxmargin.demo, "run", started)
+    monkeypatch.setattr(maxmargin_papers.demo, "run", started)
 
 
 def test_demo_writes_the_page(command, tiny_demo, tmp_path):
@@ -57,7 +57,7 @@ def test_trouble_in_the_end_is_one_line(command, monkeypatch, tmp_path):
     def full(out):
         raise OSError(28, "No space left on device", str(out))
 
-    monkeypatch.setattr(maxmargin.demo, "run", full)
+    monkeypatch.setattr(maxmargin_papers.demo, "run", full)
     code, _, errors = command("demo", "--out", tmp_path / "page.html")
     assert code == 1
     assert "No space left on device" in errors
@@ -79,14 +79,14 @@ def interrupted(out):
 
 
 def test_interrupt_leaves_no_page(command, monkeypatch, tmp_path):
-    monkeypatch.setattr(maxmargin.demo, "run", interrupted)
+    monkeypatch.setattr(maxmargin_papers.demo, "run", interrupted)
     code, printed, errors = command("demo", "--out", tmp_path / "page.html")
     assert (code, printed, errors) == (130, "", "interrupted\n")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
-    monkeypatch.setattr(maxmargin.demo, "run", interrupted)
+    monkeypatch.setattr(maxmargin_papers.demo, "run", interrupted)
     (tmp_path / "page.html").write_text("old")
     assert command("demo", "--out", tmp_path / "page.html")[0] == 130
     assert (tmp_path / "page.html").read_text() == "old"
@@ -96,7 +96,7 @@ def test_interrupt_keeps_the_old_page(command, monkeypatch, tmp_path):
 def test_ctrl_c(tmp_path, python):
     program = """
 import signal, sys, time
-import maxmargin.cli, maxmargin.demo
+import maxmargin.cli, maxmargin_papers.demo
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
@@ -105,7 +105,7 @@ def train_for_ever(problem, learners, advance):
     while True:
         time.sleep(0.01)
 
-maxmargin.demo.train = train_for_ever
+maxmargin_papers.demo.train = train_for_ever
 maxmargin.cli.main()
 """
     process = python(program, "demo", "--out", tmp_path / "page.html")
@@ -118,11 +118,11 @@ maxmargin.cli.main()
 def test_pipe_gets_plain_text(tmp_path, python):
     program = """
 import sys
-import maxmargin.cli, maxmargin.demo
-from maxmargin.demo import problems
+import maxmargin.cli, maxmargin_papers.demo
+from maxmargin_papers.demo import demo_problems
 
-maxmargin.demo.all_problems = lambda: [problems.r_of_k(rows=60, passes=4)]
-maxmargin.demo.all_learners = lambda: ["Perceptron", "ROMMA"]
+maxmargin_papers.demo.all_problems = lambda: [demo_problems.r_of_k(rows=60, passes=4)]
+maxmargin_papers.demo.all_learners = lambda: ["Perceptron", "ROMMA"]
 maxmargin.cli.main()
 """
     process = python(program, "demo", "--out", tmp_path / "page.html")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin.experiments.experiment import (
+from maxmargin_papers.reproduction.experiment import (
     Claim,
     Experiment,
     NoVerdict,
@@ -11,7 +11,7 @@ from maxmargin.experiments.experiment import (
     at,
     measured,
 )
-from maxmargin.experiments.figures import COLOURS, Panel
+from maxmargin_papers.reproduction.figures import COLOURS, Panel
 
 CLOSE = Tolerance("made up", by_chance=False, part=0.2)
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maxmargin.experiments import find, run
-from maxmargin.experiments.endless_digits import EXPERIMENT, found, measure
-from maxmargin.experiments.experiment import Missing, Results
-from maxmargin.experiments.one_pass import one_pass
-from maxmargin.experiments.runner import run_all
 from maxmargin.kernels.cuda import cupy_library
+from maxmargin_papers.experiments.endless_digits import EXPERIMENT, found, measure
+from maxmargin_papers.experiments.one_pass import one_pass
+from maxmargin_papers.reproduction import find, run
+from maxmargin_papers.reproduction.experiment import Missing, Results
+from maxmargin_papers.reproduction.runner import run_all
 
 
 class Scripted:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-import maxmargin.experiments
-from maxmargin.experiments import NAMES, find, listing, run
-from maxmargin.experiments.experiment import NoVerdict, Printed
-from maxmargin.experiments.store import file_name
+import maxmargin_papers.reproduction
+from maxmargin_papers.reproduction import NAMES, find, listing, run
+from maxmargin_papers.reproduction.cell_files import file_name
+from maxmargin_papers.reproduction.experiment import NoVerdict, Printed
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -62,4 +62,4 @@ def test_listing_has_a_line_for_each():
 
 def test_unknown_name():
     with pytest.raises(ValueError, match="no experiment 'pumma-table9'; there are pumma-figure3"):
-        maxmargin.experiments.reproduce(["pumma-table9"])
+        maxmargin_papers.reproduction.reproduce(["pumma-table9"])

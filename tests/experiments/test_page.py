@@ -12,12 +12,12 @@ from html import unescape
 import pytest
 from experiments.made_up import EXPERIMENT
 
-from maxmargin.experiments.experiment import Results
-from maxmargin.experiments.figures import Panel, as_svgs
-from maxmargin.experiments.page import render
-from maxmargin.experiments.runner import Outcome, run_all
-from maxmargin.experiments.verdicts import judge
 from maxmargin.pages.svg import VARIABLES
+from maxmargin_papers.reproduction.experiment import Results
+from maxmargin_papers.reproduction.figures import Panel, as_svgs
+from maxmargin_papers.reproduction.reproduction_page import render
+from maxmargin_papers.reproduction.runner import Outcome, run_all
+from maxmargin_papers.reproduction.verdicts import judge
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

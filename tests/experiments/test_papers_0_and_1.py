@@ -10,10 +10,17 @@ from extent import everything_or
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA, ROMMA, Perceptron
-from maxmargin.experiments import amira_figure3, amira_table2, amira_table3, find, pumma_table1
-from maxmargin.experiments.experiment import EXACT, Claim, NoVerdict, Printed, Results
-from maxmargin.experiments.training import passes_in_one_order
-from maxmargin.experiments.verdicts import FAILED, NOT_COMPARED, REPRODUCED, UNDECIDED, judge
+from maxmargin_papers.experiments import amira_figure3, amira_table2, amira_table3, pumma_table1
+from maxmargin_papers.experiments.training_passes import passes_in_one_order
+from maxmargin_papers.reproduction import find
+from maxmargin_papers.reproduction.experiment import EXACT, Claim, NoVerdict, Printed, Results
+from maxmargin_papers.reproduction.verdicts import (
+    FAILED,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+)
 
 
 # --------------------------------------------------------------------------------- the two tables

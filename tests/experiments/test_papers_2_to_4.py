@@ -9,11 +9,23 @@ from scipy.sparse import csr_matrix
 from sklearn.utils import Bunch
 
 from maxmargin.datasets import load_vehicle, source, vehicle
-from maxmargin.experiments import directional_margin, find, noca_figure2, noca_table3, rivals
-from maxmargin.experiments.experiment import Claim, NoVerdict, Results
-from maxmargin.experiments.figures import as_svgs
-from maxmargin.experiments.runner import run_all
-from maxmargin.experiments.verdicts import FAILED, NOT_COMPARED, REPRODUCED, UNDECIDED, judge
+from maxmargin_papers.experiments import (
+    directional_margin,
+    noca_figure2,
+    noca_table3,
+    other_learners,
+)
+from maxmargin_papers.reproduction import find
+from maxmargin_papers.reproduction.experiment import Claim, NoVerdict, Results
+from maxmargin_papers.reproduction.figures import as_svgs
+from maxmargin_papers.reproduction.runner import run_all
+from maxmargin_papers.reproduction.verdicts import (
+    FAILED,
+    NOT_COMPARED,
+    REPRODUCED,
+    UNDECIDED,
+    judge,
+)
 
 NAMES = (
     "noca-table1",
@@ -95,7 +107,7 @@ def test_lines_with_fitted_details_are_marked():
 
 def test_both_readings_of_noca_are_shown(outcomes):
     shown = {line.row for line in outcomes["noca-table2"].lines if line.runs}
-    assert set(rivals.READINGS) <= shown
+    assert set(other_learners.READINGS) <= shown
     learner = noca_table3.SETTING.learner("NOCApm, both as printed")
     assert (learner.variance, learner.nearest) == ("raw", "any")
 
@@ -141,10 +153,22 @@ def test_a_rival_that_is_better_faster_and_smaller_contradicts_the_claims():
         "Forgetron": (80.5, 3.0, 100),
         "Projectron++": (79.0, 1.0, 57),
     }
-    assert [claim.holds(orders(numbers))[0] for claim in rivals.CLAIMS] == [False, False, False]
-    assert [claim.holds(orders(numbers, 1))[0] for claim in rivals.CLAIMS] == [None, None, None]
+    assert [claim.holds(orders(numbers))[0] for claim in other_learners.CLAIMS] == [
+        False,
+        False,
+        False,
+    ]
+    assert [claim.holds(orders(numbers, 1))[0] for claim in other_learners.CLAIMS] == [
+        None,
+        None,
+        None,
+    ]
     numbers["NOCApm"] = (81.0, 0.5, 20)
-    assert [claim.holds(orders(numbers))[0] for claim in rivals.CLAIMS] == [True, True, True]
+    assert [claim.holds(orders(numbers))[0] for claim in other_learners.CLAIMS] == [
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +185,7 @@ def test_the_best_at_every_look_beyond_chance(lead, runs, answer):
                     "accuracies": [80.0 + lead * (name == "NOCApm") + random.normal(0.0, 0.1)] * 3,
                 },
             )
-            for name in rivals.LEARNERS
+            for name in other_learners.LEARNERS
             for order in range(runs)
         ]
     )
@@ -212,8 +236,10 @@ def test_the_exact_directional_margin():
 def test_accuracy_counts_predictions_before_learning():
     X = np.tile([[0.0, 0.0], [3.0, 0.0]], (100, 1))
     y = np.tile([0, 1], 100)
-    clf = rivals.Setting(epsilon=1.0, components=4, sigma=1.0, budget=5).learner("Forgetron")
-    numbers = rivals.one_pass(clf, X, y)
+    clf = other_learners.Setting(epsilon=1.0, components=4, sigma=1.0, budget=5).learner(
+        "Forgetron"
+    )
+    numbers = other_learners.one_pass(clf, X, y)
     assert numbers["seen"][-1] == 200
     assert numbers["accuracy"] == 100.0 * (1.0 - clf.n_mistakes_ / 200)
     assert numbers["accuracies"][-1] == numbers["accuracy"]

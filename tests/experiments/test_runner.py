@@ -15,11 +15,11 @@ from experiments import made_up
 from experiments.made_up import EXPERIMENT
 
 import maxmargin
-from maxmargin.experiments import run
-from maxmargin.experiments.fingerprint import fingerprint
-from maxmargin.experiments.runner import run_all
-from maxmargin.experiments.store import Place, file_name, write_whole
-from maxmargin.experiments.verdicts import NOT_COMPARED
+from maxmargin_papers.reproduction import run
+from maxmargin_papers.reproduction.cell_files import Place, file_name, write_whole
+from maxmargin_papers.reproduction.fingerprint import fingerprint
+from maxmargin_papers.reproduction.runner import run_all
+from maxmargin_papers.reproduction.verdicts import NOT_COMPARED
 
 LIBRARY = Path(maxmargin.__file__).parent
 
@@ -34,7 +34,7 @@ def counted(monkeypatch):
         return made_up.measure(cell, tiny, data_home)
 
     # The code of a closure would change with its test: take that of the original.
-    monkeypatch.setattr("maxmargin.experiments.runner.fingerprint", lambda _: "code")
+    monkeypatch.setattr("maxmargin_papers.reproduction.runner.fingerprint", lambda _: "code")
     return dataclasses.replace(EXPERIMENT, measure=measure), asked
 
 
@@ -104,7 +104,7 @@ def test_tiny_cells_do_not_count(tmp_path, counted):
 def test_cells_of_other_code_do_not_count(tmp_path, counted, monkeypatch):
     experiment, asked = counted
     run([experiment], "full", tmp_path, None, 1)
-    monkeypatch.setattr("maxmargin.experiments.runner.fingerprint", lambda _: "other code")
+    monkeypatch.setattr("maxmargin_papers.reproduction.runner.fingerprint", lambda _: "other code")
     run([experiment], "full", tmp_path, None, 1)
     assert len(asked) == 16
 
@@ -248,6 +248,7 @@ def test_fingerprint_follows_every_source_of_the_library(monkeypatch):
 def test_fingerprint_follows_versions(monkeypatch, name):
     before = fingerprint(made_up.measure)
     monkeypatch.setattr(
-        "maxmargin.experiments.fingerprint.version", lambda one: version(one) + "+" * (one == name)
+        "maxmargin_papers.reproduction.fingerprint.version",
+        lambda one: version(one) + "+" * (one == name),
     )
     assert fingerprint(made_up.measure) != before

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from experiments.made_up import EXPERIMENT
 
-from maxmargin.experiments.chance import alike, all_hold, always, less
-from maxmargin.experiments.experiment import (
+from maxmargin_papers.reproduction.experiment import (
     BY_CHANCE,
     EXACT,
     Claim,
@@ -19,7 +18,8 @@ from maxmargin.experiments.experiment import (
     at,
     measured,
 )
-from maxmargin.experiments.verdicts import (
+from maxmargin_papers.reproduction.significance import alike, all_hold, always, less
+from maxmargin_papers.reproduction.verdicts import (
     FAILED,
     NOT_COMPARED,
     REPRODUCED,

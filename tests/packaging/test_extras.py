@@ -52,7 +52,7 @@ MISSING = {
     "river, from its bridge": "__import__('maxmargin.river')",
     "onnx, from a learner": "to_onnx(Perceptron().fit([[0.0], [1.0]], [0, 1]))",
     "serve, from the application": "__import__('maxmargin.serve')",
-    "cli,plots, from the demo": "__import__('maxmargin.demo')",
+    "cli,plots, from the demo": "__import__('maxmargin_papers.demo')",
     "cli, from the command": "runpy.run_module('maxmargin', run_name='__main__')",
 }
 ERRORS = """

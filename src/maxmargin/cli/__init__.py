@@ -6,7 +6,6 @@ Whatever takes time to import is imported by the commands that need it.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from maxmargin import __version__
@@ -17,23 +16,22 @@ except ModuleNotFoundError:
     sys.exit("maxmargin: this command needs typer: pip install 'maxmargin[cli]'")
 
 from maxmargin.cli.algorithms import algorithms
-from maxmargin.cli.errors import check_writable, one_line_errors, require
+from maxmargin.cli.entry_points import CommandGroup
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.fit import fit
 from maxmargin.cli.info import info
 from maxmargin.cli.output import write_completely
 from maxmargin.cli.predict import predict
 from maxmargin.cli.replay import replay
-from maxmargin.cli.reproduce import reproduce
 from maxmargin.cli.serve import serve
 from maxmargin.cli.start import little_garbage_collection
-from maxmargin.cli.suggestions import SuggestingCommand, SuggestingGroup
+from maxmargin.cli.suggestions import SuggestingCommand
 from maxmargin.cli.warmup import warmup
 
 app = typer.Typer(
     help="Online large-margin classification, with a certificate for every fit.",
     no_args_is_help=True,
-    cls=SuggestingGroup,
+    cls=CommandGroup,
     pretty_exceptions_enable=False,
 )
 
@@ -61,21 +59,5 @@ def options(
     pass
 
 
-for command in (fit, predict, evaluate, serve, replay, info, reproduce, algorithms, warmup):
+for command in (fit, predict, evaluate, serve, replay, info, algorithms, warmup):
     app.command(cls=SuggestingCommand)(command)
-
-
-@app.command(cls=SuggestingCommand)
-def demo(
-    out: Annotated[Path, typer.Option(help="The page to write; an old one is replaced.")] = Path(
-        "maxmargin-demo.html"
-    ),
-) -> None:
-    """Compare learners on small data: tables here, and a page with plots."""
-    with one_line_errors():
-        require("rich", extra="cli")
-        require("matplotlib", "jinja2", extra="plots")
-        check_writable(out)
-        from maxmargin.demo import run
-
-        run(out)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 
-def render(template: str, **content: Any) -> str:
-    """The page that ``template``, a file of this package, makes of ``content``."""
+def render(template: str, *, package: str = "maxmargin", **content: Any) -> str:
+    """The page that ``template``, a file of ``package``, makes of ``content``.
+
+    A template of another package can extend those of this one.
+    """
+    packages = dict.fromkeys((package, "maxmargin"))
     pages = Environment(
-        loader=PackageLoader("maxmargin", ""),
+        loader=ChoiceLoader([PackageLoader(each, "") for each in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,68 @@
+"""The commands ``maxmargin reproduce`` and ``maxmargin demo``, which are entry points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maxmargin.cli.errors import check_writable, misuse, nearest, one_line_errors, require
+
+
+def complete(incomplete: str) -> list[str]:
+    """For the shell."""
+    from maxmargin_papers.reproduction import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which; else all.", autocompletion=complete),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: minutes in all.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the page and all numbers; what it has is not redone.")
+    ] = Path("maxmargin-reproduction"),
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the real data; else MAXMARGIN_DATA.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; else one for each core.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+) -> None:
+    """Run the experiments of the papers, and show their numbers beside ours on a page."""
+    with one_line_errors():
+        require("matplotlib", "jinja2", extra="plots")
+        from maxmargin_papers import reproduction
+
+        if listed:
+            width = max(map(len, reproduction.NAMES))
+            for name, title in reproduction.listing():
+                typer.echo(f"{name:<{width}}  {title}")
+            return
+        names = names or []
+        for name in names:
+            if name not in reproduction.NAMES:
+                known = list(reproduction.NAMES)
+                misuse(f"there is no experiment {name!r}: {nearest(name, known)}")
+        typer.echo(reproduction.reproduce(names, quick=quick, out=out, data=data, jobs=jobs))
+        typer.echo(f"The page is {out / 'index.html'}.")
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The page to write; an old one is replaced.")] = Path(
+        "maxmargin-demo.html"
+    ),
+) -> None:
+    """Compare learners on small data: tables here, and a page with plots."""
+    with one_line_errors():
+        require("rich", extra="cli")
+        require("matplotlib", "jinja2", extra="plots")
+        check_writable(out)
+        from maxmargin_papers.demo import run
+
+        run(out)

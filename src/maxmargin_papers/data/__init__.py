@@ -1,0 +1,1 @@
+"""The data of the papers: loaders of files, and deformed digits."""

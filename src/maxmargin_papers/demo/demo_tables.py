@@ -1,0 +1,97 @@
+"""What the terminal shows: one table per problem, plain text in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from maxmargin_papers.demo.demo_problems import Problem
+from maxmargin_papers.demo.demo_training import Outcome, best_margin
+
+PIPE_WIDTH = 100
+HEADINGS = ("margin", "at most", "certified", "test error", "passes", "updates", "time")
+FOOTNOTES = """\
+margin      Distance from the hyperplane to the nearest training row. A soft margin is that of rows
+            with a coordinate of their own, sqrt(λ) long, by which any rows can be separated.
+certified   The margin is proved to be at least this part of the best possible one, which is "at
+            most" the bound that the same run has proved; for LinearSVC, maxmargin.certify has.
+passes      Online learners make the same number of passes at most (*), or stop when a pass brings
+            no update. MaxMargin and LinearSVC need all rows at once, and stop by themselves.
+
+Of the few settings that were tried, the one with the best certificate is shown.
+"""
+
+
+def print_tables(outcomes: Mapping[Problem, Sequence[Outcome]], summary: str) -> None:
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    for problem, each in outcomes.items():
+        title = f"{problem.name}: {problem.size}, {problem.kind}"
+        console.print(f"\n[bold]{title}[/]\n{what_is_proved(each)}")
+        console.print(_table(each))
+    console.print(FOOTNOTES)
+    console.print(summary, markup=False, soft_wrap=True)
+
+
+def _table(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=0, header_style="bold")
+    table.add_column("learner", min_width=32, no_wrap=True)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right", min_width=8, no_wrap=True)
+    for group in grouped(outcomes).values():
+        for one in group:
+            table.add_row(f"[bold]{one.name}[/]({settings_text(one)})", *cells(one))
+        table.add_section()
+    return table
+
+
+def grouped(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """Those that had all rows at once, and those that saw one row at a time."""
+    return {
+        "all rows at once": [one for one in outcomes if not one.online],
+        "one row at a time": [one for one in outcomes if one.online],
+    }
+
+
+def settings_text(one: Outcome) -> str:
+    return ", ".join(f"{name}={value:g}" for name, value in one.settings.items())
+
+
+def cells(one: Outcome) -> tuple[str, ...]:
+    """The numbers of a learner, one for each of `HEADINGS`."""
+    passes = f"{one.clf.n_iter_}{'' if one.clf.converged_ else '*'}" if one.online else "-"
+    return (
+        f"{one.certificate.margin:#.4g}",
+        f"{one.certificate.bound:#.4g}",
+        certified_text(one),
+        f"{100 * one.test_error:.1f} %",
+        passes,
+        f"{one.clf.n_updates_:,}" if one.online else "-",
+        f"{1000 * one.seconds:.0f} ms",
+    )
+
+
+def certified_text(one: Outcome) -> str:
+    """The certified ratio, or how many problems are separated if not all are."""
+    separated, problems = sum(c.margin > 0.0 for c in one.certificates), len(one.certificates)
+    if separated == problems:
+        return percentage(one.certificate.ratio)
+    return "-" if problems == 1 else f"{separated} of {problems}"
+
+
+def percentage(ratio: float) -> str:
+    """Rounded down, for it is a promise: what is short of the best is never shown as 100."""
+    return f"{int(10000.0 * ratio) / 100.0:.2f} %"
+
+
+def what_is_proved(outcomes: Sequence[Outcome]) -> str:
+    low, high = best_margin(outcomes)
+    which = "" if len(outcomes[0].certificates) == 1 else " of the weakest class"
+    if low > 0.0:
+        between = sorted({f"{low:.4g}", f"{high:.4g}"}, key=float)
+        said = f"between {' and '.join(between)}" if len(between) > 1 else f"{between[0]}"
+        return f"The best possible margin{which} is {said}."
+    return f"The best possible margin{which} is at most {high:.4g}."
