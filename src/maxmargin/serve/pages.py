@@ -24,8 +24,10 @@ Page = tuple[bytes, dict[str, str]]
 @functools.cache
 def live() -> Page:
     """What models do, while they do it."""
-    content = {"version": __version__, "algorithms": ALGORITHMS, "recent": RECENT}
-    return _page(render("serve/page.html.jinja", **content))
+    page = render(
+        "serve/page.html.jinja", version=__version__, algorithms=ALGORITHMS, recent=RECENT
+    )
+    return _page(page)
 
 
 @functools.lru_cache(16)

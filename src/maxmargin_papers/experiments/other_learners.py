@@ -1,4 +1,4 @@
-"""NOCApm and other learners, each learning a data set in one pass: what the paper's tables compare."""
+"""NOCApm and other learners, each in one pass over a data set: what the paper's tables compare."""
 
 from __future__ import annotations
 
