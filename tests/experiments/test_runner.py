@@ -15,6 +15,7 @@ from experiments import made_up
 from experiments.made_up import EXPERIMENT
 
 import maxmargin
+from maxmargin_papers import data
 from maxmargin_papers.reproduction import run
 from maxmargin_papers.reproduction.cell_files import Place, file_name, write_whole
 from maxmargin_papers.reproduction.fingerprint import fingerprint
@@ -22,6 +23,7 @@ from maxmargin_papers.reproduction.runner import run_all
 from maxmargin_papers.reproduction.verdicts import NOT_COMPARED
 
 LIBRARY = Path(maxmargin.__file__).parent
+LOADERS = Path(data.__file__).parent
 
 
 @pytest.fixture
@@ -235,13 +237,17 @@ def test_fingerprint_follows_what_is_mentioned(tmp_path, monkeypatch, change, sa
 
 def test_fingerprint_follows_every_source_of_the_library(monkeypatch):
     """All that may be behind a number counts; what only shows numbers does not."""
-    before, paths = fingerprint(made_up.measure), list(LIBRARY.rglob("*.py"))
-    texts = {path: path.read_bytes() for path in paths}
-    monkeypatch.setattr(Path, "rglob", lambda one, _: paths if one == LIBRARY else [])
-    for path in paths:
-        monkeypatch.setattr(Path, "read_bytes", lambda one, p=path: texts[one] + b"#" * (one == p))
-        only_shows = path.relative_to(LIBRARY).parts[0] in ("cli", "demo", "experiments", "pages")
-        assert (fingerprint(made_up.measure) == before) is only_shows, path
+    before = fingerprint(made_up.measure)
+    paths = {folder: list(folder.rglob("*.py")) for folder in (LIBRARY, LOADERS)}
+    texts = {path: path.read_bytes() for each in paths.values() for path in each}
+    monkeypatch.setattr(Path, "rglob", lambda one, _: paths[one])
+    for folder, each in paths.items():
+        for path in each:
+            monkeypatch.setattr(
+                Path, "read_bytes", lambda one, p=path: texts[one] + b"#" * (one == p)
+            )
+            only_shows = path.relative_to(folder).parts[0] in ("cli", "pages")
+            assert (fingerprint(made_up.measure) == before) is only_shows, path
 
 
 @pytest.mark.parametrize("name", ["numpy", "scipy", "scikit-learn", "numba"])

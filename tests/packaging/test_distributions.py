@@ -28,15 +28,16 @@ def built(tmp_path_factory):
     return wheel, source
 
 
-def test_the_wheel_is_the_package_alone(built):
+def test_the_wheel_is_the_two_packages_alone(built):
     with zipfile.ZipFile(built[0]) as wheel:
         names = set(wheel.namelist())
     metadata = f"maxmargin-{maxmargin.__version__}.dist-info"
-    assert {name.partition("/")[0] for name in names} == {"maxmargin", metadata}
+    assert {name.partition("/")[0] for name in names} == {"maxmargin", "maxmargin_papers", metadata}
     wanted = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.*")}
     wanted = {name for name in wanted if "__pycache__" not in name}
     assert wanted <= names
     assert {"maxmargin/py.typed", "maxmargin/pages/page.html.jinja"} <= names
+    assert {"maxmargin_papers/py.typed", "maxmargin_papers/demo/demo.html.jinja"} <= names
     assert f"{metadata}/licenses/LICENSE" in names
 
 
