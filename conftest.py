@@ -3,3 +3,5 @@
 from importlib.util import find_spec
 
 collect_ignore = [] if find_spec("river") else ["src/maxmargin/river"]
+if not find_spec("sklearn.callback"):
+    collect_ignore += ["src/maxmargin/evaluate/monitor.py"]

@@ -69,6 +69,8 @@ def folder(tmp_path, monkeypatch):
 def test_blocks_run_and_print_what_is_shown(page, folder, monkeypatch, capsys):
     if page.name in {"README.md", "tables.md"}:
         write_customers(folder, monkeypatch)
+    if page.name == "evaluating.md":
+        pytest.importorskip("sklearn.callback")
     if page.name == "river.md":
         pytest.importorskip("river")
     if page.name == "serve.md":

@@ -1,6 +1,8 @@
-"""Callbacks of a fit: scikit-learn's where it has them, and the same hooks where it has not."""
+"""Callbacks of a fit, which scikit-learn has from version 1.9 on."""
 
 import pickle
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
 import numpy as np
 import pytest
@@ -8,8 +10,12 @@ from sklearn.base import clone
 
 from maxmargin import NORMA, PUMMA, PassiveAggressive, Perceptron, load, save
 from maxmargin.datasets import make_separable
-from maxmargin.estimator import hooks
+from maxmargin.estimator import callbacks
 from maxmargin.evaluate import CertificateMonitor, certify
+
+needs_callbacks = pytest.mark.skipif(
+    find_spec("sklearn.callback") is None, reason="scikit-learn has callbacks from 1.9 on"
+)
 
 
 class Diary:
@@ -38,25 +44,10 @@ def rows():
     return make_separable(300, 5, gap=0.2, random_state=0)
 
 
-@pytest.fixture(params=["as installed", "before 1.9"])
-def hooked(request, monkeypatch):
-    """Learners as they are, and as they are with a scikit-learn without callbacks."""
-    if request.param == "as installed" or issubclass(Perceptron, hooks.CallbackSupportMixin):
-        return lambda learner: learner
-    monkeypatch.setattr("maxmargin.estimator.callbacks.with_callbacks", hooks.with_callbacks)
-
-    def without(learner):
-        kind = type(learner)
-        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-        made = type(kind.__name__, (hooks.CallbackSupportMixin, kind), names)
-        return made(**learner.get_params())
-
-    return without
-
-
-def test_every_full_pass_is_a_task(rows, hooked):
+@needs_callbacks
+def test_every_full_pass_is_a_task(rows):
     diary = Diary()
-    clf = hooked(PassiveAggressive(max_iter=3, shuffle=False)).set_callbacks(diary)
+    clf = PassiveAggressive(max_iter=3, shuffle=False).set_callbacks(diary)
     clf.fit(*rows, sample_weight=np.ones(300))
     passes = [f"{what} pass {k}" for k in range(clf.n_iter_) for what in ("begin", "end")]
     assert diary.events == ["setup", "begin fit 0", *passes, "end fit 0", "teardown"]
@@ -66,6 +57,7 @@ def test_every_full_pass_is_a_task(rows, hooked):
     assert metadata["sample_weight"].sum() == 300
 
 
+@needs_callbacks
 @pytest.mark.parametrize(
     "learner",
     [
@@ -76,9 +68,9 @@ def test_every_full_pass_is_a_task(rows, hooked):
     ],
     ids=["pairs", "soft margin", "kernel", "restless"],
 )
-def test_the_monitor_changes_nothing_and_ends_where_the_fit_ends(rows, hooked, learner):
+def test_the_monitor_changes_nothing_and_ends_where_the_fit_ends(rows, learner):
     monitor = CertificateMonitor()
-    clf = hooked(learner).set_callbacks(monitor).fit(*rows)
+    clf = clone(learner).set_callbacks(monitor).fit(*rows)
     alone = clone(learner).fit(*rows)
     X = rows[0]
     assert np.array_equal(clf.decision_function(X), alone.decision_function(X))
@@ -91,13 +83,14 @@ def test_the_monitor_changes_nothing_and_ends_where_the_fit_ends(rows, hooked, l
     assert min(each.bound for each in monitor.passes) >= last.margin
 
 
-def test_several_classes_and_several_fits(hooked):
+@needs_callbacks
+def test_several_classes_and_several_fits():
     random = np.random.default_rng(0)
     centres = 4.0 * np.eye(3)
     y = np.arange(150) % 3
     X = centres[y] + random.uniform(-0.5, 0.5, (150, 3))
     monitor = CertificateMonitor()
-    clf = hooked(Perceptron(margin=1.0, random_state=0)).set_callbacks(monitor)
+    clf = Perceptron(margin=1.0, random_state=0).set_callbacks(monitor)
     for seed in range(2):
         clf.set_params(random_state=seed).fit(X, y)
     assert len(monitor.runs) == 2
@@ -105,9 +98,10 @@ def test_several_classes_and_several_fits(hooked):
     assert certify(clf, X, y).margin == pytest.approx(monitor.passes[-1].margin)
 
 
-def test_a_callback_can_end_a_fit(rows, hooked):
+@needs_callbacks
+def test_a_callback_can_end_a_fit(rows):
     diary = Diary(stop_after=1)
-    clf = hooked(PUMMA(random_state=0)).set_callbacks(diary).fit(*rows)  # and nobody is warned
+    clf = PUMMA(random_state=0).set_callbacks(diary).fit(*rows)  # and nobody is warned
     assert diary.events[-4:] == ["begin pass 1", "end pass 1", "end fit 0", "teardown"]
     assert not clf.converged_
 
@@ -117,9 +111,10 @@ class Faulty(Diary):
         raise self.fault
 
 
+@needs_callbacks
 @pytest.mark.parametrize("fault", [ValueError("no more"), KeyboardInterrupt()])
-def test_what_goes_wrong_leaves_a_whole_learner(rows, hooked, fault):
-    clf = hooked(PUMMA(random_state=0)).fit(*rows)
+def test_what_goes_wrong_leaves_a_whole_learner(rows, fault):
+    clf = PUMMA(random_state=0).fit(*rows)
     before = clf.coef_.copy()
     faulty = Faulty()
     faulty.fault = fault
@@ -131,6 +126,7 @@ def test_what_goes_wrong_leaves_a_whole_learner(rows, hooked, fault):
     assert clf.set_callbacks().fit(*rows).converged_
 
 
+@needs_callbacks
 def test_files_and_pickles(rows, tmp_path):
     clf = PUMMA(random_state=0).set_callbacks(CertificateMonitor()).fit(*rows)
     save(clf, tmp_path / "model.mm")
@@ -138,9 +134,10 @@ def test_files_and_pickles(rows, tmp_path):
     assert np.array_equal(pickle.loads(pickle.dumps(clf)).coef_, clf.coef_)
 
 
-def test_refusals(hooked):
+@needs_callbacks
+def test_refusals():
     with pytest.raises(TypeError, match="FitCallback"):
-        hooked(Perceptron()).set_callbacks(3)
+        Perceptron().set_callbacks(3)
     monitor = CertificateMonitor()
     with pytest.raises(ValueError, match="No fit has been monitored"):
         monitor.plot()
@@ -149,6 +146,18 @@ def test_refusals(hooked):
         monitor.plot()
 
 
+def test_earlier_versions_of_scikit_learn_are_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    spec = spec_from_file_location("callbacks_without_sklearn_callback", callbacks.__file__)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    learner = module.Watched()
+    assert learner.set_callbacks() is learner
+    with pytest.raises(ImportError, match=r"callbacks need scikit-learn 1\.9 or later"):
+        learner.set_callbacks(Diary())
+
+
+@needs_callbacks
 def test_it_draws(rows):
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure

@@ -337,6 +337,13 @@ def test_a_missing_file_is_missing(path):
         load(path)
 
 
+def test_an_older_format_is_refused(clf, path):
+    save(clf, path)
+    header, chunks = taken_apart(path.read_bytes())
+    hint = "version 1; it is too old to be read: fit the model again"
+    refused(path, put_together(header, chunks, version=1), hint)
+
+
 def test_a_newer_format_is_refused(clf, path):
     save(clf, path)
     header, chunks = taken_apart(path.read_bytes())

@@ -1,31 +1,57 @@
-"""Callbacks on the way of a fit: scikit-learn's, from version 1.9 on, and before by its hooks."""
+"""Callbacks of a fit, which need scikit-learn 1.9."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import sklearn
 from sklearn.base import BaseEstimator
 
+from maxmargin._extras import Self
 from maxmargin.estimator.passes import Outcome, Plan
 from maxmargin.estimator.state import State
 from maxmargin.models.base import Model
 
-if TYPE_CHECKING:
-    from maxmargin.estimator.hooks import CallbackSupportMixin, with_callbacks
-else:
-    try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:
-        from maxmargin.estimator.hooks import CallbackSupportMixin, with_callbacks
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+    CallbackSupportMixin, with_callbacks = object, None
 
+# Attributes of an estimator with callbacks, which are no part of what it learnt.
+MADE_BY_CALLBACKS = {
+    "_skl_callbacks",
+    "_skl_callbacks_to_teardown",
+    "_callback_fit_ctx",
+    "_parent_callback_ctx",
+}
 
 Run = Callable[[Model, Any, Any, Plan], Outcome]
 
 
 class Watched(CallbackSupportMixin):
     """Gives a learner callbacks: `set_callbacks`."""
+
+    if with_callbacks is None:
+
+        def set_callbacks(self, *callbacks: Any) -> Self:
+            """Attach callbacks to the learner, which needs scikit-learn 1.9.
+
+            Parameters
+            ----------
+            *callbacks : callbacks
+
+            Returns
+            -------
+            self
+            """
+            if callbacks:
+                raise ImportError(
+                    f"callbacks need scikit-learn 1.9 or later, and {sklearn.__version__} is "
+                    "installed: pip install -U scikit-learn"
+                )
+            return self
 
 
 class Report:

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from maxmargin._extras import Self
 from maxmargin.estimator import serialization
-from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
+from maxmargin.estimator.callbacks import MADE_BY_CALLBACKS
 from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.estimator.pickling import packed, unpacked

@@ -235,14 +235,6 @@ class ByScorer:
             return np.nan
 
 
-class LogLoss(ByScorer):
-    """The log loss, which is told of all classes: some may not have occurred yet."""
-
-    def begun(self, classes: np.ndarray, learner: BaseEstimator) -> ByScorer:
-        scorer = make_scorer(log_loss, response_method=CHANCES, labels=classes)
-        return ByScorer(scorer, self.sign).begun(classes, learner)
-
-
 class ByUpdates:
     """A metric of river, or like one: ``update(y_true, y_pred)`` and ``get()``.
 

@@ -32,9 +32,8 @@ class Pass(NamedTuple):
 class CertificateMonitor:
     """A callback that writes down the margin and its bound after each full pass of a fit.
 
-    ``learner.set_callbacks(monitor)`` attaches it, as scikit-learn's own callbacks are from its
-    version 1.9 on; with learners of this library it works with earlier versions, too. Looking at
-    the margin takes about as long as a pass. It keeps what fits in its own process tell it.
+    ``learner.set_callbacks(monitor)`` attaches it, which needs scikit-learn 1.9 or later. Looking
+    at the margin takes about as long as a pass. It keeps what fits in its own process tell it.
 
     Attributes
     ----------

@@ -138,17 +138,6 @@ class Ahead(NamedTuple):
     sums: Any
 
 
-def outputs_by(
-    space: KernelSpace, weights: np.ndarray, supports: Points, points: Points
-) -> np.ndarray:
-    """``w.phi(x)`` for each problem and each point, some thousand points at a time."""
-    outputs = np.empty((weights.shape[0], points.size()))
-    for start in range(0, points.size(), CHUNK):
-        part = slice(start, start + CHUNK)
-        outputs[:, part] = space.weighted_sums(weights, supports, points.take(part))
-    return outputs
-
-
 def is_own(labels: np.ndarray, problems: int) -> np.ndarray:
     """Which rows are positive ones, for each problem."""
     classes = np.arange(problems) if problems > 1 else np.ones(1)

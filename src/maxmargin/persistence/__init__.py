@@ -169,5 +169,5 @@ def read_file(path: Any, kind: str) -> dict[str, Any]:
     if header.get("kind") != kind:
         raise ModelFileError(f"{path}: the file holds a {header.get('kind')}, not a {kind}.")
     with explained(path):
-        tree = TreeReader(arrays, header["format"])
+        tree = TreeReader(arrays)
         return {name: tree.load(value) for name, value in header["content"].items()}

@@ -25,7 +25,7 @@ MAGIC = b"\x89MXM\r\n\x1a\n"
 VERSION = 2
 # Of files with numbers that are written in single precision, which earlier readers do not know.
 VERSION_WITH_SINGLES = 3
-READABLE = (1, 2, 3)
+READABLE = (VERSION, VERSION_WITH_SINGLES)
 DOUBLE, SINGLE = "<f8", "<f4"
 # Arrays of at least so many bytes are worth a look whether they fit into single precision.
 WORTH_A_LOOK = 2**16
@@ -263,9 +263,12 @@ def _checked_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], int]:
     _, version, length = PREAMBLE.unpack(start)
     sound = _sum_is_right(file, size)
     if version not in READABLE:
-        hint = (
-            "update maxmargin to read it" if sound else "it is newer than this library, or damaged"
-        )
+        if sound and version < VERSION:
+            hint = "it is too old to be read: fit the model again, and save it"
+        elif sound:
+            hint = "update maxmargin to read it"
+        else:
+            hint = "it is newer than this library, or damaged"
         raise ModelFileError(f"{name}: unknown format version {version}; {hint}.")
     if not sound:
         raise ModelFileError(f"{name}: the file is damaged or truncated: its checksum is wrong.")

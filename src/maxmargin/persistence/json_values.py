@@ -142,8 +142,8 @@ class TreeWriter:
 class TreeReader:
     """Makes values of trees."""
 
-    def __init__(self, arrays: list[np.ndarray], version: int) -> None:
-        self.arrays, self.version = arrays, version
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self.arrays = arrays
         self._objects: dict[int, Any] = {}
         self._level = 0
         self._padding = self._handed_out = 0

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import maxmargin
-from maxmargin.persistence import version1
 from maxmargin.persistence.model_tree import MOST, Misfit
 
 # Parameters that came later are left out where they are that, so that files stay as they were.
@@ -90,11 +89,7 @@ def load_learner(found: dict[str, Any], tree: Any) -> Any:
     if not parameters.keys() <= clf.get_params(deep=False).keys():
         raise Misfit(f"the parameters are not those of {found['estimator']}")
     clf.set_params(**parameters)
-    attributes = found["attributes"]
-    if tree.version == 1:
-        learnt = version1.learnt(clf, attributes, tree.load)
-    else:
-        learnt = {name: tree.load(value) for name, value in attributes.items()}
+    learnt = {name: tree.load(value) for name, value in found["attributes"].items()}
     if learnt:
         clf.__relearn__(learnt)
     return clf

@@ -64,11 +64,6 @@ def check_containers(body: bytes, rows: int) -> None:
         raise Refusal(413, f"the body has more arrays and objects than {rows:,} rows need.")
 
 
-def object_of(body: bytes, fields: Collection[str], where: str = "the body") -> dict[str, Any]:
-    """A JSON object that has no other fields."""
-    return checked_object(parsed(body, where), fields, where)
-
-
 def checked_object(found: Any, fields: Collection[str], where: str) -> dict[str, Any]:
     if type(found) is not dict:
         raise malformed(f"{where} must be a JSON object.")
