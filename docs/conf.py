@@ -1,5 +1,6 @@
 """How Sphinx builds the site: ``make docs``. Nothing is fetched from the network."""
 
+import gzip
 import os
 import sys
 import warnings
@@ -10,6 +11,7 @@ import matplotlib
 from sphinx.application import Sphinx
 
 import maxmargin
+from maxmargin_papers.reproduction.reproduction_page import render_kept
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -141,5 +143,13 @@ def kind_of(name: str) -> str:
 intersphinx_mapping = write_inventories()
 
 
+def write_reproduction() -> None:
+    """The page of the last full run of ``maxmargin reproduce``, from what was kept of it."""
+    kept = gzip.decompress((HERE / "reproduction.json.gz").read_bytes()).decode()
+    (HERE / "extra").mkdir(exist_ok=True)
+    (HERE / "extra" / "reproduction.html").write_text(render_kept(kept), "utf-8")
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", lambda _: write_reproduction())
     app.connect("builder-inited", lambda _: pictures.draw(HERE / "_static" / "pictures"))

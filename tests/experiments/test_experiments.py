@@ -10,6 +10,7 @@ import maxmargin_papers.reproduction
 from maxmargin_papers.reproduction import NAMES, find, listing, run
 from maxmargin_papers.reproduction.cell_files import file_name
 from maxmargin_papers.reproduction.experiment import NoVerdict, Printed
+from maxmargin_papers.reproduction.reproduction_page import render_kept
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -25,6 +26,7 @@ def test_tiny_form(name, measured):
     assert len(found["lines"]) == len(experiment.compared)
     page = (measured / "index.html").read_text(encoding="utf-8")
     assert page.count("<section") == 1
+    assert render_kept((measured / "page.json").read_text(encoding="utf-8")) == page
     if experiment.panels:
         assert "<svg" in page
 

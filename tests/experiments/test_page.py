@@ -15,7 +15,7 @@ from experiments.made_up import EXPERIMENT
 from maxmargin.pages.svg import VARIABLES
 from maxmargin_papers.reproduction.experiment import Results
 from maxmargin_papers.reproduction.figures import Panel, as_svgs
-from maxmargin_papers.reproduction.reproduction_page import render
+from maxmargin_papers.reproduction.reproduction_page import render, sections_of
 from maxmargin_papers.reproduction.runner import Outcome, run_all
 from maxmargin_papers.reproduction.verdicts import judge
 
@@ -31,7 +31,7 @@ def outcomes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(outcomes):
-    return render(outcomes, "quick")
+    return render(sections_of(outcomes), "quick")
 
 
 def test_page_needs_nothing_else(page):
@@ -130,12 +130,12 @@ def test_pictures_take_the_colours_of_the_page(page):
 
 def test_quick_pages_say_so(outcomes, page):
     assert "the quick version" in page
-    assert "the quick version" not in render(outcomes, "full")
+    assert "the quick version" not in render(sections_of(outcomes), "full")
 
 
 def test_what_is_missing_is_told(tmp_path):
     outcomes = run_all([EXPERIMENT], "quick", tmp_path, "nowhere", 1)
-    page = render(outcomes, "quick")
+    page = render(sections_of(outcomes), "quick")
     assert "<b>Partly skipped.</b> b.csv not found in the folder nowhere." in page
 
 

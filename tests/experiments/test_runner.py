@@ -57,7 +57,14 @@ def test_all_files_are_written(tmp_path):
     counts = "2 of 3 strictly, 1 of 1 where missing details were fitted; 1 undecided"
     assert said == f"made-up  {counts}"
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"cells", "index.html", "results.csv", "results.json", "summary.md"}
+    assert names == {
+        "cells",
+        "index.html",
+        "page.json",
+        "results.csv",
+        "results.json",
+        "summary.md",
+    }
     assert len(list((tmp_path / "cells" / "made-up").iterdir())) == 8
 
 

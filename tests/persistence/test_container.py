@@ -393,5 +393,5 @@ def test_deep_nesting_is_refused(clf, path):
     with pytest.raises(ModelFileError, match="too deeply"):
         load(path)
     text = b"[" * 100_000
-    data = b"\x89MXM\r\n\x1a\n" + (1).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
+    data = b"\x89MXM\r\n\x1a\n" + (2).to_bytes(4, "little") + len(text).to_bytes(4, "little") + text
     refused(path, summed(data), "inconsistent")

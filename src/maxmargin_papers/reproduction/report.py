@@ -13,7 +13,7 @@ from typing import Any
 from maxmargin_papers.reproduction import provenance
 from maxmargin_papers.reproduction.cell_files import file_name, write_whole
 from maxmargin_papers.reproduction.experiment import Scale
-from maxmargin_papers.reproduction.reproduction_page import render
+from maxmargin_papers.reproduction.reproduction_page import kept, render, sections_of
 from maxmargin_papers.reproduction.runner import Outcome
 from maxmargin_papers.reproduction.verdicts import FAILED, UNDECIDED, Line, score
 
@@ -22,7 +22,9 @@ def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
     write_whole(out / "results.csv", as_csv(outcomes))
     write_whole(out / "results.json", as_json(outcomes, scale))
     write_whole(out / "summary.md", as_markdown(outcomes, scale))
-    write_whole(out / "index.html", render(outcomes, scale))
+    sections = sections_of(outcomes)
+    write_whole(out / "page.json", kept(sections, scale))
+    write_whole(out / "index.html", render(sections, scale))
 
 
 def as_csv(outcomes: Sequence[Outcome]) -> str:

@@ -1,13 +1,19 @@
-"""The page: one HTML file that needs nothing else."""
+"""The page: one HTML file that needs nothing else.
+
+What it shows of a run can be kept as JSON, from which the page is made again without the run.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
 from functools import partial
+from typing import Any
 
 from maxmargin import pages
-from maxmargin_papers.reproduction import figures, provenance
-from maxmargin_papers.reproduction.experiment import NotMeasured, Printed, Scale
+from maxmargin_papers.reproduction import figures, find, provenance
+from maxmargin_papers.reproduction.experiment import Experiment, NotMeasured, Printed, Scale
 from maxmargin_papers.reproduction.runner import Outcome
 from maxmargin_papers.reproduction.verdicts import (
     FAILED,
@@ -27,27 +33,109 @@ SCALES = {
 }
 
 
-def render(outcomes: Sequence[Outcome], scale: Scale) -> str:
-    """The page of all experiments that were asked for."""
+@dataclass(frozen=True)
+class Section:
+    """What the page shows of an experiment.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    measurements : int
+        The number of cells that were run.
+    lines : sequence of Line
+    missing : sequence of str
+        Why cells could not be run: what is missing.
+    found : sequence of str
+        What came out, in sentences.
+    stand_in : str or None
+        What the data are, if not the paper's.
+    pictures : sequence of (caption, SVG) or None
+        None where runs are missing.
+    """
+
+    experiment: Experiment
+    measurements: int
+    lines: Sequence[Line]
+    missing: Sequence[str] = ()
+    found: Sequence[str] = ()
+    stand_in: str | None = None
+    pictures: Sequence[tuple[str, str]] | None = ()
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Section:
+        return cls(
+            experiment=outcome.experiment,
+            measurements=len(outcome.records),
+            lines=outcome.lines,
+            missing=outcome.missing,
+            found=outcome.found,
+            stand_in=outcome.results.stand_in,
+            pictures=_pictures(outcome),
+        )
+
+    @classmethod
+    def from_json(cls, name: str, kept: dict[str, Any]) -> Section:
+        lines = [Line(**line) for line in kept["lines"]]
+        return cls(**kept | {"experiment": find(name), "lines": lines})
+
+    def as_json(self) -> dict[str, Any]:
+        """Without what the code of the experiment says, and without defaults."""
+        kept = _but_defaults(self) | {"lines": [_but_defaults(line) for line in self.lines]}
+        del kept["experiment"]
+        return kept
+
+
+def _but_defaults(record: Any) -> dict[str, Any]:
+    values = ((each, getattr(record, each.name)) for each in fields(record))
+    return {
+        each.name: value
+        for each, value in values
+        if each.default is MISSING or value != each.default
+    }
+
+
+def sections_of(outcomes: Sequence[Outcome]) -> list[Section]:
+    """What the page shows, with all figures drawn."""
+    return [Section.of(one) for one in outcomes]
+
+
+def kept(sections: Sequence[Section], scale: Scale) -> str:
+    """All that the page shows of a run, as JSON."""
+    experiments = {one.experiment.name: one.as_json() for one in sections}
+    everything = {"scale": scale, "made": _made(), "experiments": experiments}
+    return json.dumps(everything, indent=1, ensure_ascii=False) + "\n"
+
+
+def render_kept(text: str) -> str:
+    """The page of a run that was `kept`."""
+    found = json.loads(text)
+    sections = [Section.from_json(name, each) for name, each in found["experiments"].items()]
+    return render(sections, found["scale"], found["made"])
+
+
+def render(sections: Sequence[Section], scale: Scale, made: str = "") -> str:
+    """The page of all experiments that were asked for.
+
+    ``made`` says when and where they were run; empty is here and now.
+    """
     return pages.render(
         "reproduction/reproduction.html.jinja",
         package="maxmargin_papers",
-        outcomes=outcomes,
+        sections=sections,
         scale=SCALES[scale],
-        total=score(line for one in outcomes for line in one.lines),
+        total=score(line for one in sections for line in one.lines),
         failures=[
             (one.experiment.name, line)
-            for one in outcomes
+            for one in sections
             for line in one.lines
             if line.verdict == FAILED
         ],
-        made=_made(),
+        made=made or _made(),
         score=score,
-        pictures=_pictures,
-        stand_ins={one.results.stand_in for one in outcomes},
+        stand_ins={one.stand_in for one in sections},
         runs_of=partial(_runs, scale=scale),
         claims=sum(
-            line.is_claim and line.verdict != NOT_COMPARED for one in outcomes for line in one.lines
+            line.is_claim and line.verdict != NOT_COMPARED for one in sections for line in one.lines
         ),
         quick=scale == "quick",
         by_row=_by_row,
@@ -70,15 +158,15 @@ def _pictures(outcome: Outcome) -> list[tuple[str, str]] | None:
     return [(panel.caption, svg) for panel, svg in zip(panels, svgs, strict=True)]
 
 
-def _runs(outcome: Outcome, scale: Scale) -> str:
+def _runs(section: Section, scale: Scale) -> str:
     """What was run on this scale, and how many runs the paper made, if it prints numbers."""
-    one, made = outcome.experiment, len(outcome.records)
+    one, made = section.experiment, section.measurements
     ours = {
         "full": f"Full run: {made} measurements.",
         "quick": f"Quick run: {made} of the {len(one.cells('full'))} measurements of a full one.",
         "tiny": f"Tiny stand-in: {made} measurements.",
     }[scale]
-    if outcome.results.stand_in or not any(isinstance(each, Printed) for each in one.compared):
+    if section.stand_in or not any(isinstance(each, Printed) for each in one.compared):
         return ours
     papers = "single runs" if one.runs == 1 else f"means of {one.runs} runs"
     return f"{ours} The paper’s numbers are {papers}."
