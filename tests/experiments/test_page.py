@@ -80,7 +80,7 @@ def test_lines_show_paper_ours_runs_and_verdict(page):
 def test_sections_say_what_was_run(outcomes, page, tmp_path):
     assert "Quick run: 4 of the 8 measurements of a full one." in page
     assert "The paper’s numbers are means of 4 runs." in page
-    full = render(run_all([EXPERIMENT], "full", tmp_path, None, 1), "full")
+    full = render(sections_of(run_all([EXPERIMENT], "full", tmp_path, None, 1)), "full")
     assert "Full run: 8 measurements." in full
     assert "maxmargin reproduce made-up --quick" in page
     assert "--quick" not in full
@@ -94,7 +94,7 @@ def test_stand_ins_have_no_printed_numbers_beside_them():
     cells = [(cell, other.measure(cell, False, None)) for cell in other.cells("full")]
     records = [{"cell": cell, "numbers": numbers} for cell, numbers in cells]
     lines = judge(other, Results(cells), "full")
-    page = render([Outcome(other, records, lines, [])], "full")
+    page = render(sections_of([Outcome(other, records, lines, [])]), "full")
     assert page.count("Generated rows") == 1
     assert ">1.15</td>" in page
     assert not any(number in page for number in ("1.10<", "90\N{THIN SPACE}000"))

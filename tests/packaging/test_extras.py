@@ -100,6 +100,34 @@ def test_errors_name_the_extra(tmp_path):
         assert message.endswith(f"pip install 'maxmargin[{extra}]'"), f"{what}: {message}"
 
 
+WITHOUT_PAPERS = """
+import sys
+
+sys.modules["maxmargin_papers"] = None  # Python takes it for missing
+from maxmargin import datasets
+
+assert datasets.make_separable(20, 2, gap=0.1, random_state=0)[0].shape == (20, 2)
+for name in ("load_adult", "make_endless_digits"):
+    assert name in dir(datasets)
+    try:
+        getattr(datasets, name)
+    except ImportError as error:
+        print(error)
+try:
+    datasets.load_adults
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_without_the_papers_the_generators_work_and_the_loaders_say_what_is_missing(tmp_path):
+    adult, digits, unknown = run_without_extras(tmp_path, WITHOUT_PAPERS).splitlines()
+    missing = " needs the package maxmargin_papers, which comes with maxmargin and is missing here"
+    assert adult.startswith(f"maxmargin.datasets.load_adult{missing}")
+    assert digits.startswith(f"maxmargin.datasets.make_endless_digits{missing}")
+    assert unknown == "module 'maxmargin.datasets' has no attribute 'load_adults'"
+
+
 def test_the_core_asks_for_four_libraries():
     asked = [each for each in requires("maxmargin") if "extra ==" not in each]
     names = {re.split(r"[^\w-]", each)[0] for each in asked}

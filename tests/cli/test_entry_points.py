@@ -1,0 +1,66 @@
+"""Commands of other packages: found by entry points, which no other command looks at."""
+
+import importlib.metadata
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from maxmargin.cli.entry_points import GROUP
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The groups of entry points that were asked for."""
+    groups, found = [], importlib.metadata.entry_points
+
+    def entry_points(*, group):
+        groups.append(group)
+        return found(group=group)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    return groups
+
+
+def test_the_papers_add_their_commands(command, asked):
+    code, printed, errors = command("--help")
+    assert (code, errors) == (0, "")
+    for name in ("fit", "warmup", "demo", "reproduce"):
+        assert f" {name} " in printed
+    assert set(asked) == {GROUP}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["algorithms"], ["fit", "--help"]])
+def test_commands_of_the_library_look_for_no_entry_points(command, asked, arguments):
+    assert command(*arguments)[0] == 0
+    assert asked == []
+
+
+def test_a_misspelled_command_is_suggested(command):
+    code, _, errors = command("reproduc")
+    assert code == 2
+    assert "Did you mean 'reproduce'?" in errors
+
+
+def test_an_option_with_another_name_is_suggested(command):
+    code, _, errors = command("demo", "--ot", "page.html")
+    assert code == 2
+    assert "--out" in errors
+
+
+def greet(name: str, loudly: bool = False) -> None:
+    """Say hello."""
+    print(f"Hello {name}{'!' * loudly}")
+
+
+def test_any_package_can_add_one(command, monkeypatch):
+    point = EntryPoint("greet", f"{__name__}:greet", GROUP)
+    monkeypatch.setattr(EntryPoint, "load", lambda self: greet)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point])
+    assert command("greet", "Ada", "--loudly") == (0, "Hello Ada!\n", "")
+    assert "Say hello." in command("--help")[1]
+
+
+def test_commands_of_the_library_cannot_be_replaced(command, monkeypatch):
+    point = EntryPoint("info", f"{__name__}:greet", GROUP)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point])
+    assert "Say hello." not in command("--help")[1]
