@@ -103,7 +103,12 @@ def test_errors_name_the_extra(tmp_path):
 WITHOUT_PAPERS = """
 import sys
 
-sys.modules["maxmargin_papers"] = None  # Python takes it for missing
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "maxmargin_papers":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
 from maxmargin import datasets
 
 assert datasets.make_separable(20, 2, gap=0.1, random_state=0)[0].shape == (20, 2)
