@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
             raise
         raise ImportError(
             f"{__name__}.{name} needs the package maxmargin_papers, which comes with maxmargin and "
-            "is missing here: install maxmargin again, with pip install --force-reinstall maxmargin"
+            "is missing here: install maxmargin again"
         ) from error
     globals()[name] = value = getattr(module, name)
     return value
