@@ -20,6 +20,8 @@ class CommandGroup(SuggestingGroup):
     the others start without reading the metadata of packages.
     """
 
+    _looked_up = False
+
     def list_commands(self, ctx: Any) -> list[str]:
         self._add_entry_points()
         return super().list_commands(ctx)
@@ -30,6 +32,9 @@ class CommandGroup(SuggestingGroup):
         return super().get_command(ctx, cmd_name)
 
     def _add_entry_points(self) -> None:
+        if self._looked_up:
+            return
+        self._looked_up = True
         from importlib.metadata import entry_points
 
         for found in entry_points(group=GROUP):
