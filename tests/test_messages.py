@@ -28,9 +28,9 @@ OPTION_CALLS = ("Option", "streams.Option")
 # Modules of the command whose messages appear in these commands; all others in their own.
 SHARED = {
     "data": ("fit", "evaluate"),
-    "learners": ("fit", "evaluate"),
+    "learner_options": ("fit", "evaluate"),
     "class_weights": ("fit", "evaluate"),
-    "scores": ("fit",),
+    "score_text": ("fit",),
     "counted": ("fit", "evaluate"),
 }
 
