@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from certificates.indefinite_kernels import check_number
+from campaigns.indefinite_kernels import check_number
 
 from maxmargin import AMIRA, BisectionPerceptron, Forgetron, PassiveAggressive
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from certificates.random_fits import Case, Question, Step, check_number, learn
+from campaigns.random_fits import Case, Question, Step, check_number, learn
 from sklearn.base import clone
 
 from maxmargin import AMIRA, PUMMA, ROMMA

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from campaigns.modelfiles import EVIL, _places, put_together, taken_apart
 from extent import EVERYTHING
-from fuzzing.modelfiles import EVIL, _places, put_together, taken_apart
 
 from maxmargin import AMIRA, Perceptron, save
 from maxmargin.persistence import describe, write_file

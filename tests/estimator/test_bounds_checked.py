@@ -16,8 +16,8 @@ FILES = ["test_interruptions.py"]
 KINDS = "(ROMMA or Forgetron) and partial_fit"
 if EVERYTHING:
     FILES += ["test_refused_rows.py", "test_sparse_inputs.py", "test_streams_of_rows.py"]
-    FILES += ["../test_warm_starts.py", "../models/test_growth.py"]
-    FILES += ["../fuzzing/test_svmlightfiles.py"]
+    FILES += ["test_warm_starts.py", "../models/test_growth.py"]
+    FILES += ["../streams/test_fuzzed_svmlight.py"]
     KINDS = ""
 
 CHECKED = """

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from campaigns.modelfiles import taken_apart
 from common.estimators import can_hold, is_about
-from fuzzing.modelfiles import taken_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from persistence.states import known_to

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from fuzzing.modelfiles import put_together, summed, taken_apart
+from campaigns.modelfiles import put_together, summed, taken_apart
 from persistence.states import X, fitted, made, streamed, three
 
 import maxmargin

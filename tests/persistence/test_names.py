@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzing.modelfiles import taken_apart
+from campaigns.modelfiles import taken_apart
 from persistence.states import VARIANTS, _learners, fitted, known_to, made, streamed
 
 import maxmargin

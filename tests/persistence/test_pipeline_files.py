@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn
-from fuzzing.modelfiles import _outcome, edit_arrays, edit_header, put_together, taken_apart
+from campaigns.modelfiles import _outcome, edit_arrays, edit_header, put_together, taken_apart
 from persistence.states import X, made, two
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer

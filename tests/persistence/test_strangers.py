@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from fuzzing.modelfiles import _places, put_together, samples, taken_apart
+from campaigns.modelfiles import _places, put_together, samples, taken_apart
 from persistence.states import X, fitted, made, streamed, three, two
 
 from maxmargin import NOCA, Perceptron

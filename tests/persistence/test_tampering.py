@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fuzzing.modelfiles import fuzz_model_files, put_together, taken_apart
+from campaigns.modelfiles import fuzz_model_files, put_together, taken_apart
 from persistence.states import VARIANTS, X, _learners, fitted, made, streamed, three
 
 from maxmargin import NOCA, NORMA, PUMMA, BisectionPerceptron, Forgetron, Perceptron, Projectron

@@ -11,14 +11,14 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 pytest.importorskip("pyarrow")
 
-from serve import shadow_parameters
-from serve.flat_memory import growth, taught
-from serve.full_disks import fill_disks
-from serve.fuzzed_requests import fuzz
-from serve.kills import kill_servers
-from serve.slow_clients import KINDS as SLOW
-from serve.slow_clients import besiege
-from serve.tampered_folders import KINDS, tamper
+from campaigns import shadow_parameters
+from campaigns.flat_memory import growth, taught
+from campaigns.full_disks import fill_disks
+from campaigns.fuzzed_requests import fuzz
+from campaigns.kills import kill_servers
+from campaigns.slow_clients import KINDS as SLOW
+from campaigns.slow_clients import besiege
+from campaigns.tampered_folders import KINDS, tamper
 from zygote import shared
 
 pytestmark = pytest.mark.skipif(

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from campaigns.changing_files import campaign
 from streamed import saved_bytes
 from streams import versions
-from streams.changing_files import campaign
 from streams.versions import CHANGES, FOLDER, FORMATS, options_for, read, replacement, write
 from streams.web import a_site, tag
 

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from fuzzing.csvtables import fuzz_tables
+from campaigns.csvtables import fuzz_tables
 
 from maxmargin.streams import START, OptionWarning, StreamError, csv_text
 from maxmargin.streams.csv_rows import ends_of_rows, tidy, walk

@@ -10,7 +10,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from fuzzing.csvfiles import fuzz_csv
+from campaigns.csvfiles import fuzz_csv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse

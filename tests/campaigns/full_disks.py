@@ -1,4 +1,4 @@
-"""A disk that fills up under a server, and has room later: ``python tests/serve/full_disks.py 50``.
+"""A disk that fills up under a server: ``python tests/campaigns/full_disks.py 50``.
 
 The disk is a small one of its own, ext4 in a file or tmpfs by turns, which takes root; else a limit
 on the size of the server's files stands for it (``--way``). While it is full, events are answered
@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from serve.kills import Outcome, Run
+from campaigns.kills import Outcome, Run
 from serve.learners import KINDS
 from zygote import Zygote
 

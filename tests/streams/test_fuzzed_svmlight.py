@@ -1,6 +1,6 @@
 """The reader of svmlight text never differs from a slow one, whatever the text."""
 
-from fuzzing.svmlightfiles import fuzz_svmlight
+from campaigns.svmlightfiles import fuzz_svmlight
 
 
 def test_mutated_texts():

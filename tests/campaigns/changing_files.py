@@ -1,4 +1,4 @@
-"""Files that change while they are read: ``python tests/streams/changing_files.py 2000``.
+"""Files that change while they are read: ``python tests/campaigns/changing_files.py 2000``.
 
 Files of all formats are read twice, from the disk, from servers with and without ranges, ETags and
 times, honest ones and others, and from another file system of fsspec. At random moments they are

@@ -1,8 +1,8 @@
 """Does the suite notice broken code? Break it in many small ways, one at a time, and see.
 
-    python tests/mutants.py                run all mutants
-    python tests/mutants.py --list         say what they are, and that each can still be made
-    python tests/mutants.py pairs budget   only those with such a word in their name
+    python tests/campaigns/mutants.py                run all mutants
+    python tests/campaigns/mutants.py --list         list them, and check that each can still be made
+    python tests/campaigns/mutants.py pairs budget   only those with such a word in their name
 
 Each mutant is one snippet of a source file, which occurs once in the package, and what stands there
 instead. It is made in a copy of the tree. First the tests run that should notice it, then, in two
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = Path("src") / "maxmargin"
 LEFT_OUT = (".git", ".venv", "__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache")
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not serial")
@@ -39,7 +39,7 @@ class Mutant(NamedTuple):
 ALGORITHMS = "tests/algorithms"
 KERNELS = (f"{ALGORITHMS}/test_kernel_learners.py", "tests/kernels")
 BUDGETS = (f"{ALGORITHMS}/test_budgets.py",)
-CERTIFICATES = ("tests/certificates", "tests/test_certificates.py", "tests/spaces/test_witness.py")
+CERTIFICATES = ("tests/certificates", "tests/spaces/test_witness.py")
 LOOPS = (
     "tests/core/test_loop.py",
     "tests/core/test_looks.py",
@@ -49,7 +49,7 @@ LOOPS = (
 MULTICLASS = (f"{ALGORITHMS}/test_multiclass.py", "tests/core/test_rivals.py")
 PAIRS = (f"{ALGORITHMS}/test_pumma.py",)
 PNORMS = (f"{ALGORITHMS}/test_pnorm.py", "tests/spaces")
-SOFT = ("tests/test_soft_margin.py",)
+SOFT = ("tests/certificates/test_soft_margin.py",)
 WEIGHTS = (f"{ALGORITHMS}/test_weights.py",)
 EXACT = (f"{ALGORITHMS}/test_maxmargin.py",)
 
@@ -71,7 +71,7 @@ MUTANTS = (
         "loop: rows that are only looked at are trials",
         "if learning:\n            trials += 1\n            if rule.needs_norm():",
         "if True:\n            trials += 1\n            if rule.needs_norm():",
-        ("tests/test_evaluate.py", *LOOPS),
+        ("tests/evaluate/test_evaluate.py", *LOOPS),
     ),
     Mutant(
         "loop: rows on the wrong side have a positive margin",
@@ -164,7 +164,7 @@ MUTANTS = (
         "growth: the intercept stays in the old last column",
         "wider[:, width] = vectors[:, before]",
         "wider[:, before] = vectors[:, before]",
-        ("tests/test_growing.py",),
+        ("tests/estimator/test_growing.py",),
     ),
     Mutant(
         "growth: vectors of a single problem share memory with their snapshots",
@@ -225,7 +225,7 @@ MUTANTS = (
         "certificates: the masses of the two classes are less than 1 together",
         "mixture = 0.5 * (positive / masses[0][:, None] - negative / masses[1][:, None])",
         "mixture = 0.4 * (positive / masses[0][:, None] - negative / masses[1][:, None])",
-        (*KERNELS, "tests/test_certify.py"),
+        (*KERNELS, "tests/certificates/test_certify.py"),
     ),
     Mutant(
         "certificates: the norm of the weights includes the intercept",
@@ -285,7 +285,7 @@ MUTANTS = (
     ),
     Mutant(
         "kernels: a waiting row's product with itself lacks the soft margin",
-        "own = self.diagonal[self.waiting[at]] - shift - values",
+        "own = self.diagonal[changed[at]] - shift - values",
         "own = 0.0 * values",
         (*KERNELS, *SOFT),
     ),

@@ -15,7 +15,7 @@ from extent import everything_or
 from markupsafe import escape
 from sklearn.datasets import load_digits
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 FLOORS = {
     "dense-pass": 8,

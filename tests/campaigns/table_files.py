@@ -1,6 +1,6 @@
 """Random raw tables, in all formats: their features are those of a naive reference, row by row.
 
-python tests/fuzzing/tables.py 20000 --seed 1
+python tests/campaigns/table_files.py 20000 --seed 1
 """
 
 from __future__ import annotations

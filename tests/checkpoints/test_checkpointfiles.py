@@ -1,7 +1,7 @@
 """Whatever happens to a checkpoint, nobody goes on from a wrong one unawares."""
 
+from campaigns.checkpointfiles import fuzz_checkpoints
 from extent import EVERYTHING
-from fuzzing.checkpointfiles import fuzz_checkpoints
 
 
 def test_changed_checkpoints():

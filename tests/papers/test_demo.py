@@ -19,7 +19,7 @@ from maxmargin import Certificate
 from maxmargin.pages.svg import VARIABLES
 from maxmargin_papers.demo import demo_problems, demo_tables, demo_training, run
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 VOID_ELEMENTS = {"meta", "wbr"}
 
 

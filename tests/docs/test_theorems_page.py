@@ -10,7 +10,7 @@ import pytest
 
 import maxmargin
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "theorems.md"
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")
 

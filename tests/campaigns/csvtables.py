@@ -1,6 +1,6 @@
 """Random tables as Python's csv writes them: what we read must be what Python's csv reads.
 
-python tests/fuzzing/csvtables.py 20000 1
+python tests/campaigns/csvtables.py 20000 1
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Data folders that somebody has changed: ``python tests/serve/tampered_folders.py 10000``.
+"""Data folders that somebody has changed: ``python tests/campaigns/tampered_folders.py 10000``.
 
 Files of a server's folder are cut, flipped, spliced, renamed, removed and replaced by links, pipes
 and files of others; events and snapshots get other values, with the right checksums. The server
@@ -26,7 +26,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzzing.modelfiles import EVIL, MUTATIONS, flip, splice, truncate
+from campaigns.modelfiles import EVIL, MUTATIONS, flip, splice, truncate
 from serve.learners import columns, numbers, of_columns
 from serve.logs import EVENT, records, segments
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from experiments.made_up import EXPERIMENT
+from papers.made_up import EXPERIMENT
 
 from maxmargin.pages.svg import VARIABLES
 from maxmargin_papers.reproduction.experiment import Results

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("pandas")
 
-from fuzzing.tables import fuzz_tables, murmur
+from campaigns.table_files import fuzz_tables, murmur
 from sklearn.feature_extraction import FeatureHasher
 
 pytestmark = pytest.mark.usefixtures("few_objects")

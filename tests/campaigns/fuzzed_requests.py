@@ -1,4 +1,4 @@
-"""Requests that nobody should send: ``python tests/serve/fuzzed_requests.py 100000``.
+"""Requests that nobody should send: ``python tests/campaigns/fuzzed_requests.py 100000``.
 
 Requests of all routes are changed: values, keys, bytes, headers, paths, methods; some are broken
 off and some never were HTTP. The server answers with 4xx, or 503, or hangs up. What it refuses

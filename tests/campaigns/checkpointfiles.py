@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from fuzzing.modelfiles import MUTATIONS
+from campaigns.modelfiles import MUTATIONS
 from problems import separable
 from streamed import Breaking, svmlight_text
 

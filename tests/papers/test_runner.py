@@ -11,8 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from experiments import made_up
-from experiments.made_up import EXPERIMENT
+from papers import made_up
+from papers.made_up import EXPERIMENT
 
 import maxmargin
 from maxmargin_papers import data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.made_up import EXPERIMENT
+from papers.made_up import EXPERIMENT
 
 from maxmargin_papers.reproduction.experiment import (
     BY_CHANCE,

@@ -14,7 +14,7 @@ import reference
 
 from maxmargin.datasets import make_separable
 
-PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")

@@ -1,4 +1,4 @@
-"""Clients that hold connections without need: ``python tests/serve/slow_clients.py 10000``.
+"""Clients that hold connections without need: ``python tests/campaigns/slow_clients.py 10000``.
 
 Waves of connections stall, drip, flood or break off in every part of a request and of its answer,
 against a server with its usual limits but short times. Meanwhile a well-behaved client learns and

@@ -1,4 +1,4 @@
-"""The memory of a server over many events: ``python tests/serve/flat_memory.py 2000000``.
+"""The memory of a server over many events: ``python tests/campaigns/flat_memory.py 2000000``.
 
 Some events come alone, most in lines and in batches; some predictions are asked for with ids whose
 labels never come. Tables of ids and of predictions that wait are full early. Resident memory is

@@ -10,7 +10,7 @@ import pytest
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
-GALLERY = Path(__file__).parents[1] / "examples"
+GALLERY = Path(__file__).parents[2] / "examples"
 EXAMPLES = {path.stem: path for path in sorted(GALLERY.glob("*/plot_*.py"))}
 needs_real_data = pytest.mark.skipif(
     "MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder"

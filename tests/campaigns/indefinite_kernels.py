@@ -1,6 +1,6 @@
 """Random kernels that are indefinite or asymmetric: no certificate claims more than there is.
 
-``python tests/certificates/indefinite_kernels.py 10000 --seed 1``
+``python tests/campaigns/indefinite_kernels.py 10000 --seed 1``
 
 Margins and bounds mean nothing with such a kernel. What a learner can notice is a negative square,
 a margin above its bound, or an asymmetry; then it must claim nothing. So no ratio is above 1.

@@ -1,6 +1,6 @@
 """Random fits of all learners: no bound of a certificate is below a margin that can be attained.
 
-``python tests/certificates/random_fits.py 100000 --seed 1 --processes 2``
+``python tests/campaigns/random_fits.py 100000 --seed 1 --processes 2``
 
 Margins are computed in extended precision, and apart from the library, of hyperplanes from three
 places: the learner's own, the one by which the rows were made, and one near the best, from a

@@ -1,4 +1,4 @@
-"""Shadows with parameters of all kinds: ``python tests/serve/shadow_parameters.py 100000``.
+"""Shadows with parameters of all kinds: ``python tests/campaigns/shadow_parameters.py 100000``.
 
 Requests for shadows go to a service with a log: valid, borderline, extreme and meaningless ones.
 Rows are learned, shadows dropped and promoted, and a copy of the folder is replayed. Each request
