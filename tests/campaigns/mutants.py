@@ -1,7 +1,7 @@
 """Does the suite notice broken code? Break it in many small ways, one at a time, and see.
 
     python tests/campaigns/mutants.py                run all mutants
-    python tests/campaigns/mutants.py --list         list them, and check that each can still be made
+    python tests/campaigns/mutants.py --list         list, and check that each can still be made
     python tests/campaigns/mutants.py pairs budget   only those with such a word in their name
 
 Each mutant is one snippet of a source file, which occurs once in the package, and what stands there
