@@ -130,6 +130,83 @@ def count(text):  # type: ignore[no-untyped-def]
     return lines, colons
 
 
+@helper
+def noted(slow, left, outcome, begin, end, which):  # type: ignore[no-untyped-def]
+    """Note a number that Python has to read, if it is one; how many are noted then."""
+    if outcome != LEFT_TO_PYTHON:
+        return left
+    slow[left, 0], slow[left, 1], slow[left, 2] = begin, end, which
+    return left + 1
+
+
+@helper
+def read_label(text, at, row, labels, slow, left):  # type: ignore[no-untyped-def]
+    """The label of a row, and its weight if there is one.
+
+    Returns the weight, whether there is one, the place behind, the numbers noted, and the trouble.
+    """
+    begin = at
+    labels[row], at, outcome = read_number(text, begin)
+    left = noted(slow, left, outcome, begin, at, -1 - row)
+    has_weight = outcome != BROKEN and byte_at(text, at) == COLON
+    if outcome == BROKEN or not (has_weight or is_behind(text, at)):
+        return 1.0, False, begin, left, BAD_LABEL
+    if outcome == TOO_LARGE:
+        return 1.0, False, begin, left, LARGE_LABEL
+    if not has_weight:
+        return 1.0, False, at, left, NO_TROUBLE
+    begin = at + 1
+    weight, at, outcome = read_weight(text, begin)
+    left = noted(slow, left, outcome, begin, at, -1 - labels.size - row)
+    if outcome == BROKEN or not is_behind(text, at):
+        return weight, True, begin, left, BAD_WEIGHT
+    if outcome == TOO_LARGE:
+        return weight, True, begin, left, LARGE_WEIGHT
+    return weight, True, at, left, NO_TROUBLE
+
+
+@helper
+def column_trouble(column, before, shift, is_followed):  # type: ignore[no-untyped-def]
+    """What is wrong with a column behind another one; ``is_followed`` if a colon comes next."""
+    if column < 0 or not is_followed:
+        return NO_COLUMN
+    if column > LARGEST_COLUMN:
+        return BAD_COLUMN
+    if column <= before:
+        return REPEATED if column == before else UNSORTED
+    return COLUMN_ZERO if column < shift else NO_TROUBLE
+
+
+@helper
+def read_entries(text, at, shift, entry, values, columns, slow, left):  # type: ignore[no-untyped-def]
+    """The entries ``column:value`` up to the end of the line, or to a comment.
+
+    Returns the first and the last column, -1 if there are none, the place behind, the number of
+    entries so far, the numbers noted, and the trouble.
+    """
+    first = before = np.int64(-1)
+    while byte_at(text, at) != NEWLINE and byte_at(text, at) != COMMENT:
+        begin = at
+        column, at = read_column(text, begin)
+        trouble = column_trouble(column, before, shift, byte_at(text, at) == COLON)
+        if trouble != NO_TROUBLE:
+            return first, before, begin, entry, left, trouble
+        begin = at + 1
+        values[entry], at, outcome = read_number(text, begin)
+        columns[entry] = np.int32(column - shift)
+        left = noted(slow, left, outcome, begin, at, entry)
+        if outcome == BROKEN or not is_behind(text, at):
+            return first, before, begin, entry, left, BAD_VALUE
+        if outcome == TOO_LARGE:
+            return first, before, begin, entry, left, LARGE_VALUE
+        if before < 0:
+            first = column
+        before = column
+        entry += 1
+        at = skip_spaces(text, at)
+    return first, before, at, entry, left, NO_TROUBLE
+
+
 @Compiled
 def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, counts):  # type: ignore[no-untyped-def]
     """Read lines; the text ends with a newline.
@@ -146,67 +223,15 @@ def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, co
     while at < text.size:
         line_at = at
         at = skip_spaces(text, at)
-        trouble, entry_before, left_before = NO_TROUBLE, entry, left
-        is_row = byte_at(text, at) != NEWLINE and byte_at(text, at) != COMMENT
-        if is_row:
-            begin = at
-            label, at, outcome = read_number(text, at)
-            labels[row] = label
-            if outcome == LEFT_TO_PYTHON:
-                slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, -1 - row
-                left += 1
-            has_weight, weight = outcome != BROKEN and byte_at(text, at) == COLON, 1.0
-            if outcome == BROKEN or not (has_weight or is_behind(text, at)):
-                trouble, at = BAD_LABEL, begin
-            elif outcome == TOO_LARGE:
-                trouble, at = LARGE_LABEL, begin
-            elif has_weight:
-                begin = at + 1
-                weight, at, outcome = read_weight(text, begin)
-                if outcome == LEFT_TO_PYTHON:
-                    slow[left, 0], slow[left, 1] = begin, at
-                    slow[left, 2] = -1 - labels.size - row
-                    left += 1
-                if outcome == BROKEN or not is_behind(text, at):
-                    trouble, at = BAD_WEIGHT, begin
-                elif outcome == TOO_LARGE:
-                    trouble, at = LARGE_WEIGHT, begin
+        entry_before, left_before = entry, left
+        if byte_at(text, at) != NEWLINE and byte_at(text, at) != COMMENT:
+            weight, has_weight, at, left, trouble = read_label(text, at, row, labels, slow, left)
+            first = last = np.int64(-1)
             if trouble == NO_TROUBLE:
                 at = skip_query(text, skip_spaces(text, at))
-            before = np.int64(-1)
-            while (
-                trouble == NO_TROUBLE
-                and byte_at(text, at) != NEWLINE
-                and byte_at(text, at) != COMMENT
-            ):
-                begin = at
-                column, at = read_column(text, at)
-                if column < 0 or byte_at(text, at) != COLON:
-                    trouble, at = NO_COLUMN, begin
-                elif column > LARGEST_COLUMN:
-                    trouble, at = BAD_COLUMN, begin
-                elif column <= before:
-                    trouble, at = (REPEATED if column == before else UNSORTED), begin
-                elif column < shift:
-                    trouble, at = COLUMN_ZERO, begin
-                else:
-                    begin = at + 1
-                    value, at, outcome = read_number(text, begin)
-                    values[entry] = value
-                    columns[entry] = np.int32(column - shift)
-                    if outcome == LEFT_TO_PYTHON:
-                        slow[left, 0], slow[left, 1], slow[left, 2] = begin, at, entry
-                        left += 1
-                    if outcome == BROKEN or not is_behind(text, at):
-                        trouble, at = BAD_VALUE, begin
-                    elif outcome == TOO_LARGE:
-                        trouble, at = LARGE_VALUE, begin
-                    else:
-                        if before < 0:
-                            first_in_line = column
-                        before = column
-                        entry += 1
-                        at = skip_spaces(text, at)
+                first, last, at, entry, left, trouble = read_entries(
+                    text, at, shift, entry, values, columns, slow, left
+                )
             if trouble == NO_TROUBLE:
                 if has_weight and weighted == 0:
                     weights[:row] = 1.0
@@ -215,9 +240,9 @@ def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, co
                     weights[row] = weight
                 row += 1
                 starts[row] = entry
-                if before >= 0:
-                    first_column = min(first_column, first_in_line)
-                    last_column = max(last_column, before)
+                if last >= 0:
+                    first_column = min(first_column, first)
+                    last_column = max(last_column, last)
             else:
                 entry, left = entry_before, left_before
                 skipped += 1
