@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from maxmargin import _registry
+
 __version__ = "0.2.0"
 
 # The public names; `__init__.pyi` says the same to type checkers. They are imported when they are
@@ -39,6 +41,10 @@ _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {
     "save": "persistence",
     "to_onnx": "export",
 }
+_registry.register(
+    learners={name: f"{__name__}.{_HOMES[name]}" for name in ALGORITHMS},
+    transformers={"Recipe": f"{__name__}.streams.recipe"},
+)
 _MODULES = ("client", "datasets", "evaluate", "streams")
 
 __all__ = sorted(_HOMES)

@@ -20,7 +20,7 @@ from maxmargin import AMIRA, PUMMA, ROMMA
 from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.pnorm_plane import Plane
-from maxmargin.spaces.power import new_room, power
+from maxmargin.spaces.power import PowerBuffer, power
 
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.0, 3.0, 4.0, 9.21]
@@ -256,7 +256,7 @@ def planes(draw):
     z_norm, t_norm = reference.norm(z, p), reference.norm(theta, p)
     t = theta / t_norm
     outside = float(np.sum(np.abs(t[support:]) ** p))
-    curvature, room = power(p - 2.0), new_room(support)
+    curvature, room = power(p - 2.0), PowerBuffer(*np.zeros((3, support)))
     plane = Plane(z[:support] / z_norm, t[:support], support, outside, p, curvature, room)
     return plane, Trial(margin, t_norm**2, z_norm**2, 1.0, 1, 1)
 

@@ -69,7 +69,7 @@ def test_lack_of_memory_while_growing(learner, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr("maxmargin.models.resizing.aligned_zeros", no_memory)
+        patch.setattr("maxmargin.core.array_fields.aligned_zeros", no_memory)
         with pytest.raises(MemoryError):
             clf.learn_one(many, 1)
     assert_same(clf, control)

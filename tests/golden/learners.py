@@ -94,7 +94,7 @@ SCRATCH = {
     "_bounds",
 }
 SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
-SCRATCH |= {"refilled", "sources", "room", "distance", "limit", "joins", "classes"}
+SCRATCH |= {"refilled", "sources", "buffer", "difference", "distance", "limit", "joins", "classes"}
 SCRATCH |= {"names", "schema", "margins"}
 
 

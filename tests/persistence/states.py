@@ -176,7 +176,7 @@ def known_to(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: known_to(each) for name, each in value.items() if name not in FLEETING}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        scratch = {"room"} if type(value).__name__ == "PNorm" else set()
+        scratch = {"buffer"} if type(value).__name__ == "PNorm" else set()
         fields = {name: each for name, each in value._asdict().items() if name not in scratch}
         if isinstance(value, State):  # margins that are out of date say nothing
             fields |= {"margins": value.known_margins(), "measured": 0}

@@ -14,7 +14,8 @@ from campaigns.modelfiles import taken_apart
 from persistence.states import VARIANTS, _learners, fitted, known_to, made, streamed
 
 import maxmargin
-from maxmargin import NOCA, Perceptron
+from maxmargin import NOCA, Perceptron, _registry
+from maxmargin.core.array_fields import declared, is_part
 from maxmargin.persistence import container, load, model_tree, save
 
 KINDS = {name: (_learners(VARIANTS[name][0])[0], *VARIANTS[name]) for name in VARIANTS}
@@ -44,7 +45,7 @@ def parts_of(value, found=None):
     if isinstance(value, dict | list | tuple) and not hasattr(value, "_asdict"):
         for each in value.values() if isinstance(value, dict) else value:
             parts_of(each, found)
-    elif model_tree.is_part(value):
+    elif is_part(value):
         found.add(type(value))
         inside = value._asdict() if isinstance(value, tuple) else vars(value)
         parts_of(inside, found)
@@ -84,46 +85,34 @@ def test_no_class_of_the_inside_is_named(name, tmp_path):
     assert not words & {kind.__name__ for kind in parts_of(learner(name)._state)}
 
 
-@every_kind
-def test_all_names_of_leaves_are_listed(name, tmp_path):
-    header, _ = taken_apart(saved(learner(name), tmp_path))
-    listed = set(model_tree.NAMES.values())
-    for path, _ in header["content"]["model"]["attributes"]["model"]["dict"]:
-        assert all(part in listed or part.isdigit() for part in path.split(".")), path
-
-
 def test_a_field_with_another_name_in_the_code_keeps_that_of_files(tmp_path, monkeypatch):
     """As if `LinearModel.tally` had been called something else."""
     clf = fitted(made(Perceptron))
     before, model = saved(clf, tmp_path), clf._state.model
     tally = model.tally
-    fields = {("counted" if name == "tally" else name): each for name, each in vars(model).items()}
-    names = {
-        ("counted" if name == "tally" else name): there for name, there in model_tree.NAMES.items()
-    }
+
+    def counted(name):
+        return "counted" if name == "tally" else name
+
+    fields = {counted(name): each for name, each in vars(model).items()}
+    names = {counted(name): each for name, each in declared(type(model)).items()}
+    monkeypatch.setattr(names["counted"], "name", "tally")
     vars(model).clear()
     vars(model).update(fields)
     monkeypatch.setattr(type(model), "tally", property(lambda self: self.counted), raising=False)
-    monkeypatch.setattr(model_tree, "NAMES", names)
+    monkeypatch.setattr(
+        model_tree, "declared", lambda kind: names if kind is type(model) else declared(kind)
+    )
     assert saved(clf, tmp_path) == before
     assert model.counted is tally
 
 
-def test_a_column_with_another_name_in_the_code_keeps_that_of_files(tmp_path, monkeypatch):
-    clf = fitted(made(Perceptron))
-    save(clf, tmp_path / "now.mm")
-    monkeypatch.setattr(model_tree, "COLUMNS", {"mistakes": "blunders"})
-    header, _ = taken_apart(saved(clf, tmp_path))
-    leaves = dict(header["content"]["model"]["attributes"]["model"]["dict"])
-    columns = dict(header["arrays"][leaves["tally"]["array"]]["dtype"])
-    assert "blunders" in columns
-    assert "mistakes" not in columns
-    assert known_to(load(tmp_path / "model.mm")) == known_to(clf)
-
-
-def test_names_in_files_are_different(tmp_path):
-    assert len(set(model_tree.NAMES.values())) == len(model_tree.NAMES)
-    assert all(re.fullmatch(r"[a-zA-Z]\w*", name) for name in model_tree.NAMES.values())
+@every_kind
+def test_names_in_files_are_different(name):
+    for kind in parts_of(learner(name)._state):
+        there = [each.name or field for field, each in declared(kind).items() if each.saved]
+        assert len(set(there)) == len(there)
+        assert all(re.fullmatch(r"[a-zA-Z]\w*", each) for each in there)
 
 
 # ------------------------------------------------------------------------------------------ imports
@@ -143,12 +132,30 @@ def test_the_container_knows_nothing_of_learners():
 
 
 def test_files_know_nothing_of_spaces_and_loops():
-    """Of what models are made of, only the rows of kernels are known by name."""
+    """Of what models are made of, declarations and the rows of kernels are known, nothing else."""
     for path in Path(inspect.getfile(container)).parent.glob("*.py"):
         module = __import__(f"maxmargin.persistence.{path.stem}", fromlist=["x"])
         for name in imported_by(module):
             parts = name.split(".")[:2]
-            assert parts[0] != "maxmargin" or parts[-1] in ("maxmargin", "persistence", "kernels")
+            assert (
+                parts[0] != "maxmargin"
+                or parts[-1] in ("maxmargin", "persistence", "kernels")
+                or name == "maxmargin.core.array_fields"
+            )
+
+
+def test_files_name_public_classes_by_a_table():
+    """No attribute of the package is asked for, which would import a layer above."""
+    for path in Path(inspect.getfile(container)).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert "maxmargin" not in [each.name for each in node.names], path
+            if isinstance(node, ast.ImportFrom) and node.module == "maxmargin":
+                assert {each.name for each in node.names} <= {"_registry", "__version__"}, path
+    for name in maxmargin.ALGORITHMS:
+        assert _registry.learner(name) is getattr(maxmargin, name)
+    assert _registry.transformer("Recipe") is maxmargin.streams.Recipe
+    assert _registry.learner("load") is None
 
 
 def test_arrays_are_those_of_the_learner(tmp_path):

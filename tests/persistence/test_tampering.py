@@ -293,7 +293,7 @@ def test_kernel_values_that_are_not_kept(tmp_path):
 
 def test_a_factor_of_another_size(tmp_path):
     clf = streamed(made(Projectron))
-    room = clf._state.model.store.room
+    room = clf._state.model.store.capacity()
     tampered = Tampered(clf, tmp_path)
     tampered.replace(np.zeros((room, room - 1)), "eviction.inverse")
     tampered.is_refused("eviction.inverse")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from maxmargin.core.numba_backend import Compiled
-from maxmargin.spaces.power import new_room, power
+from maxmargin.spaces.power import PowerBuffer, power
 
 EXPONENTS = [0.0, 0.25, 0.5, 0.75, 1.0, 2.0, 7.25, 20.5, 20.75, 1 / 3, 8.21]
 SIZES = np.concatenate([[0.0, 1.0, 1e-300], np.logspace(-12, 12, 33)])
@@ -30,7 +30,10 @@ def test_powers_are_accurate(exponent):
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_all_ways_have_the_same_bits(exponent):
-    raising, rooms = power(exponent), [new_room(SIZES.size + 5) for _ in range(2)]
+    raising, rooms = (
+        power(exponent),
+        [PowerBuffer(*np.zeros((3, SIZES.size + 5))) for _ in range(2)],
+    )
     expected = np.empty_like(SIZES)
     one_by_one(raising, SIZES, expected)
     for room in rooms:

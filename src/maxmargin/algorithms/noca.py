@@ -6,7 +6,7 @@ import copy
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator import inputs
 from maxmargin.estimator.decision import Decision
@@ -101,10 +102,13 @@ class MixtureModel:
     As other models, it can be asked for what streams want to know.
     """
 
+    mixture: Annotated[Mixture, Saved()]
+    errors: Annotated[int, Saved()]
+
     unsettled = False
 
     def __init__(self, classes: int, width: int, components: int, rho: float) -> None:
-        self.mixture: Mixture = new_mixture(classes, width, components, rho)
+        self.mixture = new_mixture(classes, width, components, rho)
         self.errors = 0
 
     def learn(
@@ -403,7 +407,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         X = check_new_X(self, prepared(state, X), state.features)
         logs = np.empty((X.shape[0], state.classes.size))
         rows = as_rows(X, NO_TAIL)
-        mixture = state.model.mixture.with_own_room()
+        mixture = own_buffers(state.model.mixture)
         class_logs(rows, self.weighting == "count", mixture, logs)
         return logs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from maxmargin import _registry
 from maxmargin.cli.errors import one_line_errors
 from maxmargin.cli.fit import Json
 from maxmargin.cli.output import (
@@ -54,10 +55,8 @@ def show(words: dict[str, Any]) -> None:
 
 def unusual(name: str, parameters: dict[str, Any]) -> str:
     """The parameters that are not as by default; all, of a learner that is not known here."""
-    from maxmargin.persistence.learner_files import public_learners
-
-    known = public_learners()
-    usual = known[name]().get_params() if name in known else {}
+    kind: Any = _registry.learner(name)
+    usual = {} if kind is None else kind().get_params()
     return ", ".join(
         f"{each}={str(value).lower() if value is None or isinstance(value, bool) else value}"
         for each, value in parameters.items()

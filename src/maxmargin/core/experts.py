@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array, blank
 from maxmargin.core.numba_backend import Compiled, bridge, helper, overload, with_methods_of
 from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
@@ -94,10 +95,10 @@ class Votes(NamedTuple):
     clock : how many leaders are ``written``, and that ``stride``
     """
 
-    weights: np.ndarray
-    wrong: np.ndarray
-    leaders: np.ndarray
-    clock: np.recarray
+    weights: Annotated[np.ndarray, Array("experts", at_least=0.0, finite=True)]
+    wrong: Annotated[np.ndarray, Array("experts", dtype=np.int64)]
+    leaders: Annotated[np.ndarray, Array(MOST_LEADERS, dtype=np.int32, below="experts")]
+    clock: Annotated[np.recarray, Array(1, dtype=CLOCK, fill={"stride": 1})]
 
     def score(self, said, n, scores):
         """The scores of all classes for row ``n``: the weight of their voters less that of others.
@@ -151,14 +152,7 @@ bridge("score", "judge", "write_leader")
 
 def new_votes(experts: int) -> Votes:
     """All experts weigh the same."""
-    clock = np.zeros(1, CLOCK).view(np.recarray)
-    clock.stride = 1
-    return Votes(
-        weights=np.full(experts, 1.0 / experts),
-        wrong=np.zeros(experts, dtype=np.int64),
-        leaders=np.zeros(MOST_LEADERS, dtype=np.int32),
-        clock=clock,
-    )
+    return blank(Votes, {"experts": experts}, weights=np.full(experts, 1.0 / experts))
 
 
 @helper

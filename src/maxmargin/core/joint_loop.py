@@ -17,16 +17,17 @@ by iteration.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array, Buffer, blank
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rule import Trial
 
 
 class Rivals(NamedTuple):
-    """Room for the rivals of one row.
+    """Buffers for the rivals of one row.
 
     Attributes
     ----------
@@ -39,13 +40,13 @@ class Rivals(NamedTuple):
     taken, gaps, steps : the rivals taken from the heap, their gaps, and how far to step
     """
 
-    costs: np.ndarray
-    outputs: np.ndarray
-    missing: np.ndarray
-    heap: np.ndarray
-    taken: np.ndarray
-    gaps: np.ndarray
-    steps: np.ndarray
+    costs: Annotated[np.ndarray, Array("problems", "problems", saved=False, optional=True)]
+    outputs: Annotated[np.ndarray, Buffer("problems")]
+    missing: Annotated[np.ndarray, Buffer("problems")]
+    heap: Annotated[np.ndarray, Buffer("problems", dtype=np.int64)]
+    taken: Annotated[np.ndarray, Buffer("problems", dtype=np.int64)]
+    gaps: Annotated[np.ndarray, Buffer("problems")]
+    steps: Annotated[np.ndarray, Buffer("problems")]
 
     def wanted(self, own, rival):
         """The margin that class ``own`` is wanted to have over a rival."""
@@ -135,15 +136,8 @@ bridge("worst", "challengers", "sink", "solve", inline=False)
 
 
 def new_rivals(classes: int, costs: Sequence[Sequence[float]] | None = None) -> Rivals:
-    return Rivals(
-        costs=np.empty((0, 0)) if costs is None else np.array(costs),
-        outputs=np.zeros(classes),
-        missing=np.zeros(classes),
-        heap=np.zeros(classes, dtype=np.int64),
-        taken=np.zeros(classes, dtype=np.int64),
-        gaps=np.zeros(classes),
-        steps=np.zeros(classes),
-    )
+    wanted = np.empty((0, 0)) if costs is None else np.array(costs)
+    return blank(Rivals, {"problems": classes}, costs=wanted)
 
 
 @Compiled

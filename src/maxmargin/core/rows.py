@@ -6,11 +6,12 @@ classes answer the same questions, so no loop ever asks which one it has.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core import fixed_order_sums
+from maxmargin.core.array_fields import Saved
 from maxmargin.core.numba_backend import bridge, with_methods_of
 
 # Far enough ahead to hide the memory's latency, near enough to stay in the cache.
@@ -28,8 +29,8 @@ class Tail(NamedTuple):
     time.
     """
 
-    offset: float
-    private: float
+    offset: Annotated[float, Saved(at_least=0.0)]
+    private: Annotated[float, Saved(at_least=0.0)]
 
     def private_of(self, i):
         """The private coordinate of row ``i``."""

@@ -28,9 +28,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_expit
 
+from maxmargin.core.array_fields import aligned_zeros, with_width
 from maxmargin.core.numba_backend import Compiled, bridge
-from maxmargin.models.base import aligned_zeros
-from maxmargin.models.resizing import with_width
 
 # Rows that are remembered: for theta, and for the level and the scale of scores. Chosen on Adult
 # and electricity, see docs/probabilities.md.

@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core.array_fields import Array, Saved
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.points import Points, as_type, library_of, squared_norms
 
@@ -48,12 +49,12 @@ class Kernel(ABC):
         The numbers that a device may round rows to, beside those in which nothing is lost.
     """
 
-    gamma: float
-    degree: float
-    coef0: float
-    dtype: Any
-    center: np.ndarray | None = None
-    adapts: bool = False
+    gamma: Annotated[float, Saved(at_least=0.0)]
+    degree: Annotated[float, Saved(at_least=1.0)]
+    coef0: Annotated[float, Saved()]
+    dtype: Annotated[Any, Saved()]
+    center: Annotated[np.ndarray | None, Array("features", optional=True)] = None
+    adapts: Annotated[bool, Saved()] = False
     narrow: str = ""
 
     name: ClassVar[str]

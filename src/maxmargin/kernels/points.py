@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core.array_fields import Array, Saved
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.kernels.growable_array import appended
+
+# All weights are above 0.
+SMALLEST_WEIGHT = float(np.nextafter(0.0, 1.0))
 
 
 class Points:
@@ -19,6 +23,14 @@ class Points:
 
     With a precomputed kernel, rows are the numbers of training rows, or lines of kernel values.
     """
+
+    X: Annotated[Any, Saved()]
+    squares: Annotated[np.ndarray | None, Array("points", optional=True)]
+    factors: Annotated[np.ndarray | None, Array("points", "features", dtype=None, optional=True)]
+    worth: Annotated[
+        np.ndarray | None,
+        Array("points", optional=True, finite=True, at_least=SMALLEST_WEIGHT),
+    ]
 
     def __init__(
         self,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from maxmargin.certificates.evidence import Evidence
+from maxmargin.core.array_fields import Array, Saved
 from maxmargin.core.loop import TALLY
 from maxmargin.core.rows import Tail
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models.model_formulas import Formula
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, SCALARS, Scalars
 
 
 class Model(ABC):
@@ -36,8 +36,8 @@ class Model(ABC):
     has_supports: ClassVar[bool] = False
 
     spec: ModelSpec
-    tail: Tail
-    tally: np.recarray
+    tail: Annotated[Tail, Saved()]
+    tally: Annotated[np.recarray, Array(1, dtype=TALLY)]
     p: float = 2.0
     unsettled: bool
 
@@ -180,23 +180,6 @@ class Model(ABC):
     def private_coordinates(self) -> int:
         """Number of rows with a coordinate of their own that is recorded."""
         return 0
-
-
-def aligned_zeros(rows: int, columns: int) -> np.ndarray:
-    """Zeros that start at a cache line, so that vector loads do not straddle two."""
-    room = np.zeros(rows * columns + 8)
-    first = -room.ctypes.data % 64 // 8
-    return room[first : first + rows * columns].reshape(rows, columns)
-
-
-def new_scalars(problems: int) -> Scalars:
-    """At w = 0."""
-    table = np.zeros(problems, SCALARS).view(np.recarray)
-    table.scale = 1.0
-    table.certifiable = ALL_COEFFICIENTS
-    table.bound = np.inf
-    table.next_mark = 1
-    return Scalars(table)
 
 
 def new_tally() -> np.recarray:

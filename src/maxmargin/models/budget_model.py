@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.certificates import bounds, convex_combinations
 from maxmargin.certificates.scalar_bounds import projected_bound
+from maxmargin.core.array_fields import (
+    NEVER,
+    Array,
+    Buffer,
+    Saved,
+    blank,
+    grown,
+    new_arrays,
+    resized,
+)
 from maxmargin.core.loop import learn, present
 from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
@@ -21,12 +31,12 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import Model, new_scalars, new_tally
+from maxmargin.models.base import Model, new_tally
 from maxmargin.models.budget_policies import BLOCK, Eviction
-from maxmargin.models.kernel_model import LARGEST_SHARE, NEVER, smallest_margins
+from maxmargin.models.kernel_model import LARGEST_SHARE, smallest_margins
 from maxmargin.models.model_formulas import Formula, kernel_formula
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.budget_space import FROM_BEFORE, Slots, SlotSpace, new_slots, weigh
+from maxmargin.spaces.budget_space import FROM_BEFORE, Slots, SlotSpace, weigh
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import AWAITING, Scalars
@@ -42,52 +52,43 @@ class Store:
 
     Attributes
     ----------
-    room : int
-        Slots of each problem.
     slots : Slots
-    numbers, labels : arrays of shape (problems, room)
+    numbers, labels : arrays of shape (problems, slots)
         Numbers of the rows in a fit, or their trials in a stream, and their class codes.
     points : list of Points
         The rows, for each problem; empty before the first ones come.
     dtype : data type of kernel values
     cross : array
-        Room for kernel values of a block's rows with those in the slots.
+        Kernel values of a block's rows with those in the slots.
     """
 
+    slots: Annotated[Slots, Saved()]
+    numbers: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int64)]
+    labels: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int32, below="classes")]
+    points: Annotated[list[Points], Saved()]
+    dtype: Annotated[np.dtype, Saved()]
+    cross: Annotated[np.ndarray, Buffer(f"problems * {BLOCK} * slots", dtype=None)]
+
     def __init__(self, problems: int) -> None:
-        self.room = 0
-        self.slots: Slots = new_slots(problems, 0)
-        self.numbers = np.empty((problems, 0), dtype=np.int64)
-        self.labels = np.empty((problems, 0), dtype=np.int32)
-        self.points: list[Points] = []
-        self.dtype = np.dtype(np.float64)
-        self.cross = np.empty(0)
+        sizes = {"problems": problems, "slots": 0}
+        self.slots, self.points, self.dtype = blank(Slots, sizes), [], np.dtype(np.float64)
+        vars(self).update(new_arrays(Store, sizes, dtype=self.dtype))
 
     def problems(self) -> int:
         return self.slots.taken.size
 
-    def make_room(self, room: int, like: Points, dtype: Any) -> None:
+    def capacity(self) -> int:
+        """Slots of each problem."""
+        return self.slots.coefs.shape[1]
+
+    def make_room(self, capacity: int, like: Points, dtype: Any) -> None:
         """Let each problem have so many slots, for rows like these."""
-        before, old, stores, problems = self.room, self.slots, self.points, self.problems()
-        numbers, labels = self.numbers, self.labels
-        self.room, self.slots = room, new_slots(problems, room)
-        self.numbers = np.zeros((problems, room), dtype=np.int64)
-        self.labels = np.zeros((problems, room), dtype=np.int32)
-        self.points = [like.room(room) for _ in range(problems)]
+        stores, everyone = self.points, np.arange(self.capacity())
+        vars(self).update(vars(resized(self, dtype, slots=capacity)))
         self.dtype = np.dtype(dtype)
-        self.cross = np.zeros(problems * BLOCK * room, dtype)
-        if before:
-            self.slots.taken[:] = old.taken
-            for array, was in (
-                (self.slots.coefs, old.coefs),
-                (self.slots.squares, old.squares),
-                (self.numbers, numbers),
-                (self.labels, labels),
-            ):
-                array[:, :before] = was
-            everyone = np.arange(before)
-            for store, smaller in zip(self.points, stores, strict=True):
-                store.put(everyone, smaller, everyone)
+        self.points = [like.room(capacity) for _ in range(self.problems())]
+        for store, smaller in zip(self.points, stores, strict=False):
+            store.put(everyone, smaller, everyone)
 
     def take_in(self, new: Points, ids: np.ndarray, labels: np.ndarray) -> None:
         """Put those rows of a block into their slots that have got one."""
@@ -114,13 +115,9 @@ class Store:
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> Store:
         """One for other problems, in which c continues ``which[c]``."""
-        more = copy.copy(self)
-        more.slots = Slots(*(each[which] for each in self.slots))
-        more.numbers = self.numbers[which]
-        more.labels = codes[self.labels[which]].astype(self.labels.dtype)
+        more: Store = grown(self, which, width, codes=codes)
         # Two problems may continue the same one, each with rows of its own.
         more.points = [copy.deepcopy(self.points[c].with_width(width)) for c in which]
-        more.cross = np.zeros(len(which) * BLOCK * self.room, self.cross.dtype)
         return more
 
     def together(self) -> tuple[Points, np.ndarray, np.ndarray]:
@@ -157,6 +154,13 @@ class BudgetModel(Model):
         What to do when all slots are taken.
     """
 
+    kernel: Annotated[Kernel, Saved()]
+    eviction: Annotated[Eviction, Saved()]
+    store: Annotated[Store, Saved()]
+    scalars: Annotated[Scalars, Saved()]
+    largest_square: Annotated[float, Saved(at_least=0.0)]
+    _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
+
     has_supports = True
 
     def __init__(
@@ -173,12 +177,12 @@ class BudgetModel(Model):
         self.eviction, self.store = eviction, Store(problems)
         self._width = width
         self.tally = new_tally()
-        self.scalars = new_scalars(problems)
+        self.scalars = blank(Scalars, {"problems": problems})
         self.scalars.table.next_mark = NEVER
         self.shift, self.ridge = tail.offset**2, tail.private**2
         self.largest_square = 0.0
         self.in_fit = self.unsettled = False
-        self._bounds: np.ndarray | None = None
+        self._bounds = None
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
         self._last_block: Any = None
 
@@ -261,14 +265,12 @@ class BudgetModel(Model):
             self.unsettled, self._last_block = False, None
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> BudgetModel:
-        model = copy.copy(self)
-        model.tally = self.tally.copy()
+        model = grown(self, which, width, codes=codes)
         model._width, model.kernel = width, self.kernel.with_width(width)
-        model.scalars = Scalars(self.scalars.table[which].copy().view(np.recarray))
         model._bounds = model._together = None
         if self.store.points:
             model.store = self.store.grown(width, which, codes)
-            model.eviction = self.eviction.grown(which, self.store.room)
+            model.eviction = self.eviction.grown(which)
         else:
             model.store, model.eviction = Store(len(which)), copy.deepcopy(self.eviction)
         return model
@@ -391,11 +393,11 @@ class BudgetModel(Model):
 
     def make_room(self, points: list[Points], dtype: Any) -> None:
         """Let these be the rows in the slots, with coefficients 0."""
-        room, kernel = points[0].size(), self.kernel
-        if any(each.size() != room for each in points) or room != (self.spec.budget or room):
+        size, kernel = points[0].size(), self.kernel
+        if any(each.size() != size for each in points) or size != (self.spec.budget or size):
             raise ValueError("store.points: there is not a row for each slot")
-        self.store.make_room(room, points[0], dtype)
-        self.eviction.make_room(self.problems(), room, dtype)
+        self.store.make_room(size, points[0], dtype)
+        self.eviction.make_room(self.problems(), size, dtype)
         self.store.points = points
         if not kernel.only_in_fit:
             self.store.cross = self.store.cross.astype(kernel.value_type())
@@ -404,10 +406,10 @@ class BudgetModel(Model):
         """Allocate memory: once if there is a budget, else whenever a block might not fit."""
         store, budget = self.store, self.spec.budget
         needed = budget or int(store.slots.taken.max(initial=0)) + new.size()
-        if needed > store.room:
+        if needed > store.capacity():
             dtype = self.kernel.value_type()
-            store.make_room(budget or max(2 * store.room, needed), new, dtype)
-            self.eviction.make_room(self.problems(), store.room, dtype)
+            store.make_room(budget or max(2 * store.capacity(), needed), new, dtype)
+            self.eviction.make_room(self.problems(), store.capacity(), dtype)
 
     def _cross_products(self, new: Points, ids: np.ndarray, buffer: np.ndarray) -> np.ndarray:
         """Kernel values between a block's rows and those in the slots; see `SlotSpace`.
@@ -415,13 +417,13 @@ class BudgetModel(Model):
         They are written to ``buffer``.
         """
         size, store = new.size(), self.store
-        room, taken, problems = store.room, store.slots.taken, self.problems()
-        cross = buffer[: problems * size * room].reshape(-1, room)
-        if problems == 1 and taken[0] == room:
+        slots, taken, problems = store.capacity(), store.slots.taken, self.problems()
+        cross = buffer[: problems * size * slots].reshape(-1, slots)
+        if problems == 1 and taken[0] == slots:
             cross = _own(self.products.gram(self.kernel, new, store.points[0], cross))
         else:
             for c, points in enumerate(store.points):
-                here = points if taken[c] == room else points.take(slice(0, int(taken[c])))
+                here = points if taken[c] == slots else points.take(slice(0, int(taken[c])))
                 lines = slice(c * size, (c + 1) * size)
                 cross[lines, : taken[c]] = self.products.gram(self.kernel, new, here)
         if self.ridge > 0.0:
@@ -473,7 +475,7 @@ class BudgetModel(Model):
         """
         point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
         # Not the buffer of the store: another thread may learn with it, in a copy of this model.
-        buffer = np.zeros(self.problems() * self.store.room, self.store.cross.dtype)
+        buffer = np.zeros(self.problems() * self.store.capacity(), self.store.cross.dtype)
         cross = self._cross_products(point, NO_NUMBERS, buffer)
         sums = np.einsum("cp,cp->c", cross, coefs)
         if self.shift > 0.0:

@@ -12,11 +12,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from maxmargin.core.array_fields import (
+    Array,
+    Buffer,
+    Saved,
+    grown,
+    new_arrays,
+    per_problem,
+    resized,
+)
 from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.budget_space import Slots, SlotSpace
@@ -38,27 +47,29 @@ class Replacing:
     ``w`` is known after a row has left; the Forgetron cannot do without.
     """
 
+    random: Annotated[np.random.Generator, Saved()]
+    inner: Annotated[np.ndarray, Array("problems * slots", "slots", dtype=None, optional=True)]
+    fresh: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int64, saved=False)]
+    refilled: Annotated[np.ndarray, Array("problems", dtype=np.int64, saved=False)]
+    stored: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
+    gained: Annotated[np.ndarray, Array("problems")]
+    lost: Annotated[np.ndarray, Array("problems")]
+    latest: Annotated[np.ndarray, Array("problems")]
+
     exact = False
     slack = None
-    PER_PROBLEM = ("fresh", "refilled", "stored", "gained", "lost", "latest")
 
     def __init__(self, oldest: bool, seed: int, lengths: bool = True) -> None:
         self.oldest, self.random, self.lengths = oldest, np.random.default_rng(seed), lengths
 
-    def make_room(self, problems: int, room: int, dtype: Any) -> None:
-        self.inner = np.zeros((problems * room if self.lengths else 0, room), dtype)
-        self.fresh = np.zeros((problems, room), dtype=np.int64)
-        self.refilled, self.stored = np.zeros((2, problems), dtype=np.int64)
-        self.gained, self.lost, self.latest = np.zeros((3, problems))
+    def make_room(self, problems: int, slots: int, dtype: Any) -> None:
+        sizes, off = {"problems": problems, "slots": slots}, () if self.lengths else ("inner",)
+        vars(self).update(new_arrays(Replacing, sizes, off=off, dtype=dtype))
 
-    def grown(self, which: Sequence[int], room: int) -> Replacing:
+    def grown(self, which: Sequence[int]) -> Replacing:
         """One for other problems, in which c continues ``which[c]``."""
-        more = copy.copy(self)
+        more: Replacing = grown(self, which, 0)
         more.random = copy_of(self.random)
-        if self.lengths:
-            more.inner = self.inner.reshape(-1, room, room)[which].reshape(-1, room)
-        for name in self.PER_PROBLEM:
-            setattr(more, name, getattr(self, name)[which])
         return more
 
     def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Replace:
@@ -77,8 +88,8 @@ class Replacing:
         if not self.oldest:
             other.random = copy_of(self.random)
         known = vars(self)
-        if "fresh" in known:  # there is room already
-            vars(other).update({name: known[name].copy() for name in self.PER_PROBLEM})
+        if "fresh" in known:  # there are slots already
+            vars(other).update({name: known[name].copy() for name in per_problem(Replacing)})
         return other
 
     def own_products(self) -> None:
@@ -106,37 +117,32 @@ class Replacing:
 class Projecting:
     """Keeps the inverse Cholesky factor of the rows in the slots."""
 
+    inverse: Annotated[np.ndarray, Array("problems * slots", "slots")]
+    slack: Annotated[np.ndarray | None, Array("problems")]
+    joins: Annotated[np.ndarray, Array("problems", dtype=bool)]
+    distance: Annotated[np.ndarray, Array("problems")]
+    limit: Annotated[np.ndarray, Array("problems")]
+    turned: Annotated[np.ndarray, Array("problems", "slots", saved=False)]
+    coords: Annotated[np.ndarray, Buffer(f"problems * {BLOCK} * slots")]
+    shadows: Annotated[np.ndarray, Buffer(f"problems * {BLOCK} * {BLOCK}")]
+
     exact = True
-    PER_PROBLEM = ("slack", "joins", "distance", "limit", "turned")
 
     def __init__(self, threshold: float, careful: bool) -> None:
         self.threshold, self.careful = threshold, careful
-        self.inverse = np.zeros((0, 0))
-        self.slack: np.ndarray | None = None
+        self.inverse, self.slack = np.zeros((0, 0)), None
 
-    def make_room(self, problems: int, room: int, dtype: Any) -> None:
+    def make_room(self, problems: int, slots: int, dtype: Any) -> None:
         self.rounding = SMALLEST_DISTANCES[np.dtype(dtype).itemsize]
-        before, old = self.inverse.shape[1], self.inverse
-        self.inverse = np.zeros((problems * room, room))
-        for c in range(problems if before else 0):
-            lines = slice(c * before, (c + 1) * before)
-            self.inverse[c * room : c * room + before, :before] = old[lines]
         if self.slack is None:
-            self.slack = np.zeros(problems)
-            self.joins = np.zeros(problems, dtype=bool)
-            self.distance, self.limit = np.zeros((2, problems))
-        self.turned = np.zeros((problems, room))
-        self.coords = np.zeros(problems * BLOCK * room)
-        self.shadows = np.zeros(problems * BLOCK * BLOCK)
+            sizes = {"problems": problems, "slots": slots}
+            vars(self).update(new_arrays(Projecting, sizes))
+        else:
+            vars(self).update(vars(resized(self, slots=slots)))
 
-    def grown(self, which: Sequence[int], room: int) -> Projecting:
+    def grown(self, which: Sequence[int]) -> Projecting:
         """One for other problems, in which c continues ``which[c]``."""
-        more = copy.copy(self)
-        more.inverse = self.inverse.reshape(-1, room, room)[which].reshape(-1, room)
-        for name in self.PER_PROBLEM:
-            setattr(more, name, getattr(self, name)[which])
-        more.coords = np.zeros(len(which) * BLOCK * room)
-        more.shadows = np.zeros(len(which) * BLOCK * BLOCK)
+        more: Projecting = grown(self, which, 0)
         return more
 
     def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
@@ -168,9 +174,9 @@ class Projecting:
     def beside(self) -> Projecting:
         """One that knows the same; the factor only ever gains lines, behind those of this one."""
         other = shallow_copy(self)
-        for name in self.PER_PROBLEM:
-            if getattr(self, name, None) is not None:
-                setattr(other, name, getattr(self, name).copy())
+        if self.slack is not None:
+            known = vars(self)
+            vars(other).update({name: known[name].copy() for name in per_problem(Projecting)})
         return other
 
     def own_products(self) -> None:

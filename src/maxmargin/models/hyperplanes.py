@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin.certificates.evidence import Evidence
+from maxmargin.core.array_fields import Array, new_arrays
 from maxmargin.models.model_formulas import Planes
 from maxmargin.models.newton_solver import Solution
 
@@ -26,14 +27,18 @@ class Hyperplanes:
         how many rows were summed up, and the largest norm of a row
     """
 
+    weights: Annotated[np.ndarray, Array("problems", "features")]
+    bias: Annotated[np.ndarray, Array("problems")]
+    sums: Annotated[np.ndarray, Array("problems", 2, "features")]
+    masses: Annotated[np.ndarray, Array("problems", 2)]
+    hidden: Annotated[np.ndarray, Array("problems", 2)]
+    grounds: Annotated[np.ndarray, Array("problems", 4)]
+
     unsettled = False
     has_supports = False
 
     def __init__(self, problems: int, width: int) -> None:
-        self.weights, self.bias = np.zeros((problems, width)), np.zeros(problems)
-        self.sums = np.zeros((problems, 2, width))
-        self.masses, self.hidden = np.zeros((problems, 2)), np.zeros((problems, 2))
-        self.grounds = np.zeros((problems, 4))
+        vars(self).update(new_arrays(Hyperplanes, {"problems": problems, "features": width}))
 
     @classmethod
     def of(cls, found: Solution) -> Hyperplanes:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from maxmargin.certificates import bounds, joint_bounds
 from maxmargin.certificates.evidence import Evidence
+from maxmargin.core.array_fields import Saved, blank, without_private_coordinates
 from maxmargin.core.joint_loop import learn_jointly, new_rivals
 from maxmargin.core.loop import maintain
 from maxmargin.core.row_scans import lowest_lead
 from maxmargin.core.rows import Tail
 from maxmargin.models.linear_model import LinearModel
-from maxmargin.models.resizing import without_private_blocks
+from maxmargin.models.resizing import sum_up_private_blocks
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.joint_space import JointSpace, JointWitness, KBest, OneBest
 from maxmargin.spaces.linear_space import LinearSpace
@@ -45,6 +46,8 @@ def check_costs(wanted: Sequence[Sequence[float]], classes: int) -> None:
 class JointModel(LinearModel):
     """Weights of several classes; ``linear.scalars.table[0]`` is about all of them."""
 
+    joint: Annotated[JointSpace, Saved()]
+
     loop = staticmethod(learn_jointly)
     is_joint = True
 
@@ -52,9 +55,9 @@ class JointModel(LinearModel):
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         super().__init__(spec, problems, width, private, tail, p)
-        mark = np.zeros_like(self.linear.weights)
-        seen = self.linear.witness
-        self.linear = self.linear._replace(witness=JointWitness(seen.average, seen.past, mark))
+        sizes = {"problems": problems, "coordinates": width + 1 + private}
+        witness = blank(JointWitness, sizes, off=() if spec.average else ("average", "past"))
+        self.linear = self.linear._replace(witness=witness)
         self.joint = new_joint_space(self.linear, spec)
 
     @property
@@ -68,15 +71,8 @@ class JointModel(LinearModel):
         self.linear.scalars.table.certifiable[0] = 0.0  # old coefficients are here to stay
 
     def _without_private_coordinates(self) -> JointModel:
-        model = self._copied(without_private_blocks(self.linear))
-        assert isinstance(model, JointModel)
-        model.joint = new_joint_space(model.linear, self.spec)
-        return model
-
-    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> JointModel:
-        model = super().grown(width, which, codes)
-        assert isinstance(model, JointModel)
-        model.joint = new_joint_space(model.linear, self.spec)
+        model = without_private_coordinates(self, self.width())
+        sum_up_private_blocks(self.linear, model.linear)
         return model
 
     def maintain(self, space: Any) -> None:

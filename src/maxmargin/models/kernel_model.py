@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from maxmargin.certificates import bounds, convex_combinations, joint_bounds
+from maxmargin.core.array_fields import NEVER, Array, Saved, blank, changed, grown, own_arrays
 from maxmargin.core.joint_loop import learn_jointly
 from maxmargin.core.loop import learn
 from maxmargin.core.rows import Tail
@@ -24,17 +25,16 @@ from maxmargin.kernels.growable_array import appended, room_begun_by
 from maxmargin.kernels.kernel_lines import between
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
-from maxmargin.models.base import Model, new_scalars, new_tally
+from maxmargin.models.base import Model, new_tally
 from maxmargin.models.joint_model import new_joint_space
 from maxmargin.models.kernel_fit import Block, KernelFit, KernelSpace
 from maxmargin.models.model_formulas import Formula, kernel_formula
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.certificate_vectors import PAST, mean_weights
+from maxmargin.spaces.certificate_vectors import PAST, Past, mean_weights
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import NOBODY, POSITIVE, PairSpace
 from maxmargin.spaces.problem_scalars import ALL_COEFFICIENTS, AWAITING, Scalars
 
-NEVER = np.iinfo(np.int64).max
 # From so many training rows on, kernel values are computed in float32 unless asked otherwise.
 MANY_ROWS = 5000
 # An intercept is summed up by itself where its square is so many times as large as those of rows.
@@ -105,29 +105,22 @@ class Supports(NamedTuple):
     numbers : their numbers in the fit, or their trials in a stream
     labels : their class codes
     diagonal : ``|phi(x)|**2``
-    coefs : of shape (problems, supports), over the scale
-    marks : of shape (2, problems, supports), the coefficients at the last two snapshots
-    averages : of shape (problems or 0, supports), sums behind the mean of the coefficients
+    coefs : over the scale
+    marks : the coefficients at the last two snapshots
+    averages : sums behind the mean of the coefficients, without lines if there is no mean
     """
 
-    points: Points
-    numbers: np.ndarray
-    labels: np.ndarray
-    diagonal: np.ndarray
-    coefs: np.ndarray
-    marks: np.ndarray
-    averages: np.ndarray
+    points: Annotated[Points, Saved()]
+    numbers: Annotated[np.ndarray, Array("supports", dtype=np.int64)]
+    labels: Annotated[np.ndarray, Array("supports", dtype=np.int32, below="classes")]
+    diagonal: Annotated[np.ndarray, Array("supports")]
+    coefs: Annotated[np.ndarray, Array("problems", "supports")]
+    marks: Annotated[np.ndarray, Array(2, "problems", "supports")]
+    averages: Annotated[np.ndarray, Array("problems", "supports", optional=True)]
 
     def take(self, kept: Any) -> Supports:
-        return Supports(
-            self.points.take(kept),
-            self.numbers[kept],
-            self.labels[kept],
-            self.diagonal[kept],
-            self.coefs[:, kept],
-            self.marks[:, :, kept],
-            self.averages[:, kept],
-        )
+        some: Supports = changed(self, lambda _, array: array[..., kept])
+        return some._replace(points=self.points.take(kept))
 
 
 class Ahead(NamedTuple):
@@ -164,6 +157,18 @@ class KernelModel(Model):
         What computes its values.
     """
 
+    kernel: Annotated[Kernel, Saved()]
+    scalars: Annotated[Scalars, Saved()]
+    past: Past
+    # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
+    members: Annotated[
+        np.ndarray,
+        Array("problems", 2, dtype=np.int64, optional=True, at_least=NOBODY, below="supports"),
+    ]
+    next_mark: Annotated[int, Saved()]
+    _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
+    supports: Annotated[Supports | None, Saved()]
+
     has_supports = True
     loop = staticmethod(learn)
 
@@ -179,16 +184,14 @@ class KernelModel(Model):
         self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
         self._width = width
         self.tally = new_tally()
-        self.scalars = new_scalars(problems)
+        self.scalars = blank(Scalars, {"problems": problems})
         self.past = np.zeros(problems if spec.average else 0, PAST).view(np.recarray)
         self.scalars.table.next_mark = NEVER  # coefficients tell all, without snapshots of vectors
-        # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
         self.members = np.empty((0, 2), dtype=np.int64)
         self.next_mark = 1
         self.training: KernelFit | None = None
         self.unsettled = False
-        self._bounds: np.ndarray | None = None
-        self.supports: Supports | None = None
+        self._bounds = self.supports = None
 
     def space(self) -> KernelSpace:
         return KernelSpace(
@@ -279,28 +282,15 @@ class KernelModel(Model):
         if self.kernel.only_in_fit:
             raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
         # Supports are replaced by learning, never changed.
-        model = copy.copy(self)
-        model.tally, model.members = self.tally.copy(), self.members.copy()
-        model.scalars, model.past = Scalars(self.scalars.table.copy()), self.past.copy()
+        model: KernelModel = own_arrays(self, shared="supports")
         return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> KernelModel:
-        model = copy.copy(self)
-        model.tally = self.tally.copy()
-        model._width, model.kernel = width, self.kernel.with_width(width)
-        model.scalars = Scalars(self.scalars.table[which].copy().view(np.recarray))
-        model._bounds = None
-        if self.past.size:
-            model.past = self.past[which].copy().view(np.recarray)
-        if self.supports is not None:
-            known = self.supports
-            model.supports = known._replace(
-                points=known.points.with_width(width),
-                labels=codes[known.labels].astype(known.labels.dtype),
-                coefs=known.coefs[which],
-                marks=known.marks[:, which],
-                averages=known.averages[which] if self.spec.average else known.averages,
-            )
+        model = grown(self, which, width, codes=codes)
+        model._width, model.kernel, model._bounds = width, self.kernel.with_width(width), None
+        if model.supports is not None:
+            points = model.supports.points.with_width(width)
+            model.supports = model.supports._replace(points=points)
         return model
 
     def present(
@@ -314,7 +304,7 @@ class KernelModel(Model):
             return
         rows = self._exact_enough(rows)
         if order.size == 0 and self.supports is None:
-            self.supports = self._no_supports(rows)
+            self.supports = self._blank_supports(rows.take(slice(0)))
         step, ahead = self.products.block, None
         for start in range(0, order.size, step):
             places = slice(start, start + step)
@@ -362,7 +352,7 @@ class KernelModel(Model):
         learning, space = order >= 0, self.space()
         order = np.where(learning, order, -1 - order)
         new = rows.take(order) if ahead is None else ahead.points
-        known = self.supports or self._no_supports(new)
+        known = self.supports or self._blank_supports(new.take(slice(0)))
         slots = np.unique(self.members[self.members >= 0])
         points = known.points.take(slots).followed_by(new)
         diagonal = space.diagonal(points)
@@ -422,30 +412,14 @@ class KernelModel(Model):
             ahead.sums
         )
 
-    def _no_supports(self, like: Points) -> Supports:
-        problems = self.problems()
-        return Supports(
-            points=like.take(slice(0)),
-            numbers=np.empty(0, dtype=np.int64),
-            labels=np.empty(0, dtype=np.int32),
-            diagonal=np.empty(0),
-            coefs=np.empty((problems, 0)),
-            marks=np.empty((2, problems, 0)),
-            averages=np.empty((self.past.size, 0)),
-        )
+    def _blank_supports(self, points: Points) -> Supports:
+        """These points with coefficients 0."""
+        sizes = {"problems": self.problems(), "supports": points.size()}
+        return blank(Supports, sizes, off=() if self.past.size else ["averages"], points=points)
 
     def make_room(self, points: Points) -> None:
         """Let these be the supports, with coefficients 0."""
-        none, size, problems = self._no_supports(points), points.size(), self.problems()
-        self.supports = none._replace(
-            points=points,
-            numbers=np.zeros(size, dtype=np.int64),
-            labels=np.zeros(size, dtype=np.int32),
-            diagonal=np.zeros(size),
-            coefs=np.zeros((problems, size)),
-            marks=np.zeros((2, problems, size)),
-            averages=np.zeros((none.averages.shape[0], size)),
-        )
+        self.supports = self._blank_supports(points)
 
     def _without_small(self, supports: Supports) -> Supports:
         """Those supports that count."""
@@ -623,6 +597,8 @@ class KernelModel(Model):
 class PairKernelModel(KernelModel):
     """Weights with a free intercept, learnt from pairs of examples; see `PairSpace`."""
 
+    bias: Annotated[np.ndarray, Array("problems")]
+
     def __init__(
         self,
         spec: ModelSpec,
@@ -637,13 +613,12 @@ class PairKernelModel(KernelModel):
         self.members = np.full((problems, 2), NOBODY)
 
     def space_over(self, linear: LinearSpace, places: np.ndarray) -> PairSpace:
-        problems, size = linear.weights.shape
-        members, room = np.zeros((2 * problems, size)), np.empty((0, size))
-        squares, private = np.zeros((problems, 2)), np.zeros((problems, 2))
+        sizes = dict(zip(("problems", "coordinates"), linear.weights.shape, strict=True))
+        pair = blank(PairSpace, sizes, linear=linear, bias=self.bias, numbers=places)
         for c, side in np.argwhere(places >= 0):
-            members[2 * c + side, places[c, side]] = 1.0
-            squares[c, side] = linear.geometry.diagonal[places[c, side]]
-        return PairSpace(linear, self.bias, members, places, squares, private, room)
+            pair.members[2 * c + side, places[c, side]] = 1.0
+            pair.squares[c, side] = linear.geometry.diagonal[places[c, side]]
+        return pair
 
     def present(
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
@@ -655,18 +630,6 @@ class PairKernelModel(KernelModel):
                 if own != (side == POSITIVE):
                     raise ValueError("warm_start with a kernel needs the labels of the last fit.")
         super().present(rows, targets, order, rule, trace)
-
-    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairKernelModel:
-        model = super().grown(width, which, codes)
-        assert isinstance(model, PairKernelModel)
-        model.bias, model.members = self.bias[which], self.members[which]
-        return model
-
-    def streaming(self, rows: int, alone: bool = False) -> PairKernelModel:
-        model = super().streaming(rows, alone)
-        assert isinstance(model, PairKernelModel)
-        model.bias = self.bias.copy()
-        return model
 
     def free_intercepts(self) -> np.ndarray:
         return self.bias.copy()

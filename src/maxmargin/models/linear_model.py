@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import sparse
@@ -13,16 +12,17 @@ from sklearn.utils.extmath import safe_sparse_dot
 from maxmargin.certificates import bounds, geometric_margins
 from maxmargin.certificates.bounds import Hull
 from maxmargin.certificates.evidence import Evidence, evidence_of
+from maxmargin.core import array_fields
+from maxmargin.core.array_fields import Saved, blank
 from maxmargin.core.loop import learn, maintain, present
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import DenseRows, SparseRows, Tail, WeightedTail
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace, tracing
 from maxmargin.models import resizing
-from maxmargin.models.base import Model, aligned_zeros, new_scalars, new_tally
+from maxmargin.models.base import Model, new_tally
 from maxmargin.models.model_formulas import Planes
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.certificate_vectors import (
-    PAST,
     MeanSpace,
     MeanWitness,
     Witness,
@@ -67,6 +67,9 @@ class LinearModel(Model):
     private : number of rows with a private coordinate that is recorded (0: none)
     """
 
+    p: Annotated[float, Saved(at_least=2.0)]
+    linear: Annotated[LinearSpace, Saved()]
+
     loop = staticmethod(learn)
     is_joint = False
 
@@ -76,26 +79,19 @@ class LinearModel(Model):
         self.spec, self.tail, self.p, self.tally = spec, tail, p, new_tally()
         self.unsettled = self.in_fit = False
         size, split = width + 1 + private, tail.offset > 0.0
-        witnessed = spec.certified and problems * size <= MOST_WITNESSED_WEIGHTS
-
-        def vectors(kept: bool) -> np.ndarray:
-            return aligned_zeros(problems if kept else 0, size)
-
+        sizes = {"problems": problems, "coordinates": size}
+        off = set() if spec.average else {"average", "past"}
+        if not spec.certified or problems * size > MOST_WITNESSED_WEIGHTS:
+            off |= {"share", "mark", "mark_share"}
+        elif not split:
+            off |= {"share", "mark_share"}
         in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
-        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same methods
-        self.linear: LinearSpace = kind(
+        self.linear = blank(
+            PlaneSpace if in_planes else LinearSpace,
+            sizes,
             geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
             width=width,
-            weights=vectors(True),
-            scalars=new_scalars(problems),
-            witness=Witness(
-                share=vectors(witnessed and split),
-                mark=vectors(witnessed),
-                mark_share=vectors(witnessed and split),
-                average=vectors(spec.average),
-                past=np.zeros(problems if spec.average else 0, PAST).view(np.recarray),
-                split=split,
-            ),
+            witness=blank(Witness, sizes, off=off, split=split),
         )
 
     @property
@@ -143,10 +139,7 @@ class LinearModel(Model):
         return False
 
     def twin(self) -> LinearModel:
-        model, made = copy.copy(self), {}  # type: ignore[var-annotated]
-        for name, value in vars(self).items():
-            setattr(model, name, resizing.copied(value, made))
-        return model
+        return array_fields.own_arrays(self)
 
     def continued(self) -> LinearModel:
         model = self.twin()
@@ -178,22 +171,20 @@ class LinearModel(Model):
 
     def part(self, which: slice) -> LinearModel:
         """A model of some problems alone, over the same memory, with counts of its own."""
-        return self._copied(self.linear.part(which), new_tally())
+        model = array_fields.of_problems(self, which)
+        model.tally = new_tally()
+        return model
 
     def apart_from_rows(self) -> LinearModel:
         return apart_from_rows(self, self._without_private_coordinates())
 
     def _without_private_coordinates(self) -> LinearModel:
-        return self._copied(resizing.without_private_coordinates(self.linear))
+        model = array_fields.without_private_coordinates(self, self.width())
+        resizing.sum_up_private_weights(self.linear, model.linear)
+        return model
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
-        return self._copied(resizing.grown_linear(self.linear, width, which))
-
-    def _copied(self, linear: LinearSpace, tally: np.recarray | None = None) -> LinearModel:
-        """The same model over other weights, with counts of its own."""
-        model = copy.copy(self)
-        model.tally, model.linear = self.tally.copy() if tally is None else tally, linear
-        return model
+        return array_fields.grown(self, which, width, self.width(), codes)
 
     def can_have_room(self, width: int) -> bool:
         return self.spec.p != "log" and self.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
@@ -303,29 +294,18 @@ class LinearModel(Model):
 class PairModel(LinearModel):
     """Weights with a free intercept, learnt from pairs of examples."""
 
+    pair: Annotated[PairSpace, Saved()]
+
     def __init__(
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
     ) -> None:
         super().__init__(spec, problems, width, private, tail._replace(offset=0.0), p)
-        members = np.zeros((2 * problems + 1, width + 1 + private))
-        self.pair = PairSpace(
-            linear=self.linear,
-            bias=np.zeros(problems),
-            members=members,
-            numbers=np.full((problems, 2), NOBODY),
-            squares=np.zeros((problems, 2)),
-            private=np.zeros((problems, 2)),
-            room=members[-1:],
-        )
+        sizes = {"problems": problems, "coordinates": width + 1 + private}
+        self.pair = blank(PairSpace, sizes, linear=self.linear)
 
     @property
     def space(self) -> Any:
         return self.pair
-
-    def part(self, which: slice) -> PairModel:
-        model: Any = super().part(which)
-        model.pair = self.pair.part(which, model.linear)
-        return model
 
     def begin_rows(self) -> None:
         numbers = self.pair.numbers
@@ -355,13 +335,8 @@ class PairModel(LinearModel):
 
     def _without_private_coordinates(self) -> PairModel:
         model: Any = super()._without_private_coordinates()
-        model.pair = resizing.without_private_members(self.pair, model.linear)
+        resizing.sum_up_private_members(self.pair, model.pair)
         model.await_own_members()
-        return model
-
-    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> PairModel:
-        model: Any = super().grown(width, which, codes)
-        model.pair = resizing.grown_pair(self.pair, model.linear, which)
         return model
 
     def intercepts(self) -> np.ndarray:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Saved, own_arrays
 from maxmargin.core.experts import Votes, experts_of, hold, new_votes, poll, say
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE, Trace
@@ -53,6 +54,9 @@ class VoteModel(Model):
     groups : list of Model
     """
 
+    votes: Annotated[Votes, Saved()]
+    groups: Annotated[list[Model], Saved()]
+
     # The single row that is being learnt from in place, if any.
     ballot: Any = None
 
@@ -85,7 +89,7 @@ class VoteModel(Model):
         """The same votes for other models, with counts of their own."""
         model = copy.copy(self)
         model.groups, model.tally = groups, self.tally.copy()
-        model.votes = Votes._make(array.copy() for array in self.votes)
+        model.votes = own_arrays(self.votes)
         return model
 
     # ------------------------------------------------------------------------------------ learning

@@ -7,9 +7,10 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-import maxmargin
+from maxmargin import __version__
 from maxmargin.persistence.container import (
     ModelFileError,
+    StrPath,
     explained,
     read_container,
     read_header,
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-def save(clf: BaseEstimator, path: Any) -> None:
+def save(clf: BaseEstimator, path: StrPath) -> None:
     """Write a learner, or a pipeline that ends with one, to a file.
 
     `load` gives it back as it is, to the bit.
@@ -69,7 +70,7 @@ def save(clf: BaseEstimator, path: Any) -> None:
     write_file(path, "model", content)
 
 
-def load(path: Any) -> Any:
+def load(path: StrPath) -> Any:
     """The learner, or the pipeline, in a file that `save` has written.
 
     Nothing in the file is ever executed. A file that is damaged, made by something else, or not
@@ -97,7 +98,7 @@ def load(path: Any) -> Any:
     return clf
 
 
-def describe(path: Any) -> dict[str, Any]:
+def describe(path: StrPath) -> dict[str, Any]:
     """What a sound file says about itself, without loading it.
 
     Parameters
@@ -121,7 +122,11 @@ def describe(path: Any) -> dict[str, Any]:
 
 
 def write_file(
-    path: Any, kind: str, content: dict[str, Any], like: Any = None, new_mode: int | None = None
+    path: StrPath,
+    kind: str,
+    content: dict[str, Any],
+    like: StrPath | None = None,
+    new_mode: int | None = None,
 ) -> None:
     """Write ``content`` to a file, all or nothing.
 
@@ -152,14 +157,14 @@ def write_file(
         summary["steps"] = [step["class"] for step in content["steps"]]
     header = {
         "kind": kind,
-        "library": maxmargin.__version__,
+        "library": __version__,
         "summary": summary,
         "content": trees,
     }
     write_container(path, header, tree.arrays, like, new_mode)
 
 
-def read_file(path: Any, kind: str) -> dict[str, Any]:
+def read_file(path: StrPath, kind: str) -> dict[str, Any]:
     """The content of a file that `write_file` has written, with that kind.
 
     A file that is damaged, made by something else, of another kind or not consistent raises

@@ -11,10 +11,16 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from maxmargin.persistence import read_file, write_file
-from maxmargin.persistence.container import ModelFileError, begins_like_ours, explained, sync_folder
+from maxmargin.persistence.container import (
+    ModelFileError,
+    StrPath,
+    begins_like_ours,
+    explained,
+    sync_folder,
+)
 
 KIND = "checkpoint"
 # A file that is half written and has not been touched for so long is one of a killed process.
@@ -22,6 +28,15 @@ SECONDS_FOR_A_WRITE = 60.0
 # The names of a file that has not got its place yet, and of one that is being written as such.
 NEW = r"\.{name}\.[0-9a-f]{{16}}\.new"
 HALF_WRITTEN = r"\.\.{name}\.[0-9a-f]{{16}}\.new\.[0-9a-f]{{16}}\.tmp"
+
+
+class Progress(Protocol):
+    """What a checkpoint tells: how far a run has come."""
+
+    def place(self) -> str: ...
+
+
+Found = TypeVar("Found", bound=Progress)
 
 
 class CheckpointFile:
@@ -32,7 +47,7 @@ class CheckpointFile:
     the permissions of the first one, by default those that the umask leaves.
     """
 
-    def __init__(self, path: Any, new_mode: int | None = None) -> None:
+    def __init__(self, path: StrPath, new_mode: int | None = None) -> None:
         self.new_mode = new_mode
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
@@ -72,7 +87,7 @@ class CheckpointFile:
         sync_folder(self.path.parent)
         self._last_is_damaged = False
 
-    def read(self, interpret: Callable[[dict[str, Any]], Any]) -> Any:
+    def read(self, interpret: Callable[[dict[str, Any]], Found]) -> Found | None:
         """What ``interpret`` makes of the last whole checkpoint; None if there is none yet.
 
         One that it refuses is not whole; the result says by ``place()`` what it is one of.
@@ -88,7 +103,8 @@ class CheckpointFile:
                 str(self.previous),
             )
         self._tidy_up()
-        found, trouble = None, ""
+        found: Found | None = None
+        trouble = ""
         for path in (self.path, self.previous) if self.path.exists() else ():
             try:
                 found = _read(path, interpret)
@@ -134,7 +150,7 @@ class CheckpointFile:
         return found
 
 
-def _read(path: Path, interpret: Callable[[dict[str, Any]], Any]) -> Any:
+def _read(path: Path, interpret: Callable[[dict[str, Any]], Found]) -> Found:
     content = read_file(path, KIND)
     with explained(path):
         return interpret(content)

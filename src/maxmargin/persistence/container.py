@@ -20,6 +20,8 @@ from typing import IO, Any
 
 import numpy as np
 
+StrPath = str | os.PathLike[str]
+
 # As in PNG files: transfers that change line ends or cut the eighth bit are found at once.
 MAGIC = b"\x89MXM\r\n\x1a\n"
 VERSION = 2
@@ -55,10 +57,10 @@ class ModelFileError(ValueError):
 
 # ------------------------------------------------------------------------------------------ writing
 def write_container(
-    path: Any,
+    path: StrPath,
     header: dict[str, Any],
     arrays: list[np.ndarray],
-    like: Any = None,
+    like: StrPath | None = None,
     new_mode: int | None = None,
 ) -> None:
     """Write ``header`` and ``arrays`` to ``path``, all or nothing; the rest as of `replacing`."""
@@ -69,7 +71,7 @@ def write_container(
     with replacing(path, like, new_mode) as file:
         sum_of_all, written = hashlib.sha256(), 0
 
-        def put(data: Any) -> None:
+        def put(data: bytes | memoryview) -> None:
             nonlocal written
             file.write(data)
             sum_of_all.update(data)
@@ -108,7 +110,7 @@ def _are_singles(array: np.ndarray) -> bool:
     return True
 
 
-def _name_of(dtype: np.dtype) -> Any:
+def _name_of(dtype: np.dtype) -> str | list[list[str]]:
     dtype = dtype.newbyteorder("<")
     if dtype.names is None:
         return dtype.str
@@ -122,14 +124,16 @@ def _axes(array: np.ndarray) -> list[int]:
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
 
-def _bytes_of(array: np.ndarray, stored: str | None = None) -> Any:
+def _bytes_of(array: np.ndarray, stored: str | None = None) -> bytes | memoryview:
     in_order = array.view(np.ndarray).transpose(_axes(array))
     dtype = in_order.dtype.newbyteorder("<") if stored is None else np.dtype(stored)
     return np.ascontiguousarray(in_order, dtype=dtype).reshape(-1).view(np.uint8).data
 
 
 @contextlib.contextmanager
-def replacing(path: Any, like: Any = None, new_mode: int | None = None) -> Iterator[IO[bytes]]:
+def replacing(
+    path: StrPath, like: StrPath | None = None, new_mode: int | None = None
+) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the place of ``path`` when the block ends without error.
 
     A link stays, and what it points at is replaced or made. Permissions are those of the file that
@@ -173,7 +177,7 @@ def _mode_of(target: str) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def sync_folder(folder: Any) -> None:
+def sync_folder(folder: StrPath) -> None:
     """Let the new name survive a loss of power, where folders can be synchronised."""
     if os.name == "nt":
         return
@@ -185,14 +189,14 @@ def sync_folder(folder: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def read_header(path: Any) -> tuple[dict[str, Any], int]:
+def read_header(path: StrPath) -> tuple[dict[str, Any], int]:
     """The header of a sound file, with its ``format``, and the number of its bytes."""
     with _opened(path) as file:
         header, _ = _checked_header(file, path)
         return header, os.fstat(file.fileno()).st_size
 
 
-def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
+def read_container(path: StrPath) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The header and the arrays of a sound file; anything else raises `ModelFileError`."""
     with _opened(path) as file:
         header, stop = _checked_header(file, path)
@@ -216,7 +220,7 @@ def read_container(path: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
     return header, arrays
 
 
-def _opened(path: Any) -> IO[bytes]:
+def _opened(path: StrPath) -> IO[bytes]:
     """A file to read; pipes, which may never say anything, and devices are refused unopened."""
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # folders have an error of their own
@@ -224,7 +228,7 @@ def _opened(path: Any) -> IO[bytes]:
     return open(path, "rb")
 
 
-def begins_like_ours(path: Any) -> bool:
+def begins_like_ours(path: StrPath) -> bool:
     """Is it a plain file, and no link, with the first bytes of ours, as many as there are?"""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         return False
@@ -233,7 +237,7 @@ def begins_like_ours(path: Any) -> bool:
 
 
 @contextlib.contextmanager
-def explained(path: Any) -> Iterator[None]:
+def explained(path: StrPath) -> Iterator[None]:
     """Whatever goes wrong with what is in a file is the file's fault.
 
     Not so a disk that fails, or memory that runs out: the file may well be sound.
@@ -249,7 +253,7 @@ def explained(path: Any) -> Iterator[None]:
         raise ModelFileError(f"{os.fspath(path)}: the file is inconsistent: {what}.") from problem
 
 
-def _checked_header(file: IO[bytes], path: Any) -> tuple[dict[str, Any], int]:
+def _checked_header(file: IO[bytes], path: StrPath) -> tuple[dict[str, Any], int]:
     """The header, and where it ends; the sum of all bytes is right."""
     name, size = os.fspath(path), os.fstat(file.fileno()).st_size
     start = file.read(PREAMBLE.size)
@@ -311,7 +315,7 @@ def _array_of(entry: dict[str, Any]) -> tuple[np.dtype, np.dtype, list[int], lis
     return stored, dtype, [shape[axis] for axis in axes], axes
 
 
-def _dtype_of(name: Any) -> np.dtype:
+def _dtype_of(name: object) -> np.dtype:
     if isinstance(name, list):
         return _table_of(name)
     if isinstance(name, str) and name[1:2] in PLAIN_KINDS:

@@ -17,6 +17,8 @@ from maxmargin.persistence.container import PLAIN_KINDS
 from maxmargin.persistence.learner_files import dump_learner, is_learner, load_learner
 from maxmargin.persistence.model_tree import Misfit
 
+Random = np.random.RandomState | np.random.Generator
+
 # Deeper trees than anybody needs.
 MOST_LEVELS = 50
 # Arrays of texts give each the room of the longest: so many bytes of a file's may be empty.
@@ -62,7 +64,7 @@ class TreeWriter:
         except (TypeError, Misfit) as problem:
             raise TypeError(f"{what} cannot be saved: {problem}") from None
 
-    def dump(self, value: Any) -> Any:
+    def dump(self, value: object) -> Any:
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
@@ -108,7 +110,7 @@ class TreeWriter:
             return {**dump_learner(value, self), "number": number}
         raise TypeError(f"{value!r} is neither a number nor a text.")
 
-    def _dump_array(self, array: np.ndarray) -> Any:
+    def _dump_array(self, array: np.ndarray) -> dict[str, Any]:
         if array.dtype.kind == "U" and array.ndim == 1:
             texts, length = array.tolist(), array.dtype.itemsize // 4
             self._padding += padding_of(texts, length)
@@ -126,13 +128,13 @@ class TreeWriter:
         self.arrays.append(array)
         return len(self.arrays) - 1
 
-    def _remember(self, value: Any) -> int:
+    def _remember(self, value: object) -> int:
         self._numbers[id(value)] = number = self._objects
         self._kept.append(value)
         self._objects += 1
         return number
 
-    def _dump_random(self, value: Any) -> Any:
+    def _dump_random(self, value: Random) -> dict[str, Any]:
         if isinstance(value, np.random.RandomState):
             state = value.get_state(legacy=False)
             return {"kind": "RandomState", "state": self.dump(state)}
@@ -199,7 +201,7 @@ class TreeReader:
             return objects
         return self._load_csr(tree["csr"])
 
-    def _array(self, number: Any) -> np.ndarray:
+    def _array(self, number: object) -> np.ndarray:
         if type(number) is not int or number < 0:
             raise Misfit(f"{number!r} is not the number of an array")
         array = self.arrays[number]
@@ -230,7 +232,7 @@ class TreeReader:
         kind = sparse.csr_matrix if tree["matrix"] is True else sparse.csr_array
         return kind((data, indices, indptr), shape=(indptr.size - 1, columns))
 
-    def _load_random(self, tree: dict[str, Any]) -> Any:
+    def _load_random(self, tree: dict[str, Any]) -> Random:
         state = self.load(tree["state"])
         bits = BIT_GENERATORS[state["bit_generator"]](0)
         for name, largest in LARGEST_POSITIONS.items():

@@ -6,28 +6,39 @@ given it back by ``__relearn__``, which checks it.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-import maxmargin
+from maxmargin import _registry
 from maxmargin.persistence.model_tree import MOST, Misfit
 
 # Parameters that came later are left out where they are that, so that files stay as they were.
 LATER = {"calibration": None}
+Setting = TypeVar("Setting")
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
 
 
-@functools.cache
-def public_learners() -> dict[str, Any]:
-    """All classes that a file can name as a learner."""
-    return {name: getattr(maxmargin, name) for name in maxmargin.ALGORITHMS}
+class Writer(Protocol):
+    """What makes JSON of values."""
+
+    def dump(self, value: object) -> Any: ...
+
+    def naming(self, what: str) -> AbstractContextManager[None]: ...
 
 
-def not_ours(value: Any) -> str:
+class Reader(Protocol):
+    """What makes values of JSON, in a file of this version."""
+
+    version: int
+
+    def load(self, tree: Any) -> Any: ...
+
+
+def not_ours(value: object) -> str:
     """What is said of something that our files cannot hold."""
     return (
         f"Only learners of maxmargin, and pipelines that end with one, can be saved, not "
@@ -36,18 +47,23 @@ def not_ours(value: Any) -> str:
     )
 
 
-def is_learner(value: Any) -> bool:
+def is_public(value: object) -> bool:
+    """Is it a learner of this library, and no class derived from one?"""
+    return _registry.learner(type(value).__name__) is type(value)
+
+
+def is_learner(value: object) -> TypeGuard[BaseEstimator]:
     return isinstance(value, BaseEstimator)
 
 
-def checked_setting(value: Any) -> Any:
+def checked_setting(value: Setting) -> Setting:
     """The value of a parameter."""
     if not _is_setting(value):
         raise Misfit(f"{value!r} is neither numbers nor a text nor a random state")
     return value
 
 
-def _is_setting(value: Any) -> bool:
+def _is_setting(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_setting, value))
     if isinstance(value, np.ndarray):
@@ -63,10 +79,10 @@ def written_parameters(clf: BaseEstimator) -> dict[str, Any]:
     return {name: each for name, each in given.items() if each is not LATER.get(name, clf)}
 
 
-def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
+def dump_learner(clf: BaseEstimator, tree: Writer) -> dict[str, Any]:
     """The JSON for a learner; something that cannot be stored raises TypeError and is named."""
     name = type(clf).__name__
-    if public_learners().get(name) is not type(clf):
+    if not is_public(clf):
         raise TypeError(not_ours(clf))
     parameters, attributes = {}, {}
     for parameter, value in written_parameters(clf).items():
@@ -78,12 +94,15 @@ def dump_learner(clf: BaseEstimator, tree: Any) -> dict[str, Any]:
     return {"estimator": name, "parameters": parameters, "attributes": attributes}
 
 
-def load_learner(found: dict[str, Any], tree: Any) -> Any:
+def load_learner(found: dict[str, Any], tree: Reader) -> BaseEstimator:
     """The learner that JSON stands for.
 
     A parameter that came after the file was written has its default, which is what there was.
     """
-    clf = public_learners()[found["estimator"]]()
+    kind = _registry.learner(found["estimator"])
+    if kind is None:
+        raise Misfit(f"there is no learner {found['estimator']!r}")
+    clf: Any = kind()
     given = found["parameters"]
     parameters = {name: checked_setting(tree.load(value)) for name, value in given.items()}
     if not parameters.keys() <= clf.get_params(deep=False).keys():
@@ -104,7 +123,7 @@ def summary_of(clf: BaseEstimator) -> dict[str, Any]:
     return words | clf.__summary__()
 
 
-def checked_summary(found: Any) -> dict[str, Any]:
+def checked_summary(found: object) -> dict[str, Any]:
     """What a file says about its learner; raises unless it looks like `summary_of` one."""
     if not isinstance(found, dict) or not found.keys() <= SUMMARY.keys():
         raise Misfit("its summary is none")
@@ -116,19 +135,19 @@ def checked_summary(found: Any) -> dict[str, Any]:
     return found
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _is_plain_dict(value: Any) -> bool:
+def _is_plain_dict(value: object) -> bool:
     return isinstance(value, dict) and all(map(_is_plain, value.values()))
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < MOST
 
 
-def _is_certificate(value: Any) -> bool:
+def _is_certificate(value: object) -> bool:
     names = {"margin", "bound", "ratio"}
     return (
         isinstance(value, dict)
@@ -138,7 +157,7 @@ def _is_certificate(value: Any) -> bool:
 
 
 # What a summary may say, and how to know that it does.
-SUMMARY: dict[str, Callable[[Any], bool]] = {
+SUMMARY: dict[str, Callable[[object], bool]] = {
     "estimator": lambda value: isinstance(value, str),
     "parameters": _is_plain_dict,
     "classes": lambda value: isinstance(value, list) and all(map(_is_plain, value)),
@@ -149,7 +168,7 @@ SUMMARY: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> bool | int | float | str | None:
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | int | str):
         return value

@@ -24,8 +24,8 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-import maxmargin
-from maxmargin.persistence.learner_files import checked_setting, not_ours, public_learners
+from maxmargin import _registry
+from maxmargin.persistence.learner_files import checked_setting, is_public, not_ours
 from maxmargin.persistence.model_tree import MOST, Misfit
 
 # All of them leave the number of features as it is.
@@ -51,7 +51,7 @@ def content_of(pipeline: Pipeline) -> dict[str, Any]:
     if type(pipeline) is not Pipeline:
         raise TypeError(not_ours(pipeline))
     last = pipeline.steps[-1][1]
-    if public_learners().get(type(last).__name__) is not type(last):
+    if not is_public(last):
         raise TypeError(not_ours(last))
     given = pipeline.get_params(deep=False)
     for name in given.keys() - {"steps", "verbose"}:
@@ -70,7 +70,7 @@ def content_of(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-def _written(name: str, step: Any) -> dict[str, Any]:
+def _written(name: str, step: BaseEstimator) -> dict[str, Any]:
     kind = type(step).__name__
     if type(step) is not _class_of(kind):
         raise TypeError(
@@ -104,12 +104,12 @@ def _written(name: str, step: Any) -> dict[str, Any]:
         ) from None
 
 
-def _article(step: Any) -> str:
+def _article(step: object) -> str:
     return f"a {type(step).__name__}" if isinstance(step, BaseEstimator) else repr(step)
 
 
-def _class_of(name: Any) -> Any:
-    return maxmargin.streams.Recipe if name == RECIPE else TRANSFORMERS.get(name)
+def _class_of(name: str) -> Any:
+    return TRANSFORMERS.get(name) or _registry.transformer(name)
 
 
 # ------------------------------------------------------------------------------------------ reading
@@ -152,7 +152,7 @@ def _read(name: str, found: dict[str, Any]) -> Any:
     if container not in CONTAINERS:
         raise Misfit(f"the step {name!r} cannot give rows as {container!r}")
     if "tree" in found:
-        step = maxmargin.streams.Recipe.from_tree(found["tree"])
+        step = make.from_tree(found["tree"])
     else:
         parameters, attributes = found["parameters"], found["attributes"]
         if not parameters.keys() <= make().get_params(deep=False).keys():
@@ -171,7 +171,7 @@ def _read(name: str, found: dict[str, Any]) -> Any:
     return step if container == "default" else step.set_output(transform=container)
 
 
-def _own(value: Any) -> Any:
+def _own(value: object) -> object:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
@@ -189,7 +189,7 @@ def _check_widths(names: Sequence[str], steps: Sequence[Any]) -> None:
 
 
 # ------------------------------------------------------------------------------------------- checks
-def _check(step: Any, attributes: dict[str, Any]) -> None:
+def _check(step: BaseEstimator, attributes: dict[str, Any]) -> None:
     """Raise unless these are what fitting such a transformer gives it, or nothing."""
     # One feature shows what there is, and takes no memory. Parameters are checked by fit.
     like = vars(type(step)(**step.get_params(deep=False)).fit(np.zeros((1, 1))))
@@ -208,7 +208,7 @@ def _check(step: Any, attributes: dict[str, Any]) -> None:
             raise Misfit(f"{name} is not of the type or the shape that fit gives it")
 
 
-def _is_like(blank: Any, value: Any, width: int) -> bool:
+def _is_like(blank: object, value: Any, width: int) -> bool:
     if blank is None:
         return value is None
     if isinstance(blank, np.ndarray):
@@ -220,7 +220,7 @@ def _is_like(blank: Any, value: Any, width: int) -> bool:
     return bool(np.all((value >= 0) & (value < MOST)))
 
 
-def _is_row(value: Any, kind: str, width: int) -> bool:
+def _is_row(value: object, kind: str, width: int) -> bool:
     return type(value) is np.ndarray and value.dtype.kind == kind and value.shape == (width,)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin import ALGORITHMS
+from maxmargin import _registry
 
 _PARTS = {
     "algorithms": ["bisectionperceptron.Round", "noca.MixtureModel"],
@@ -46,7 +46,7 @@ _PARTS = {
             "pnorm_plane.PlaneSpace",
             "pnorm.PNorm",
             "power.Power",
-            "power.Room",
+            "power.PowerBuffer",
             "problem_scalars.Scalars",
         ),
         *("budget_space.Slots", "certificate_vectors.Witness"),
@@ -55,6 +55,6 @@ _PARTS = {
 }
 
 TRUSTED_TYPES = [
-    *(f"maxmargin.algorithms.{name.lower()}.{name}" for name in ALGORITHMS),
+    *(f"{module}.{name}" for name, module in _registry.LEARNERS.items()),
     *(f"maxmargin.{room}.{part}" for room, parts in _PARTS.items() for part in parts),
 ]

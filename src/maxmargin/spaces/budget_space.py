@@ -6,16 +6,17 @@ step corrects those of the rows still to come. What happens when all slots are t
 business of the policy: `Replace` or `Project`.
 
 Arrays of several problems lie one below the other: what belongs to slot p of problem c is in line
-``c * room + p``, what belongs to row k of the block in line ``c * block + k``.
+``c * slots + p``, what belongs to row k of the block in line ``c * block + k``.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core import fixed_order_sums
+from maxmargin.core.array_fields import Array
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
 
@@ -27,22 +28,18 @@ class Slots(NamedTuple):
 
     Attributes
     ----------
-    coefs : coefficients over the scale, of shape (problems, room); 0 in free slots
+    coefs : coefficients over the scale; 0 in free slots
     squares : ``|phi(x)|**2``
     taken : number of slots taken, for each problem
     sources : the row of the block that has taken the slot, or FROM_BEFORE
     """
 
-    coefs: np.ndarray
-    squares: np.ndarray
-    taken: np.ndarray
-    sources: np.ndarray
-
-
-def new_slots(problems: int, room: int) -> Slots:
-    shape = problems, room
-    sources = np.full(shape, FROM_BEFORE, dtype=np.int32)
-    return Slots(np.zeros(shape), np.zeros(shape), np.zeros(problems, dtype=np.int64), sources)
+    coefs: Annotated[np.ndarray, Array("problems", "slots")]
+    squares: Annotated[np.ndarray, Array("problems", "slots")]
+    taken: Annotated[np.ndarray, Array("problems", dtype=np.int64, below="slots + 1")]
+    sources: Annotated[
+        np.ndarray, Array("problems", "slots", dtype=np.int32, fill=FROM_BEFORE, saved=False)
+    ]
 
 
 class SlotSpace(NamedTuple):
@@ -170,5 +167,5 @@ def weigh(space):  # type: ignore[no-untyped-def]
     for c in range(space.problems()):
         shift = space.shift_of_all(c)
         for k in range(block):
-            known = fixed_order_sums.dense_dot(space.cross, c * block + k, space.slots.coefs, c)
-            space.outputs[c, k] = known + shift
+            total = fixed_order_sums.dense_dot(space.cross, c * block + k, space.slots.coefs, c)
+            space.outputs[c, k] = total + shift

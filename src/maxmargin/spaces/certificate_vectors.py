@@ -17,10 +17,11 @@ folded into the vectors ``S * v`` goes into the average, and S starts at 0.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array
 from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 
 # Of a mean no more digits are lost than this has: beyond it, or its inverse, scales are folded.
@@ -28,6 +29,10 @@ LARGEST_AVERAGED_SCALE = 1e4
 
 # The sum of the scales after each trial up to this one, since which the scale is the same.
 PAST = np.dtype([("scales", "f8"), ("trial", "i8")], align=True)
+
+# Vectors that follow the weights, and sums of scales; without lines where they are switched off.
+Vectors = Annotated[np.ndarray, Array("problems", "coordinates", optional=True)]
+Past = Annotated[np.recarray, Array("problems", dtype=PAST, optional=True, omit_zeros=True)]
 
 
 class Means:
@@ -89,17 +94,12 @@ class Witness(NamedTuple):
     split : is there an intercept?
     """
 
-    share: np.ndarray
-    mark: np.ndarray
-    mark_share: np.ndarray
-    average: np.ndarray
-    past: np.recarray
+    share: Vectors
+    mark: Vectors
+    mark_share: Vectors
+    average: Vectors
+    past: Past
     split: bool
-
-    def part(self, which: slice) -> Witness:
-        """That of some problems, over the same memory."""
-        kept: Any = {name: getattr(self, name)[which] for name in self._fields if name != "split"}
-        return self._replace(**kept)
 
     def follow(self, rows, i, c, y, scaled_step):
         """The weights have moved by ``scaled_step * y * x``."""

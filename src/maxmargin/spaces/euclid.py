@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from maxmargin.core import fixed_order_sums
+from maxmargin.core.array_fields import Follows
 from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
 
@@ -23,11 +24,7 @@ class Euclid(NamedTuple):
     """
 
     p: float
-    width: int
-
-    def part(self, which: slice) -> Euclid:
-        """That of some problems, over the same memory."""
-        return self
+    width: Annotated[int, Follows("coordinates")]
 
     def scale_limit(self):
         """Squares of weights that a scale up to this one is kept apart from are still numbers."""
@@ -103,11 +100,11 @@ class Euclid(NamedTuple):
         """The same coordinate by coordinate, which loses nothing where both have a long way in
         common."""
         for j in range(pair.members.shape[1]):
-            pair.room[0, j] = 0.0
-        rows.add(i, pair.room, 0, 1.0)
+            pair.difference[0, j] = 0.0
+        rows.add(i, pair.difference, 0, 1.0)
         apart = 0.0
         for j in range(pair.members.shape[1]):
-            gap = pair.room[0, j] - pair.members[at, j]
+            gap = pair.difference[0, j] - pair.members[at, j]
             apart += gap * gap
         return apart
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array, Buffer, blank
 from maxmargin.core.numba_backend import Compiled, bridge
 
 # Densities beyond the exponential of this are infinite.
@@ -27,31 +28,22 @@ class Mixture(NamedTuple):
     sizes : number of rows in each component
     levels : log of the density at the mean, without the weight
     state : number of components in use and of rows in them, margin errors, and the margin rho
-    logs : room for the log-densities of a row
-    row : room for a row without gaps
-    distances : room for squared distances
-    outputs : room for the log-density of each class
+    logs : the log-densities of a row
+    row : a row without gaps
+    distances : its squared distances
+    outputs : its log-density for each class
     """
 
-    owners: np.ndarray
-    means: np.ndarray
-    variances: np.ndarray
-    sizes: np.ndarray
-    levels: np.ndarray
-    state: np.recarray
-    logs: np.ndarray
-    row: np.ndarray
-    distances: np.ndarray
-    outputs: np.ndarray
-
-    def with_own_room(self):
-        """The same components with room of its own, so that several can look at them at once."""
-        return self._replace(
-            logs=np.zeros(self.logs.size),
-            row=np.zeros(self.row.size),
-            distances=np.zeros(self.distances.size),
-            outputs=np.zeros(self.outputs.size),
-        )
+    owners: Annotated[np.ndarray, Array("components", dtype=np.int32, below="classes")]
+    means: Annotated[np.ndarray, Array("components", "features")]
+    variances: Annotated[np.ndarray, Array("components", "features")]
+    sizes: Annotated[np.ndarray, Array("components", dtype=np.int64)]
+    levels: Annotated[np.ndarray, Array("components")]
+    state: Annotated[np.recarray, Array(1, dtype=COUNTS)]
+    logs: Annotated[np.ndarray, Buffer("components")]
+    row: Annotated[np.ndarray, Buffer("features")]
+    distances: Annotated[np.ndarray, Buffer("components")]
+    outputs: Annotated[np.ndarray, Buffer("classes")]
 
     def read(self, rows, i):
         """Copy a row, with its zeros; repeated entries add up."""
@@ -183,21 +175,10 @@ bridge("free_place", "establish", "join_in", "set_level", inline=False)
 
 
 def new_mixture(classes: int, width: int, most: int, rho: float) -> Mixture:
-    """No components yet, and room for ``most`` of them."""
-    state = np.zeros(1, COUNTS).view(np.recarray)
-    state.rho = rho
-    return Mixture(
-        owners=np.zeros(most, dtype=np.int32),
-        means=np.zeros((most, width)),
-        variances=np.zeros((most, width)),
-        sizes=np.zeros(most, dtype=np.int64),
-        levels=np.zeros(most),
-        state=state,
-        logs=np.zeros(most),
-        row=np.zeros(width),
-        distances=np.zeros(most),
-        outputs=np.zeros(classes),
-    )
+    """No components yet, and place for ``most`` of them."""
+    mixture = blank(Mixture, {"components": most, "features": width, "classes": classes})
+    mixture.state.rho = rho
+    return mixture
 
 
 @Compiled

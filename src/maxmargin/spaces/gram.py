@@ -70,10 +70,6 @@ class Gram(NamedTuple):
     outputs: np.ndarray
     folded: np.ndarray
 
-    def part(self, which: slice) -> Gram:
-        """That of some problems, over the same memory."""
-        return self._replace(outputs=self.outputs[which], folded=self.folded[which])
-
     def scale_limit(self):
         return LARGEST_SCALE
 
@@ -154,10 +150,6 @@ class Averages(NamedTuple):
     past: np.recarray
     folded: np.ndarray
     closed: np.ndarray
-
-    def part(self, which: slice) -> Averages:
-        """That of some problems, over the same memory."""
-        return self._replace(**{name: getattr(self, name)[which] for name in self._fields})
 
     def follow(self, rows, i, c, y, scaled_step):
         pass

@@ -7,13 +7,12 @@ along the vector with x in block y and -x in block z, whose squared length is ``
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
-
+from maxmargin.core.array_fields import Saved
 from maxmargin.core.joint_loop import Rivals
 from maxmargin.core.numba_backend import bridge, with_methods_of
-from maxmargin.spaces.certificate_vectors import Means
+from maxmargin.spaces.certificate_vectors import Means, Past, Vectors
 from maxmargin.spaces.linear_space import LinearSpace
 
 
@@ -63,9 +62,9 @@ class KBest(NamedTuple):
 class JointWitness(NamedTuple):
     """What gives means, and the weights at the last snapshot; see `Witness`."""
 
-    average: np.ndarray
-    past: np.recarray
-    mark: np.ndarray
+    average: Vectors
+    past: Past
+    mark: Vectors
 
     def scale(self, c, factor):
         for j in range(self.mark.shape[1]):
@@ -83,11 +82,11 @@ class JointSpace(NamedTuple):
     Attributes
     ----------
     linear : the weights of each class
-    rivals : room for the rivals of a row
+    rivals : buffers for the rivals of a row
     policy : `OneBest` or `KBest`
     """
 
-    linear: LinearSpace
+    linear: Annotated[LinearSpace, Saved()]
     rivals: Rivals
     policy: Any
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array, Follows, Saved
 from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.problem_scalars import Scalars
 
@@ -18,25 +19,16 @@ class LinearSpace(NamedTuple):
     geometry : `Euclid`, `PNorm` (the weights are theta, and w is their dual) or `Gram` (the weights
         are coefficients of rows)
     width : number of features
-    weights : array of shape (problems, features + 1 + private coordinates)
+    weights : of the features, the intercept's coordinate, and private coordinates
     scalars : Scalars
     witness : `Witness`, `JointWitness` or `Averages`
     """
 
-    geometry: Any
-    width: int
-    weights: np.ndarray
-    scalars: Scalars
-    witness: Any
-
-    def part(self, which: slice) -> LinearSpace:
-        """The space of some problems alone, over the same memory."""
-        return self._replace(
-            geometry=self.geometry.part(which),
-            weights=self.weights[which],
-            scalars=self.scalars.part(which),
-            witness=self.witness.part(which),
-        )
+    geometry: Annotated[Any, Saved()]
+    width: Annotated[int, Follows("coordinates")]
+    weights: Annotated[np.ndarray, Array("problems", "coordinates")]
+    scalars: Annotated[Scalars, Saved()]
+    witness: Annotated[Any, Saved()]
 
     def problems(self):
         return self.scalars.table.size

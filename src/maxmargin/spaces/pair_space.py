@@ -11,10 +11,11 @@ section 3.2.)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array, Buffer, Saved
 from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.problem_scalars import AWAITING
@@ -32,33 +33,24 @@ class PairSpace(NamedTuple):
     ----------
     linear : the weights, which know nothing of intercepts
     bias : the intercept of each problem
-    members : the two examples of each problem as weight-like vectors, in rows 2c and 2c + 1; where
-        one more row follows, it is the room
+    members : the two examples of each problem as weight-like vectors, in lines 2c and 2c + 1, and
+        a line that stays empty
     numbers : their row numbers, or ELSEWHERE, NOBODY or FOREIGN
     squares : their ``x.x``
     private : the weights in their private coordinates where these are not recorded, over the scale
-    room : for one more such vector, to compute with
+    difference : where a row is written out to be compared with a member
     """
 
-    linear: LinearSpace
-    bias: np.ndarray
-    members: np.ndarray
-    numbers: np.ndarray
-    squares: np.ndarray
-    private: np.ndarray
-    room: np.ndarray
-
-    def part(self, which: slice, linear: LinearSpace) -> PairSpace:
-        """The space of some problems alone, whose vectors are ``linear``, over the same memory."""
-        return PairSpace(
-            linear=linear,
-            bias=self.bias[which],
-            members=self.members[2 * which.start : 2 * which.stop],
-            numbers=self.numbers[which],
-            squares=self.squares[which],
-            private=self.private[which],
-            room=np.zeros_like(self.room),
-        )
+    linear: Annotated[LinearSpace, Saved()]
+    bias: Annotated[np.ndarray, Array("problems")]
+    members: Annotated[np.ndarray, Array("problems * 2 + 1", "coordinates")]
+    numbers: Annotated[
+        np.ndarray,
+        Array("problems", 2, dtype=np.int64, fill=NOBODY, at_least=FOREIGN, below="rows"),
+    ]
+    squares: Annotated[np.ndarray, Array("problems", 2)]
+    private: Annotated[np.ndarray, Array("problems", 2)]
+    difference: Annotated[np.ndarray, Buffer(1, "coordinates")]
 
     def problems(self):
         return self.bias.size
@@ -93,8 +85,8 @@ class PairSpace(NamedTuple):
             if along2 <= 0.0 and rival == FOREIGN:  # it had another label before
                 self.numbers[c, other] = NOBODY
             elif along2 <= 0.0:  # one point with both labels: half a distance bounds all margins
-                known = linear.scalars.table[c]
-                known.bound = min(known.bound, limit)
+                scalars = linear.scalars.table[c]
+                scalars.bound = min(scalars.bound, limit)
                 return 1.0, 0.0
         self.adopt(rows, i, c, mine, xx)
         if rival == NOBODY and self.norm2(c) == 0.0:

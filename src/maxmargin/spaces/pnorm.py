@@ -15,13 +15,14 @@ Where p-th powers would leave the range of float64, v is measured by its largest
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array, Buffer, blank
 from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.pnorm_plane import Plane
-from maxmargin.spaces.power import Power, Room, new_room, power
+from maxmargin.spaces.power import Power, PowerBuffer, power
 from maxmargin.spaces.problem_scalars import DRIFT_TOLERANCE, LARGEST_SCALE, ROUNDING
 
 # What a sum in two parts loses by an update of up to 2**20 coordinates, relative to all its terms.
@@ -44,8 +45,8 @@ class PNorm(NamedTuple):
     sum_errors : bounds on the rounding errors in the sums
     gains : S**((2 - p) / p) / unit, so that ``w = scale * gain * u``
     curvature : raises to p - 2
-    room : where powers are computed
-    z, t : room for the vectors of a `Plane`
+    buffer : where powers are computed
+    z, t : the vectors of a `Plane`
     stamps, serial : which columns the present z has got already, its number, and its size
     evaluations : how often points of planes were computed, for each problem
     """
@@ -53,25 +54,19 @@ class PNorm(NamedTuple):
     p: float
     largest_scale: float
     dual_power: Power
-    units: np.ndarray
-    powers: np.ndarray
-    sums: np.ndarray
-    lows: np.ndarray
-    sum_errors: np.ndarray
-    gains: np.ndarray
+    units: Annotated[np.ndarray, Array("problems", fill=1.0)]
+    powers: Annotated[np.ndarray, Array("problems", "coordinates")]
+    sums: Annotated[np.ndarray, Array("problems")]
+    lows: Annotated[np.ndarray, Array("problems")]
+    sum_errors: Annotated[np.ndarray, Array("problems")]
+    gains: Annotated[np.ndarray, Array("problems")]
     curvature: Power
-    room: Room
-    z: np.ndarray
-    t: np.ndarray
-    stamps: np.ndarray
-    serial: np.ndarray
-    evaluations: np.ndarray
-
-    def part(self, which: slice) -> PNorm:
-        """That of some problems, over the same memory, but with room of its own to compute in."""
-        kept = ("units", "powers", "sums", "lows", "sum_errors", "gains", "evaluations")
-        blank = new_pnorm(self.p, 0, self.z.size)
-        return blank._replace(**{name: getattr(self, name)[which] for name in kept})
+    buffer: PowerBuffer
+    z: Annotated[np.ndarray, Buffer("coordinates")]
+    t: Annotated[np.ndarray, Buffer("coordinates")]
+    stamps: Annotated[np.ndarray, Buffer("coordinates", dtype=np.int64)]
+    serial: Annotated[np.ndarray, Buffer(2, dtype=np.int64)]
+    evaluations: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
 
     def scale_limit(self):
         return self.largest_scale
@@ -83,8 +78,8 @@ class PNorm(NamedTuple):
         count, unit = rows.entries(i, weights), self.units[c]
         for k in range(count):
             j, x = rows.entry(i, k)
-            self.room.base[k] = unit * abs(weights[c, j] + amount * x)
-        self.dual_power.raise_all(self.room, count)
+            self.buffer.base[k] = unit * abs(weights[c, j] + amount * x)
+        self.dual_power.raise_all(self.buffer, count)
         left, left_low, come, come_low = self.sums[c], self.lows[c], 0.0, 0.0
         for k in range(count):
             j, x = rows.entry(i, k)
@@ -97,9 +92,9 @@ class PNorm(NamedTuple):
         count, unit = 0, self.units[c]
         for j in range(weights.shape[1]):
             if vectors[at, j] != 0.0:
-                self.room.base[count] = unit * abs(weights[c, j] + amount * vectors[at, j])
+                self.buffer.base[count] = unit * abs(weights[c, j] + amount * vectors[at, j])
                 count += 1
-        self.dual_power.raise_all(self.room, count)
+        self.dual_power.raise_all(self.buffer, count)
         left, left_low, come, come_low = self.sums[c], self.lows[c], 0.0, 0.0
         count = 0
         for j in range(weights.shape[1]):
@@ -111,12 +106,12 @@ class PNorm(NamedTuple):
         self.settle(weights, c, left, left_low, come, come_low)
 
     def change(self, weights, c, j, amount, k):
-        """``v_j += amount``, whose power is the k-th in the room; its terms of S, old and new."""
+        """``v_j += amount``, whose power is the k-th in the buffer; its terms of S, old and new."""
         before = self.units[c] * weights[c, j] * self.powers[c, j]
-        raised = self.room.raised[k]
+        raised = self.buffer.raised[k]
         weights[c, j] += amount
         self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
-        return before, self.room.base[k] * raised
+        return before, self.buffer.base[k] * raised
 
     def add_exactly(self, total, low, term):
         """``total + low + term``, the part that ``total`` cannot hold in ``low`` (Knuth's 2Sum)."""
@@ -143,24 +138,25 @@ class PNorm(NamedTuple):
         count = rows.own_entries(i)
         for k in range(count):
             _, x = rows.entry(i, k)
-            self.room.base[k] = abs(x)
+            self.buffer.base[k] = abs(x)
         total = self.term(rows.tail.offset) + self.term(rows.tail.private) + self.sum_terms(count)
         norm = self.root(total)
         if not SMALLEST_SUM <= total <= LARGEST_SUM:
-            self.room.base[count], self.room.base[count + 1] = rows.tail.offset, rows.tail.private
-            norm = self.norm_of_room(count + 2)
+            self.buffer.base[count] = rows.tail.offset
+            self.buffer.base[count + 1] = rows.tail.private
+            norm = self.norm_of_buffer(count + 2)
         return norm * norm
 
     def sum_terms(self, count):
-        """Sum of the p-th powers of what is in the room."""
-        self.dual_power.raise_all(self.room, count)
+        """Sum of the p-th powers of what is in the buffer."""
+        self.dual_power.raise_all(self.buffer, count)
         total = 0.0
         for k in range(count):
-            total += self.room.base[k] * self.room.raised[k]
+            total += self.buffer.base[k] * self.buffer.raised[k]
         return total
 
-    def norm_of_room(self, count):
-        """The norm of what is in the room, also where its powers are no numbers."""
+    def norm_of_buffer(self, count):
+        """The norm of what is in the buffer, also where its powers are no numbers."""
         total = self.sum_terms(count)
         if SMALLEST_SUM <= total <= LARGEST_SUM:
             return self.root(total)
@@ -168,17 +164,17 @@ class PNorm(NamedTuple):
         return self.root(self.sum_terms(count)) / unit
 
     def fit_unit(self, unit, count):
-        """Measure what is in the room by its largest number; the unit that goes with it.
+        """Measure what is in the buffer by its largest number; the unit that goes with it.
 
         ``unit`` is the one in which it is measured so far.
         """
         largest = 0.0
         for k in range(count):
-            largest = max(largest, self.room.base[k])
+            largest = max(largest, self.buffer.base[k])
         if not SMALLEST_SUM <= largest <= LARGEST_SUM:
             return unit
         for k in range(count):
-            self.room.base[k] /= largest
+            self.buffer.base[k] /= largest
         return unit / largest
 
     def follow_norm2(self, scalars, c, weights, first, stop, cross, square):
@@ -207,13 +203,13 @@ class PNorm(NamedTuple):
         """Compute the powers and their sum from the weights, free of drift."""
         size = weights.shape[1]
         for j in range(size):
-            self.room.base[j] = self.units[c] * abs(weights[c, j])
+            self.buffer.base[j] = self.units[c] * abs(weights[c, j])
         self.sums[c] = self.sum_terms(size)
         if not SMALLEST_SUM <= self.sums[c] <= LARGEST_SUM:
             self.units[c] = self.fit_unit(self.units[c], size)
             self.sums[c] = self.sum_terms(size)
         for j in range(size):
-            raised = self.room.raised[j]
+            raised = self.buffer.raised[j]
             self.powers[c, j] = raised if weights[c, j] >= 0.0 else -raised
         self.lows[c] = 0.0
         self.sum_errors[c] = 0.0
@@ -256,8 +252,8 @@ class PNorm(NamedTuple):
         """The norm of what was gathered for the plane."""
         self.serial[1] = size
         for k in range(size):
-            self.room.base[k] = abs(self.z[k])
-        return self.norm_of_room(size)
+            self.buffer.base[k] = abs(self.z[k])
+        return self.norm_of_buffer(size)
 
     def gather(self, weights, c, j, z, size):
         """Add a coordinate to the vectors of the plane; their new size."""
@@ -276,13 +272,13 @@ class PNorm(NamedTuple):
         t_norm = self.root(self.sums[c])
         for k in range(size):
             self.t[k] *= self.units[c]
-            self.room.base[k] = abs(self.t[k])
+            self.buffer.base[k] = abs(self.t[k])
         inside = self.sum_terms(size)
         for k in range(size):
             self.z[k] /= z_norm
             self.t[k] /= t_norm
         outside = max(0.0, 1.0 - inside / self.sums[c])
-        plane = Plane(self.z, self.t, size, outside, self.p, self.curvature, self.room)
+        plane = Plane(self.z, self.t, size, outside, self.p, self.curvature, self.buffer)
         a, b, evaluations = rule.step_in_plane(trial, plane)
         self.evaluations[c] += evaluations
         # a z' + b t' in units of |theta|, as factors of theta and of z.
@@ -306,26 +302,16 @@ class PNorm(NamedTuple):
 
 
 bridge("change", "add_exactly", "settle", "set_norm2", "gather", "gather_row", "norm_of_gathered")
-bridge("sum_powers", "sum_terms", "norm_of_room", "fit_unit", "term", "root", inline=False)
+bridge("sum_powers", "sum_terms", "norm_of_buffer", "fit_unit", "term", "root", inline=False)
 
 
 def new_pnorm(p: float, problems: int, size: int) -> PNorm:
     """The geometry at w = 0 for weight vectors of ``size`` coordinates."""
-    return PNorm(
+    return blank(
+        PNorm,
+        {"problems": problems, "coordinates": size},
         p=float(p),
         largest_scale=LARGEST_SCALE ** (2.0 / p),
         dual_power=power(p - 1.0),
-        units=np.ones(problems),
-        powers=np.zeros((problems, size)),
-        sums=np.zeros(problems),
-        lows=np.zeros(problems),
-        sum_errors=np.zeros(problems),
-        gains=np.zeros(problems),
         curvature=power(p - 2.0),
-        room=new_room(size + 2),  # for a row and its tail
-        z=np.zeros(size),
-        t=np.zeros(size),
-        stamps=np.zeros(size, dtype=np.int64),
-        serial=np.zeros(2, dtype=np.int64),
-        evaluations=np.zeros(problems, dtype=np.int64),
     )

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.numba_backend import bridge, with_methods_of
+from maxmargin.core.numba_backend import bridge
 from maxmargin.spaces.linear_space import LinearSpace
-from maxmargin.spaces.problem_scalars import Scalars
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -37,7 +36,7 @@ class Plane(NamedTuple):
     outside : sum of ``|t'_j|**p`` over all other coordinates
     p : the exponent
     curvature : raises to p - 2
-    room : where powers are computed
+    buffer : where powers are computed
     """
 
     z: np.ndarray
@@ -46,7 +45,7 @@ class Plane(NamedTuple):
     outside: float
     p: float
     curvature: Any
-    room: Any
+    buffer: Any
 
     def slope(self, a, b):
         """``(N**2, g.z', g.t')``: the squared norm and the gradient of half of it.
@@ -59,11 +58,11 @@ class Plane(NamedTuple):
     def bend(self, a, b):
         """The same, and the second derivatives ``zz, zt, tt`` of ``N**2 / 2``."""
         for k in range(self.support):
-            self.room.base[k] = abs(a * self.z[k] + b * self.t[k])
-        self.curvature.raise_all(self.room, self.support)
+            self.buffer.base[k] = abs(a * self.z[k] + b * self.t[k])
+        self.curvature.raise_all(self.buffer, self.support)
         total = dz = dt = zz = zt = tt = 0.0
         for k in range(self.support):
-            z, t, curved = self.z[k], self.t[k], self.room.raised[k]
+            z, t, curved = self.z[k], self.t[k], self.buffer.raised[k]
             point = a * z + b * t
             dual = curved * point
             total += dual * point
@@ -154,18 +153,13 @@ class Plane(NamedTuple):
 bridge("slope", "bend", "newton", "bisection", inline=False)
 
 
-@with_methods_of(LinearSpace)
-class PlaneSpace(NamedTuple):
+class PlaneSpace(LinearSpace):
     """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
 
     Where there is no intercept, y * x takes the place of a pair's half difference.
     """
 
-    geometry: Any
-    width: int
-    weights: np.ndarray
-    scalars: Scalars
-    witness: Any
+    __slots__ = ()
 
     def aim(self, rows, i, c, y, f, xx):
         return y * f, self.geometry.gather_row(rows, i, c, y, self.weights)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Buffer
 from maxmargin.core.numba_backend import Compiled, bridge
 
 QUARTER = 0.25
@@ -43,43 +44,43 @@ class Power(NamedTuple):
                 result *= math.sqrt(root)
         return result
 
-    def raise_all(self, room, count):
-        """`power_of` for the first ``count`` numbers of a `Room`, step by step for all together.
+    def raise_all(self, buffer, count):
+        """`power_of` for the first ``count`` numbers in the buffer, step by step for all together.
 
         Each step is a loop that becomes vector instructions.
         """
-        base, spare, raised = room.base, room.spare, room.raised
+        base, factor, raised = buffer.base, buffer.factor, buffer.raised
         if self.quarters < 0:
             for k in range(count):
                 raised[k] = math.pow(base[k], self.exponent)
             return
         for k in range(count):
             raised[k] = 1.0
-            spare[k] = base[k]
+            factor[k] = base[k]
         left = self.whole
         while left > 0:
             if left & 1:
                 for k in range(count):
-                    raised[k] *= spare[k]
+                    raised[k] *= factor[k]
             left >>= 1
             if left > 0:
                 for k in range(count):
-                    spare[k] *= spare[k]
+                    factor[k] *= factor[k]
         if self.quarters > 0:
             for k in range(count):
-                spare[k] = math.sqrt(base[k])
+                factor[k] = math.sqrt(base[k])
             if self.quarters >= 2:
                 for k in range(count):
-                    raised[k] *= spare[k]
+                    raised[k] *= factor[k]
             if self.quarters & 1:
                 for k in range(count):
-                    raised[k] *= math.sqrt(spare[k])
+                    raised[k] *= math.sqrt(factor[k])
 
     def powers_of(self, values: np.ndarray) -> np.ndarray:
         """The same for an array, which plain Python may ask for."""
-        room = Room(values, np.empty_like(values), np.empty_like(values))
-        raise_all(self, room, values.size)
-        return room.raised
+        buffer = PowerBuffer(values, np.empty_like(values), np.empty_like(values))
+        raise_all(self, buffer, values.size)
+        return buffer.raised
 
 
 bridge("power_of")
@@ -87,8 +88,8 @@ bridge("raise_all", inline=False)
 
 
 @Compiled
-def raise_all(power, room, count):  # type: ignore[no-untyped-def]
-    power.raise_all(room, count)
+def raise_all(power, buffer, count):  # type: ignore[no-untyped-def]
+    power.raise_all(buffer, count)
 
 
 def power(exponent: float) -> Power:
@@ -98,13 +99,12 @@ def power(exponent: float) -> Power:
     return Power(float(exponent), int(quarters) // 4, int(quarters) % 4)
 
 
-class Room(NamedTuple):
-    """Where many powers are computed: of the numbers in ``base``, into ``raised``."""
+class PowerBuffer(NamedTuple):
+    """Where many powers are computed: of the numbers in ``base``, into ``raised``.
 
-    base: np.ndarray
-    spare: np.ndarray
-    raised: np.ndarray
+    There is place for the coordinates of weights, or for a row with its offset and its own one.
+    """
 
-
-def new_room(size: int) -> Room:
-    return Room(np.zeros(size), np.zeros(size), np.zeros(size))
+    base: Annotated[np.ndarray, Buffer("coordinates + 2")]
+    factor: Annotated[np.ndarray, Buffer("coordinates + 2")]
+    raised: Annotated[np.ndarray, Buffer("coordinates + 2")]

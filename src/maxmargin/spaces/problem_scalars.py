@@ -6,10 +6,11 @@ follows every step by its increments, with a bound on what rounding has done to 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from maxmargin.core.array_fields import Array
 from maxmargin.core.numba_backend import bridge
 
 # The scale is folded into the vectors soon after it, or its inverse, has grown beyond this.
@@ -46,16 +47,13 @@ SCALARS = np.dtype(
     ],
     align=True,
 )
+AT_ZERO = {"scale": 1.0, "certifiable": ALL_COEFFICIENTS, "bound": np.inf, "next_mark": 1}
 
 
 class Scalars(NamedTuple):
-    """A line of `SCALARS` for each problem."""
+    """A line of `SCALARS` for each problem, which begins at w = 0."""
 
-    table: np.recarray
-
-    def part(self, which: slice) -> Scalars:
-        """Those of some problems, over the same memory."""
-        return Scalars(self.table[which].view(np.recarray))
+    table: Annotated[np.recarray, Array("problems", dtype=SCALARS, fill=AT_ZERO)]
 
     def multiply(self, c, factor):
         """``w <- factor * w``, by the scale."""

@@ -27,8 +27,8 @@ class Project(NamedTuple):
     rounding : squared distances up to this part of ``x.x`` count as 0
     careful : are rows that were no mistakes (a margin above 0) projected always, and only if their
         loss is worth the distance? (Projectron++)
-    inverse : inv(L), of shape (problems * room, room)
-    coords : of the rows of the block, of shape (problems * block, room)
+    inverse : inv(L), of shape (problems * slots, slots)
+    coords : of the rows of the block, of shape (problems * block, slots)
     shadows : products of the projections of the block's rows, of shape (problems * block, block)
     turned : what was added to ``w`` since the block began, in coordinates over the scale
     slack : sum of the lengths, over the scale, that projections have cut off
@@ -101,13 +101,13 @@ class Project(NamedTuple):
 
     def add_direction(self, space, i, c, p):
         """Extend the basis by what of row i is not in its span yet."""
-        block, room = space.outputs.shape[1], self.inverse.shape[1]
-        first, line = c * block, c * room + p
+        block, slots = space.outputs.shape[1], self.inverse.shape[1]
+        first, line = c * block, c * slots + p
         length = math.sqrt(self.distance[c] if p > 0 else space.diagonal[i])
         for q in range(p):
             part = self.coords[first + i, q] / length
             for r in range(q + 1):
-                self.inverse[line, r] -= part * self.inverse[c * room + q, r]
+                self.inverse[line, r] -= part * self.inverse[c * slots + q, r]
         self.inverse[line, p] = 1.0 / length
         for k in range(i + 1, block):
             product = float(space.products[i, k]) + space.shift

@@ -98,8 +98,8 @@ class Replace(NamedTuple):
                 value = float(space.cross[first + slots.sources[c, q], p])
             else:
                 value = float(space.products[source, slots.sources[c, q]])
-            known = self.inner[line, q] if source == FROM_BEFORE else space.cross[first + source, q]
-            total += coefs[c, q] * (value - float(known))
+            stale = self.inner[line, q] if source == FROM_BEFORE else space.cross[first + source, q]
+            total += coefs[c, q] * (value - float(stale))
         return total + space.shift_of_all(c)
 
 
@@ -110,7 +110,7 @@ def renew(inner, cross, products, slots, fresh, refilled, lines):  # type: ignor
     New rows get their columns; they need ``lines`` too unless the oldest goes first, for their
     lines will be filled by the columns of all others before they are asked for.
     """
-    block, room = products.shape[0], inner.shape[1]
+    block, capacity = products.shape[0], inner.shape[1]
     for c in range(refilled.size):
         for n in range(refilled[c]):
             p = fresh[c, n]
@@ -120,14 +120,14 @@ def renew(inner, cross, products, slots, fresh, refilled, lines):  # type: ignor
                 cross[c * block + source, q] = products[source, slots.sources[c, q]]
             if lines:
                 for q in range(slots.taken[c]):
-                    inner[c * room + p, q] = cross[c * block + source, q]
+                    inner[c * capacity + p, q] = cross[c * block + source, q]
         for start in range(0, slots.taken[c], LINES_AT_ONCE):
             stop = min(start + LINES_AT_ONCE, slots.taken[c])
             for n in range(refilled[c]):
                 p = fresh[c, n]
                 source = slots.sources[c, p]
                 for q in range(start, stop):
-                    inner[c * room + q, p] = cross[c * block + source, q]
+                    inner[c * capacity + q, p] = cross[c * block + source, q]
 
 
 class Oldest(NamedTuple):
@@ -152,8 +152,8 @@ class Oldest(NamedTuple):
     lost: np.ndarray
     latest: np.ndarray
 
-    def victim(self, stored, room, i, c):
-        return stored % room
+    def victim(self, stored, capacity, i, c):
+        return stored % capacity
 
     def gain(self, c, step, margin, xx):
         gained = step * (2.0 - 2.0 * margin - step * min(1.0, xx))
@@ -187,8 +187,8 @@ class AtRandom(NamedTuple):
 
     draws: np.ndarray
 
-    def victim(self, stored, room, i, c):
-        return min(room - 1, int(room * self.draws[i]))
+    def victim(self, stored, capacity, i, c):
+        return min(capacity - 1, int(capacity * self.draws[i]))
 
     def gain(self, c, step, margin, xx):
         pass

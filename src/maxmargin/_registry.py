@@ -1,0 +1,36 @@
+"""The public classes that files can name, and the modules that they live in.
+
+`maxmargin` itself fills the table when it is imported. So files are read and written without
+knowing the layers above, and a class is imported when a file first names it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+
+LEARNERS: dict[str, str] = {}
+TRANSFORMERS: dict[str, str] = {}
+
+
+def register(learners: Mapping[str, str], transformers: Mapping[str, str]) -> None:
+    """Say which module each class lives in."""
+    LEARNERS.update(learners)
+    TRANSFORMERS.update(transformers)
+
+
+def learner(name: str) -> type | None:
+    """The learner that is called so, if there is one."""
+    return _imported(name, LEARNERS)
+
+
+def transformer(name: str) -> type | None:
+    """The transformer of this library that is called so, if there is one."""
+    return _imported(name, TRANSFORMERS)
+
+
+def _imported(name: str, table: Mapping[str, str]) -> type | None:
+    if name not in table:
+        return None
+    found: type = getattr(importlib.import_module(table[name]), name)
+    return found

@@ -1,0 +1,460 @@
+"""Arrays declared once, beside their fields.
+
+A NamedTuple or a class says of each array what its axes are, and all else follows from that::
+
+    class PairSpace(NamedTuple):
+        bias: Annotated[np.ndarray, Array("problems")]
+        members: Annotated[np.ndarray, Array("problems * 2", "coordinates")]
+        scratch: Annotated[np.ndarray, Buffer(1, "coordinates")]
+
+`blank` allocates the arrays, `own_arrays` copies them, `of_problems` cuts out some problems for a
+thread, `grown` makes place for more features or problems, `resized` for more slots, and
+`maxmargin.persistence.model_tree` writes them to files, reads and checks them.
+
+An axis is a number or a name, possibly times a number of lines for each entry ("problems * 2": the
+lines of a problem follow each other), possibly with further lines at the end ("coordinates + 2").
+Two axes mean something to this module:
+
+- ``problems``: one entry for each weight vector;
+- ``coordinates``: the features, the intercept's coordinate, and private coordinates of rows.
+
+Declarations are read from type annotations on first use; compiled code never sees them.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+Axis = str | int
+Sizes = Mapping[str, int]
+Kind = TypeVar("Kind")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Counts below this cannot overflow in the lifetime of a machine.
+LARGEST_COUNT = 2**62
+# Instead of a count: an update that never comes.
+NEVER = np.iinfo(np.int64).max
+CACHE_LINE = 64
+
+
+def cached(function: Function) -> Function:
+    """`functools.cache`, whose types know of no classes as arguments."""
+    return typing.cast(Function, functools.cache(function))
+
+
+class Saved:
+    """A field that files hold: a number, a generator of random numbers, or a part with fields.
+
+    Parameters
+    ----------
+    name : str
+        Its name in files, by default that of the field.
+    at_least : float
+        The smallest value of a number.
+    """
+
+    saved = True
+
+    def __init__(self, name: str = "", at_least: float = -math.inf) -> None:
+        self.name, self.at_least = name, at_least
+
+
+class Follows:
+    """A number that is the length of an axis; of ``coordinates``, the number of features."""
+
+    saved = False
+
+    def __init__(self, axis: str) -> None:
+        self.axis = axis
+
+
+class Array:
+    """An array.
+
+    Parameters
+    ----------
+    *axes : str or int
+    dtype : data type or None
+        None if it is known when the array is allocated.
+    fill : value or dict
+        What a new array holds; of a table, the columns that are not 0.
+    saved : bool
+        Do files hold it?
+    name : str
+        Its name in files, by default that of the field.
+    optional : bool
+        May it have no lines, or be None, where nobody needs it?
+    omit_zeros : bool
+        Is it left out of files if all of it is 0?
+    at_least, below : int, float or axis
+        The range of values; whole numbers are counts by default. Those below ``classes`` are codes
+        of classes.
+    finite : bool
+        Are infinities and NaN refused?
+    """
+
+    is_buffer = False
+
+    def __init__(
+        self,
+        *axes: Axis,
+        dtype: Any = np.float64,
+        fill: Any = 0,
+        saved: bool = True,
+        name: str = "",
+        optional: bool = False,
+        omit_zeros: bool = False,
+        at_least: float | None = None,
+        below: Axis | None = None,
+        finite: bool = False,
+    ) -> None:
+        self.axes, self.dtype, self.fill = axes, None if dtype is None else np.dtype(dtype), fill
+        self.saved, self.name, self.optional, self.omit_zeros = saved, name, optional, omit_zeros
+        self.at_least, self.below, self.finite = at_least, below, finite
+
+    def new(self, sizes: Sizes, dtype: Any = None) -> np.ndarray:
+        """An array for axes of these lengths."""
+        shape = tuple(length(axis, sizes) for axis in self.axes)
+        kind = np.dtype(dtype) if self.dtype is None else self.dtype
+        if kind.names is not None:
+            table = np.zeros(shape, kind).view(np.recarray)
+            for column, value in self.fill.items() if self.fill else ():
+                table[column] = value
+            return table
+        if "coordinates" in self.axes and kind == np.float64:
+            array = aligned_zeros(*shape) if len(shape) == 2 else np.zeros(shape)
+        else:
+            array = np.zeros(shape, kind)
+        if self.fill:
+            array[...] = self.fill
+        return array
+
+    def is_off(self, array: np.ndarray | None) -> bool:
+        """Is it optional, and not there?"""
+        return array is None or (self.optional and array.shape[:1] == (0,))
+
+    def position(self, name: str) -> int | None:
+        """Which of its axes goes along these entries; None if none does."""
+        for k, axis in enumerate(self.axes):
+            if isinstance(axis, str) and _parsed(axis)[0][0] == name:
+                return k
+        return None
+
+    def of_problems(self, array: np.ndarray, which: Any, sizes: Sizes) -> np.ndarray:
+        """The entries of some problems: a view if they are a slice, else a copy."""
+        k = self.position("problems")
+        if k is None or self.is_off(array):
+            return array
+        factors, more = _parsed(str(self.axes[k]))
+        lines = math.prod(_number(factor, sizes) for factor in factors[1:])
+        if isinstance(which, slice):
+            which = slice(lines * which.start, lines * which.stop)
+        elif lines != 1 or more:
+            end = range(array.shape[k] - more, array.shape[k])
+            which = [*(lines * c + n for c in which for n in range(lines)), *end]
+        part = array[(slice(None),) * k + (which,)]
+        return part.view(np.recarray) if isinstance(array, np.recarray) else part
+
+    def what_is_wrong(self, array: np.ndarray, sizes: Sizes) -> str:
+        """Why these values are refused; empty if they are in range."""
+        if array.dtype.names is not None:
+            return next((f"{name} is not a count" for name in _no_counts(array)), "")
+        if array.size == 0 or array.dtype.kind not in "if":
+            return ""
+        if array.dtype.kind == "i":
+            low = 0 if self.at_least is None else self.at_least
+            high = LARGEST_COUNT if self.below is None else length(self.below, sizes)
+            if array.min() < low or array.max() >= high:
+                return f"goes beyond {low} to {high - 1}"
+        if self.finite and not np.isfinite(array).all():
+            return "is not finite"
+        if self.at_least is not None and not (array >= self.at_least).all():
+            return f"is below {self.at_least}"
+        return ""
+
+
+class Buffer(Array):
+    """An array to compute in, whose content means nothing between two calls.
+
+    Each thread has its own, and no file holds it.
+    """
+
+    is_buffer = True
+
+    def __init__(self, *axes: Axis, dtype: Any = np.float64, fill: Any = 0) -> None:
+        super().__init__(*axes, dtype=dtype, fill=fill, saved=False)
+
+
+Declaration = Saved | Follows | Array
+
+
+# ------------------------------------------------------------------------------------- declarations
+@cached
+def declared(kind: type) -> dict[str, Declaration]:
+    """The declarations of a class, by the names of its fields."""
+    found = {}
+    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+        for each in getattr(hint, "__metadata__", ()):
+            if isinstance(each, Declaration):
+                found[name] = each
+    return found
+
+
+@cached
+def parts_of(kind: type) -> dict[str, type]:
+    """The fields of a class that are NamedTuples with declarations, and their classes."""
+    hints = typing.get_type_hints(kind)
+    return {
+        name: hint
+        for name, hint in hints.items()
+        if isinstance(hint, type) and hasattr(hint, "_fields") and declared(hint)
+    }
+
+
+@cached
+def per_problem(kind: type) -> tuple[str, ...]:
+    """The names of the arrays of a class with one entry for each problem."""
+    return tuple(
+        name
+        for name, each in declared(kind).items()
+        if isinstance(each, Array) and each.axes[0] == "problems"
+    )
+
+
+def is_part(value: Any) -> bool:
+    """Is it made of further fields?"""
+    return hasattr(value, "_fields") or bool(declared(type(value)))
+
+
+def walk(part: Any) -> Iterator[tuple[Array, np.ndarray]]:
+    """All declared arrays of a part, and of its parts, with their declarations."""
+    for name, each in declared(type(part)).items():
+        value = getattr(part, name, None)
+        if isinstance(each, Array):
+            if isinstance(value, np.ndarray):
+                yield each, value
+        elif is_part(value):
+            yield from walk(value)
+
+
+def sizes_of(part: Any) -> dict[str, int]:
+    """The lengths of all axes that are named in a part."""
+    sizes: dict[str, int] = {}
+    for each, array in walk(part):
+        if not each.is_off(array):
+            for axis, size in zip(each.axes, array.shape, strict=True):
+                if isinstance(axis, str) and axis.isidentifier():
+                    sizes.setdefault(axis, size)
+    return sizes
+
+
+def length(axis: Axis, sizes: Sizes) -> int:
+    """The length of an axis, given those of its names."""
+    if isinstance(axis, int):
+        return axis
+    factors, more = _parsed(axis)
+    return math.prod(_number(factor, sizes) for factor in factors) + more
+
+
+@cached
+def _parsed(axis: str) -> tuple[tuple[str, ...], int]:
+    product, _, more = axis.partition(" + ")
+    return tuple(product.split(" * ")), int(more or 0)
+
+
+def _number(factor: str, sizes: Sizes) -> int:
+    return int(factor) if factor.isdecimal() else sizes[factor]
+
+
+def _no_counts(table: np.ndarray) -> Iterator[str]:
+    """The columns of a table whose whole numbers are not counts."""
+    for name in table.dtype.names or ():
+        counts = table[name]
+        if counts.dtype.kind == "i":
+            counts = counts[counts != NEVER] if name == "next_mark" else counts
+            if counts.min(initial=0) < 0 or counts.max(initial=0) >= LARGEST_COUNT:
+                yield name
+
+
+# -------------------------------------------------------------------------------------- new arrays
+def aligned_zeros(rows: int, columns: int) -> np.ndarray:
+    """Zeros that start at a cache line, so that vector loads do not straddle two."""
+    buffer = np.zeros(rows * columns + 8)
+    first = -buffer.ctypes.data % CACHE_LINE // 8
+    return buffer[first : first + rows * columns].reshape(rows, columns)
+
+
+def new_arrays(
+    kind: type,
+    sizes: Sizes,
+    *,
+    off: Collection[str] = (),
+    given: Collection[str] = (),
+    dtype: Any = None,
+) -> dict[str, np.ndarray]:
+    """The declared arrays of a class that are not ``given``, by the names of their fields.
+
+    Those that are ``off`` have no lines; ``dtype`` is that of arrays without one of their own.
+    """
+    none = {**sizes, "problems": 0}
+    return {
+        name: each.new(none if name in off else sizes, dtype)
+        for name, each in declared(kind).items()
+        if isinstance(each, Array) and name not in given
+    }
+
+
+def blank(
+    kind: type[Kind], sizes: Sizes, *, off: Collection[str] = (), dtype: Any = None, **given: Any
+) -> Kind:
+    """A NamedTuple with new arrays, also in its parts; fields that are neither must be given."""
+    made: dict[str, Any] = new_arrays(kind, sizes, off=off, given=given, dtype=dtype)
+    for name, part in parts_of(kind).items():
+        if name not in given:
+            made[name] = blank(part, sizes, dtype=dtype)
+    return kind(**made | given)
+
+
+# --------------------------------------------------------------------------------------- all arrays
+Change = Callable[[Array, np.ndarray], np.ndarray]
+
+
+def changed(part: Any, change: Change, lengths: Sizes | None = None, shared: str = "") -> Any:
+    """A part in which each declared array is what ``change`` makes of it, also in its parts.
+
+    What was one part stays one. Numbers that follow an axis are those in ``lengths``. The field
+    that is ``shared`` stays as it is.
+    """
+    done: dict[int, Any] = {}
+
+    def visit(part: Any) -> Any:
+        if id(part) not in done:
+            new = {}
+            for name, each in _visited(type(part)).items():
+                value = getattr(part, name, None)
+                if isinstance(each, Follows):
+                    new[name] = (lengths or {}).get(each.axis, value)
+                elif isinstance(each, Array) and isinstance(value, np.ndarray):
+                    new[name] = change(each, value)
+                elif hasattr(value, "_fields") and name != shared:
+                    new[name] = visit(value)
+            done[id(part)] = _with(part, new)
+        return done[id(part)]
+
+    return visit(part)
+
+
+@cached
+def _visited(kind: type) -> dict[str, Declaration | None]:
+    return {**dict.fromkeys(parts_of(kind)), **declared(kind)}
+
+
+def _with(part: Any, new: dict[str, Any]) -> Any:
+    if hasattr(part, "_fields"):
+        return part._replace(**new) if new else part
+    other = copy.copy(part)
+    vars(other).update(new)
+    return other
+
+
+def own_arrays(part: Any, shared: str = "") -> Any:
+    """The same in memory of its own, but for a field that stays ``shared``."""
+    return changed(part, lambda _, array: array.copy(), shared=shared)
+
+
+def own_buffers(part: Any) -> Any:
+    """The same with buffers of its own, so that several threads can use it at once."""
+    return changed(part, lambda each, array: np.zeros_like(array) if each.is_buffer else array)
+
+
+def of_problems(part: Any, which: slice) -> Any:
+    """Some problems of a part, over the same memory, with buffers of their own."""
+    sizes = sizes_of(part)
+
+    def change(each: Array, array: np.ndarray) -> np.ndarray:
+        return np.zeros_like(array) if each.is_buffer else each.of_problems(array, which, sizes)
+
+    return changed(part, change)
+
+
+def grown(
+    part: Any,
+    which: Sequence[int],
+    width: int,
+    before: int | None = None,
+    codes: np.ndarray | None = None,
+) -> Any:
+    """A part for ``width`` features, in which problem c continues problem ``which[c]``.
+
+    It shares no memory with the old one. ``before`` is the number of features there, and ``codes``
+    are the new codes of the classes.
+    """
+    sizes = sizes_of(part)
+    later = {**sizes, "problems": len(which), "coordinates": width + 1}
+
+    def change(each: Array, array: np.ndarray) -> np.ndarray:
+        if each.is_buffer:
+            return each.new(later, array.dtype)
+        new = each.of_problems(array, which, sizes)
+        if codes is not None and each.below == "classes":
+            new = codes[new].astype(array.dtype)
+        if "coordinates" in each.axes:
+            assert before is not None
+            return with_width(new, before, width)
+        return new.copy() if new is array else new
+
+    return changed(part, change, {"coordinates": width})
+
+
+def without_private_coordinates(part: Any, width: int) -> Any:
+    """The same without the coordinates behind that of the intercept, in memory of its own."""
+
+    def change(each: Array, array: np.ndarray) -> np.ndarray:
+        cut = array[:, : width + 1] if "coordinates" in each.axes[1:] else array
+        return cut.copy()  # also of a single line, for each vector moves by itself
+
+    return changed(part, change)
+
+
+def resized(part: Any, dtype: Any = None, **sizes: int) -> Any:
+    """The same with other lengths of these axes, which do not become smaller; new entries are 0."""
+    before = sizes_of(part)
+    later = {**before, **sizes}
+
+    def change(each: Array, array: np.ndarray) -> np.ndarray:
+        new = each.new(later, array.dtype if dtype is None else dtype)
+        if each.is_off(array):
+            return new[:0]
+        if not each.is_buffer:
+            old = array.reshape(_factors(each, before))
+            new.reshape(_factors(each, later))[tuple(map(slice, old.shape))] = old
+        return new
+
+    return changed(part, change)
+
+
+def _factors(each: Array, sizes: Sizes) -> list[int]:
+    """The shape of an array in which the lines of each problem have an axis of their own."""
+    shape: list[int] = []
+    for axis in each.axes:
+        shape += [_number(f, sizes) for f in _parsed(axis)[0]] if isinstance(axis, str) else [axis]
+    return shape
+
+
+def with_width(vectors: np.ndarray, before: int, width: int) -> np.ndarray:
+    """Weight-like vectors for ``width`` features in place of ``before``.
+
+    New features have weight 0, and only such may go; the last coordinate is the intercept's.
+    """
+    wider = aligned_zeros(vectors.shape[0], width + 1)
+    both = min(before, width)
+    wider[:, :both] = vectors[:, :both]
+    wider[:, width] = vectors[:, before]
+    return wider
