@@ -130,7 +130,12 @@ class OnlineClassifier(
         if before is None:
             problems, randomness = problems_for(classes, multilabel=several), self.random_state
             model, rows, radius = build(
-                self._spec(), problems, X, radius=radius, worth=worth, random_state=randomness
+                self._spec(),
+                problems,
+                X,
+                radius=radius,
+                sample_weight=worth,
+                random_state=randomness,
             )
             state = State(model, classes, features, margins=np.empty(0), multilabel=several)
         else:

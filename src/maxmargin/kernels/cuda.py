@@ -90,11 +90,11 @@ class DeviceRows(Points):
         source: Any,
         placed: Placed,
         squares: np.ndarray,
-        worth: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
         numbers: Any = None,
     ) -> None:
         self.products, self.kernel, self.source, self.placed = products, kernel, source, placed
-        self.squares, self.worth, self.numbers = squares, worth, numbers
+        self.squares, self.sample_weight, self.numbers = squares, sample_weight, numbers
         self.factors = None
         self.changes = None
 
@@ -118,18 +118,20 @@ class DeviceRows(Points):
             numbers = everyone[which]
         assert self.squares is not None
         there = self.products.index(which)
-        worth = None if self.worth is None else self.worth[which]
+        sample_weight = None if self.sample_weight is None else self.sample_weight[which]
         known = self.products, self.kernel, self.source, self.placed.take(there)
-        return DeviceRows(*known, self.squares[which], worth, numbers)
+        return DeviceRows(*known, self.squares[which], sample_weight, numbers)
 
-    def with_worth(self, worth: np.ndarray) -> DeviceRows:
+    def with_sample_weight(self, sample_weight: np.ndarray) -> DeviceRows:
         assert self.squares is not None
         known = self.products, self.kernel, self.source, self.placed
-        return DeviceRows(*known, self.squares, worth, self.numbers)
+        return DeviceRows(*known, self.squares, sample_weight, self.numbers)
 
     def bare(self) -> Points:
         points = self.kernel.points(self.X)
-        return points if self.worth is None else points.with_worth(self.worth)
+        return (
+            points if self.sample_weight is None else points.with_sample_weight(self.sample_weight)
+        )
 
     on_host = bare
 

@@ -105,7 +105,7 @@ class Kernel(ABC):
             return points
         if points.X.size * np.dtype(self.dtype).itemsize > most_bytes:
             return points
-        return Points(points.X, points.squares, self.factors(points.X), points.worth)
+        return Points(points.X, points.squares, self.factors(points.X), points.sample_weight)
 
     def is_ready(self, X: np.ndarray) -> bool:
         """Are the rows, as they are, what products are made of?"""

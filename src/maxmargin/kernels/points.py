@@ -19,7 +19,7 @@ SMALLEST_WEIGHT = float(np.nextafter(0.0, 1.0))
 class Points:
     """Rows, their squared norms where the kernel needs them, and perhaps factors of products.
 
-    Where weights act by a soft margin, ``worth`` says how often each row counts.
+    Where weights act by a soft margin, ``sample_weight`` says how often each row counts.
 
     With a precomputed kernel, rows are the numbers of training rows, or lines of kernel values.
     """
@@ -27,7 +27,7 @@ class Points:
     X: Annotated[Any, Saved()]
     squares: Annotated[np.ndarray | None, Array("points", optional=True)]
     factors: Annotated[np.ndarray | None, Array("points", "features", dtype=None, optional=True)]
-    worth: Annotated[
+    sample_weight: Annotated[
         np.ndarray | None,
         Array("points", optional=True, finite=True, at_least=SMALLEST_WEIGHT),
     ]
@@ -37,12 +37,12 @@ class Points:
         X: Any,
         squares: np.ndarray | None = None,
         factors: np.ndarray | None = None,
-        worth: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
     ) -> None:
         self.X = X
         self.squares = squares
         self.factors = factors
-        self.worth = worth
+        self.sample_weight = sample_weight
         # Places at which rows were put since somebody has begun to follow them.
         self.changes: list[np.ndarray] | None = None
 
@@ -51,7 +51,7 @@ class Points:
 
     def take(self, which: Any) -> Points:
         """Some of the rows, by numbers or a slice."""
-        others = (self.squares, self.factors, self.worth)
+        others = (self.squares, self.factors, self.sample_weight)
         parts = (None if part is None else part[which] for part in others)
         if sparse.issparse(self.X):
             if isinstance(which, slice) and which.start == 0:
@@ -62,10 +62,10 @@ class Points:
 
     def bare(self) -> Points:
         """The same without factors, on the host."""
-        return Points(self.X, self.squares, worth=self.worth)
+        return Points(self.X, self.squares, sample_weight=self.sample_weight)
 
-    def with_worth(self, worth: np.ndarray) -> Points:
-        return Points(self.X, self.squares, self.factors, worth)
+    def with_sample_weight(self, sample_weight: np.ndarray) -> Points:
+        return Points(self.X, self.squares, self.factors, sample_weight)
 
     def on_host(self) -> Points:
         return self
@@ -101,7 +101,7 @@ class Points:
         factors = self.factors
         if factors is not None:
             factors = np.pad(factors, ((0, 0), (0, width - factors.shape[1])))
-        return Points(X, self.squares, factors, self.worth)
+        return Points(X, self.squares, factors, self.sample_weight)
 
     def laid_out_like(self, others: Points) -> Points:
         """The same rows, sparse or dense as ``others`` are."""
@@ -140,17 +140,22 @@ class Points:
             X = sparse.vstack([sparse.csr_matrix(self.X), sparse.csr_matrix(others.X)], "csr")
         else:
             X = np.concatenate([self.X, others.X])
-        squares = worth = None
+        squares = sample_weight = None
         if self.squares is not None and others.squares is not None:
             squares = np.concatenate([self.squares, others.squares])
-        if self.worth is not None or others.worth is not None:
-            worth = np.concatenate([self.weights(), others.weights()])
-        return Points(X, squares, worth=worth)
+        if self.sample_weight is not None or others.sample_weight is not None:
+            sample_weight = np.concatenate([self.weights(), others.weights()])
+        return Points(X, squares, sample_weight=sample_weight)
 
     def grown_by(self, others: Points) -> Points:
         """`followed_by`, again and again: what is there is not copied each time."""
         apart = any(sparse.issparse(each.X) for each in (self, others)) or self.X.ndim != 2
-        if apart or self.size() == 0 or self.worth is not None or others.worth is not None:
+        if (
+            apart
+            or self.size() == 0
+            or self.sample_weight is not None
+            or others.sample_weight is not None
+        ):
             return self.followed_by(others)
         squares = None
         if self.squares is not None and others.squares is not None:
@@ -159,7 +164,7 @@ class Points:
 
     def weights(self) -> np.ndarray:
         """How often each row counts."""
-        return np.ones(self.size()) if self.worth is None else self.worth
+        return np.ones(self.size()) if self.sample_weight is None else self.sample_weight
 
 
 def shallow_copy(original: Any) -> Any:

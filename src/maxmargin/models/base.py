@@ -43,12 +43,12 @@ class Model(ABC):
 
     # ------------------------------------------------------------------------------------ learning
     @abstractmethod
-    def rows(self, X: Any, worth: np.ndarray | None = None) -> Any:
-        """The rows of ``X``, as the model takes them; ``worth`` are weights for its soft margin."""
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Any:
+        """The rows of ``X``, as the model takes them; sample weights act by its soft margin."""
 
-    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Any:
+    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Any:
         """The same for all rows of a fit."""
-        return self.rows(X, worth)
+        return self.rows(X, sample_weight)
 
     def apart_from_rows(self) -> Model:
         """The model after a fit with weights, which nobody knows any more."""

@@ -193,16 +193,16 @@ class BudgetModel(Model):
         return self._width
 
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
-        return self.weighted(self.products.points(self.kernel, X), worth)
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
+        return self.weighted(self.products.points(self.kernel, X), sample_weight)
 
-    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
+    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
         self.kernel = self.kernel.for_fit(X)
-        return self.rows(X, worth)
+        return self.rows(X, sample_weight)
 
-    def weighted(self, points: Points, worth: np.ndarray | None) -> Points:
+    def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
         """The same rows: weights are only for steps here."""
-        if worth is not None and self.ridge > 0.0:
+        if sample_weight is not None and self.ridge > 0.0:
             raise ValueError(
                 "Weights act by the soft margin where there is one, and on a budget they cannot: "
                 "use soft_margin=0, or no budget."

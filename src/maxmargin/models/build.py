@@ -40,7 +40,7 @@ def build(
     *,
     radius: float | None = None,
     spare: bool = False,
-    worth: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
     random_state: Any = None,
     products: Products | None = None,
 ) -> Built:
@@ -48,7 +48,7 @@ def build(
 
     ``problems`` is the number of weight vectors, and ``spare`` says that one is that of a class
     which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
-    stream. ``worth`` are weights for a soft margin. Kernel values are by default this machine's.
+    stream. ``sample_weight`` acts by a soft margin. Kernel values are by default this machine's.
     """
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, spare=spare, random_state=random_state)
@@ -57,7 +57,7 @@ def build(
     if (spec.device, spec.kernel_dtype) != ANYWHERE:
         devices.check(spec, eviction)
     if spec.kernel == "linear" and eviction is None:
-        return _linear(spec, problems, X, radius, worth)
+        return _linear(spec, problems, X, radius, sample_weight)
     exact = eviction is not None and eviction.exact
     products = products or devices.products_on(spec.device)
     kernel, rows = kernel_for(spec, X, products, whole=radius is not None, exact=exact)
@@ -66,15 +66,15 @@ def build(
     tail, width = tail_for(spec, radius), X.shape[1]
     if eviction is not None:
         budgeted = BudgetModel(spec, problems, width, tail, kernel, products, eviction)
-        return Built(budgeted, budgeted.weighted(rows, worth), radius or 0.0)
+        return Built(budgeted, budgeted.weighted(rows, sample_weight), radius or 0.0)
     kind = PairKernelModel if spec.has_pairs() else KernelModel
     kind = JointKernelModel if spec.is_joint(problems) else kind
     model = kind(spec, problems, width, tail, kernel, products)
-    return Built(model, model.weighted(rows, worth), radius or 0.0)
+    return Built(model, model.weighted(rows, sample_weight), radius or 0.0)
 
 
 def _linear(
-    spec: ModelSpec, problems: int, X: Any, radius: float | None, worth: np.ndarray | None
+    spec: ModelSpec, problems: int, X: Any, radius: float | None, sample_weight: np.ndarray | None
 ) -> Built:
     p = spec.exponent(X.shape[1])
     if radius is not None and spec.intercept_scaling == "max" and p != 2.0:
@@ -84,7 +84,7 @@ def _linear(
     kind = PairModel if spec.has_pairs() else LinearModel
     kind = JointModel if spec.is_joint(problems) else kind
     model = kind(spec, problems, X.shape[1], private, tail_for(spec, radius), p)
-    return Built(model, model.rows(X, worth), radius or 0.0)
+    return Built(model, model.rows(X, sample_weight), radius or 0.0)
 
 
 def _vote(spec: ModelSpec, problems: int, X: Any, *, spare: bool, **given: Any) -> Built:

@@ -77,7 +77,7 @@ class KernelSpace(NamedTuple):
     def ridges(self, points: Points) -> Any:
         """Added to the kernel value of each row with itself, or of all alike."""
         ridge = self.tail.private**2
-        return ridge if points.worth is None else ridge / points.worth
+        return ridge if points.sample_weight is None else ridge / points.sample_weight
 
     def gram(self, some: Points, others: Points) -> np.ndarray:
         return self.products.gram(self.kernel, some, others)

@@ -217,18 +217,18 @@ class KernelModel(Model):
         return self._width
 
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
-        return self.weighted(self.products.points(self.kernel, X), worth)
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
+        return self.weighted(self.products.points(self.kernel, X), sample_weight)
 
-    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> Points:
+    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
         self.kernel = self.kernel.for_fit(X)
-        return self.rows(X, worth)
+        return self.rows(X, sample_weight)
 
-    def weighted(self, points: Points, worth: np.ndarray | None) -> Points:
+    def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
         """With weights, if there is a soft margin for them."""
-        if worth is None or self.tail.private == 0.0:
+        if sample_weight is None or self.tail.private == 0.0:
             return points
-        return points.with_worth(worth)
+        return points.with_sample_weight(sample_weight)
 
     def begin_fit(self, rows: Points) -> None:
         """Rows that are supports already stay so."""
@@ -323,9 +323,9 @@ class KernelModel(Model):
             return rows
         if self.supports is not None:
             known = self.supports.points
-            points = self.weighted(self.kernel.points(known.X), known.worth)
+            points = self.weighted(self.kernel.points(known.X), known.sample_weight)
             self.supports = self.supports._replace(points=points)
-        return self.weighted(self.products.points(self.kernel, rows.X), rows.worth)
+        return self.weighted(self.products.points(self.kernel, rows.X), rows.sample_weight)
 
     def _snapshot_is_due(self) -> bool:
         """Whenever the number of updates has doubled, as in `spaces.linear_space`."""

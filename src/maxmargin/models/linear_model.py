@@ -110,10 +110,10 @@ class LinearModel(Model):
         space = linear if self.space is self.linear else self.space._replace(linear=linear)
         return MeanSpace(space, self.tally) if average else space
 
-    def rows(self, X: Any, worth: np.ndarray | None = None) -> Rows:
-        if worth is None or self.tail.private == 0.0:
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Rows:
+        if sample_weight is None or self.tail.private == 0.0:
             return as_rows(X, self.tail)
-        return as_rows(X, weighted_tail(self, read_only(worth)))
+        return as_rows(X, weighted_tail(self, read_only(sample_weight)))
 
     def problems(self) -> int:
         return self.linear.weights.shape[0]
@@ -349,7 +349,7 @@ class PairModel(LinearModel):
         return True
 
 
-def weighted_tail(model: Any, worth: np.ndarray) -> WeightedTail:
+def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
     """The coordinates behind the features of rows with these weights."""
     if model.p != 2.0:
         raise ValueError(
@@ -361,7 +361,7 @@ def weighted_tail(model: Any, worth: np.ndarray) -> WeightedTail:
             "Weights act by the soft margin where there is one, and pairs of a stream cannot tell "
             "them apart: use fit, soft_margin=0, or another learner."
         )
-    return WeightedTail(model.tail.offset, model.tail.private, worth)
+    return WeightedTail(model.tail.offset, model.tail.private, sample_weight)
 
 
 def apart_from_rows(model: Any, apart: Any) -> Any:

@@ -72,7 +72,7 @@ class Densities(NamedTuple):
     Attributes
     ----------
     means, variances : arrays of shape (components, features)
-    levels : logarithms of what components are worth at their means
+    levels : logarithms of the weighted densities of components at their means
     owners : the number of the class of each
     classes : int
     """

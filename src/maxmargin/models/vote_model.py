@@ -93,11 +93,11 @@ class VoteModel(Model):
         return model
 
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any, worth: np.ndarray | None = None) -> list[Any]:
-        return [model.rows(X, worth) for model in self.groups]
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> list[Any]:
+        return [model.rows(X, sample_weight) for model in self.groups]
 
-    def fit_rows(self, X: Any, worth: np.ndarray | None = None) -> list[Any]:
-        return [model.fit_rows(X, worth) for model in self.groups]
+    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> list[Any]:
+        return [model.fit_rows(X, sample_weight) for model in self.groups]
 
     def begin_fit(self, rows: list[Any]) -> None:
         for model, own in zip(self.groups, rows, strict=True):
