@@ -13,6 +13,7 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree, read_file, write_file
 from maxmargin.persistence.model_tree import Misfit
 from maxmargin.spaces.linear_space import LinearSpace
+from maxmargin.spaces.pnorm_plane import PlaneSpace
 
 PROBLEMS, WIDTH, PRIVATE = 3, 4, 2
 
@@ -132,6 +133,14 @@ def test_what_is_out_of_range_is_refused(model, path, value, why):
     leaves[path] = value
     with pytest.raises(Misfit, match=rf"{path}.*{why}"):
         model_tree.check_ranges(model_tree.filled(ToyModel(), leaves), PROBLEMS)
+
+
+def test_planes_have_the_fields_of_a_linear_space():
+    mine, theirs = (array_fields.declared(kind) for kind in (PlaneSpace, LinearSpace))
+    assert {name: vars(each) for name, each in mine.items()} == {
+        name: vars(each) for name, each in theirs.items()
+    }
+    assert PlaneSpace._fields == LinearSpace._fields == tuple(mine)
 
 
 class Table(NamedTuple):

@@ -86,8 +86,9 @@ class LinearModel(Model):
         elif not split:
             off |= {"share", "mark_share"}
         in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
+        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same fields
         self.linear = blank(
-            PlaneSpace if in_planes else LinearSpace,
+            kind,
             sizes,
             geometry=Euclid(2.0, width) if p == 2.0 else new_pnorm(p, problems, size),
             width=width,

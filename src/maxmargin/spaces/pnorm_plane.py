@@ -12,12 +12,14 @@ The point whose dual g has ``g.z' = demand`` and ``g.t' = 1`` is the minimum of 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.core.numba_backend import bridge
+from maxmargin.core.array_fields import Array, Follows, Saved
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.linear_space import LinearSpace
+from maxmargin.spaces.problem_scalars import Scalars
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -153,13 +155,20 @@ class Plane(NamedTuple):
 bridge("slope", "bend", "newton", "bisection", inline=False)
 
 
-class PlaneSpace(LinearSpace):
+@with_methods_of(LinearSpace)
+class PlaneSpace(NamedTuple):
     """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
 
-    Where there is no intercept, y * x takes the place of a pair's half difference.
+    Where there is no intercept, y * x takes the place of a pair's half difference. Its fields are
+    those of a `LinearSpace`; it is not derived from it, because skops takes only classes that are
+    NamedTuples themselves.
     """
 
-    __slots__ = ()
+    geometry: Annotated[Any, Saved()]
+    width: Annotated[int, Follows("coordinates")]
+    weights: Annotated[np.ndarray, Array("problems", "coordinates")]
+    scalars: Annotated[Scalars, Saved()]
+    witness: Annotated[Any, Saved()]
 
     def aim(self, rows, i, c, y, f, xx):
         return y * f, self.geometry.gather_row(rows, i, c, y, self.weights)
