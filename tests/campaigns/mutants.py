@@ -168,15 +168,15 @@ MUTANTS = (
     ),
     Mutant(
         "growth: vectors of a single problem share memory with their snapshots",
-        "return array[:, kept].copy()",
-        "return np.ascontiguousarray(array[:, kept])",
+        "return cut.copy()",
+        "return np.ascontiguousarray(cut)",
         ("tests/models/test_growth.py",),
     ),
     Mutant(
-        "growth: pairs that go on move the intercept of the model before",
-        "bias=space.bias.copy(),",
-        "bias=space.bias,",
-        ("tests/models/test_spec.py",),
+        "growth: arrays that stay as they are share memory with the model before",
+        "return new.copy() if new is array else new",
+        "return new",
+        ("tests/models/test_growth.py",),
     ),
     # -------------------------------------------------------------------------------- certificates
     Mutant(
