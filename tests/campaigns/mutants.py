@@ -309,8 +309,8 @@ MUTANTS = (
     ),
     Mutant(
         "budget: the second oldest row goes",
-        "return stored % room",
-        "return (stored + 1) % room",
+        "return stored % capacity",
+        "return (stored + 1) % capacity",
         BUDGETS,
     ),
     Mutant(
