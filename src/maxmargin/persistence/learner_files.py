@@ -31,9 +31,7 @@ class Writer(Protocol):
 
 
 class Reader(Protocol):
-    """What makes values of JSON, in a file of this version."""
-
-    version: int
+    """What makes values of JSON."""
 
     def load(self, tree: Any) -> Any: ...
 

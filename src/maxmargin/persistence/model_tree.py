@@ -82,14 +82,6 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def renamed(table: np.ndarray, names: dict[str, str]) -> np.ndarray:
-    """A table whose columns are called otherwise."""
-    if table.dtype.names is None or not set(names) & set(table.dtype.names):
-        return table
-    kinds = [(names.get(name, name), table.dtype[name]) for name in table.dtype.names]
-    return table.view(np.dtype(kinds, align=True)).view(np.recarray)
-
-
 # ------------------------------------------------------------------------------------------ reading
 def filled(blank: Part, leaves: Leaves, path: str = "", known: object = None) -> Part:
     """The part that the leaves tell of, given a blank one of the same structure.

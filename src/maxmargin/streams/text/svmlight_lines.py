@@ -218,7 +218,8 @@ def parse(text, shift, go_on, labels, weights, values, columns, starts, slow, co
     row with one.
     """
     at, row, entry, line, left = 0, 0, 0, 0, 0
-    first_column, last_column, skipped, weighted = LARGEST_COLUMN, np.int64(-1), 0, 0
+    first_column, last_column = np.int64(LARGEST_COLUMN), np.int64(-1)
+    skipped = weighted = 0
     starts[0] = 0
     while at < text.size:
         line_at = at
