@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
-from maxmargin.estimator.passes import Plan
+from maxmargin.training.passes import Plan
 
 GLOBAL = np.random.mtrand._rand
 # Hypothesis seeds the global state before each example, and puts it back.

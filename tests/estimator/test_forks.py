@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from maxmargin import AMIRA, Perceptron
-from maxmargin.estimator import access
+from maxmargin.estimator import locks
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -112,7 +112,7 @@ def test_a_learner_that_was_being_changed_is_refused(monkeypatch):
     changed, ended = threading.Event(), threading.Event()
 
     def change():
-        with access.access_to(clf).changing:
+        with locks.access_to(clf).changing:
             changed.set()
             ended.wait(SECONDS)
 
@@ -136,7 +136,7 @@ def test_a_learner_that_was_being_changed_is_refused(monkeypatch):
 def test_a_fork_by_the_thread_that_learns():
     """As in a callback: its own locks stay its own."""
     clf = Perceptron(random_state=0).fit(X, y)
-    locks = access.access_to(clf)
+    locks = locks.access_to(clf)
 
     def job():
         clf.partial_fit(X, y)

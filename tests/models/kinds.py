@@ -10,12 +10,12 @@ from scipy import sparse
 from maxmargin.algorithms.amira import AMIRARule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.pumma import PUMMARule
-from maxmargin.estimator.inputs import as_targets
-from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.kernels.functions import Kernel
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import ModelSpec
+from maxmargin.training.inputs import as_targets
+from maxmargin.training.passes import Outcome, Plan, run_passes
 
 RBF = {"kernel": "rbf", "gamma": 0.5}
 ON_FULL = ("oldest", "random", "project")

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import maxmargin
-from maxmargin.estimator.state import State
+from maxmargin.training.state import State
 
 ESTIMATORS = [
     public

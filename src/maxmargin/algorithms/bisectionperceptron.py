@@ -21,11 +21,11 @@ from maxmargin.core.row_scans import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.passes import Outcome, Plan, certified
 from maxmargin.models.base import Model
 from maxmargin.models.kernel_model import KernelModel, smallest_margins
 from maxmargin.models.linear_model import LinearModel, read_only
 from maxmargin.spaces.problem_scalars import ROUNDING
+from maxmargin.training.passes import Outcome, Plan, certified
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
 MOST_DOUBLINGS = 4

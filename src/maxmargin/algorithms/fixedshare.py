@@ -22,10 +22,10 @@ from maxmargin.core.experts import Bank
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
-from maxmargin.estimator.state import State
 from maxmargin.kernels.functions import KERNELS
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 from maxmargin.models.vote_model import VoteModel, VoteRule
+from maxmargin.training.state import State
 
 # NORMA with w = 0 at first depends on rate * decay and margin / rate alone: rates are not tried.
 DECAYS = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1)

@@ -13,24 +13,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
-from maxmargin.estimator import inputs, stopping
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.sample_weights import (
-    check_any,
-    check_weights,
-    unused_class_weight,
-    weights_of_classes,
-)
-from maxmargin.estimator.state import State, problems_for
 from maxmargin.estimator.state_access import Stateful
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
 from maxmargin.persistence import model_tree
+from maxmargin.training import inputs, stopping
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.sample_weights import (
+    check_any,
+    check_weights,
+    unused_class_weight,
+    weights_of_classes,
+)
+from maxmargin.training.state import State, problems_for
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -16,22 +16,22 @@ from sklearn.utils import check_random_state
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import NO_TAIL
-from maxmargin.estimator import inputs
-from maxmargin.estimator.decision import Decision
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.incremental import known_classes
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import Facts
 from maxmargin.estimator.predicting import check_new_X
-from maxmargin.estimator.recipes import prepared, recipe_of
-from maxmargin.estimator.sample_weights import check_any, check_weights
-from maxmargin.estimator.state import State
 from maxmargin.estimator.state_access import Stateful
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.model_formulas import Densities
 from maxmargin.persistence import model_tree
 from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture, new_mixture
+from maxmargin.training import inputs
+from maxmargin.training.decision import Decision
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.recipes import prepared, recipe_of
+from maxmargin.training.sample_weights import check_any, check_weights
+from maxmargin.training.state import State
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24

@@ -25,7 +25,7 @@ from maxmargin.distributed.distributed_newton import Progress
 from maxmargin.distributed.executor import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
 from maxmargin.estimator.handles import put, state_of
-from maxmargin.estimator.sample_weights import check_weights
+from maxmargin.training.sample_weights import check_weights
 
 try:
     import dask

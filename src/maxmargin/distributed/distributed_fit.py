@@ -15,7 +15,7 @@ from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas
 from maxmargin.distributed.survey import Found, Overview, Survey, overview
 from maxmargin.estimator.handles import put
-from maxmargin.estimator.state import problems_for
+from maxmargin.training.state import problems_for
 
 
 def quiet(progress: Progress) -> None:

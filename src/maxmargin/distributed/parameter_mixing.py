@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin.distributed.distributed_newton import Progress, Report
 from maxmargin.distributed.executor import Executor
 from maxmargin.distributed.survey import Overview
-from maxmargin.estimator import inputs
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.handles import holding, is_online, learnt, spec_of, state_of
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.state import State, shown
 from maxmargin.models.model_mixing import mixture
+from maxmargin.training import inputs
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.passes import certified
+from maxmargin.training.state import State, shown
 
 
 class Part(NamedTuple):

@@ -12,12 +12,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin import streams
-from maxmargin.estimator import inputs
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.streams.addresses import is_address, without_credentials
 from maxmargin.streams.folders import addresses_like
 from maxmargin.streams.svmlight import SvmlightSource
+from maxmargin.training import inputs
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.sample_weights import check_weights
 
 
 class ShardError(ValueError):

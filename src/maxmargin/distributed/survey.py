@@ -10,17 +10,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
-from maxmargin.estimator import inputs
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.messages import likely_classes, only_one_class
-from maxmargin.estimator.multilabel import check_number_of_labels
-from maxmargin.estimator.sample_weights import (
+from maxmargin.models.newton_solver import MOST_DIRECT
+from maxmargin.training import inputs
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.messages import likely_classes, only_one_class
+from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.sample_weights import (
     check_any,
     check_products,
     check_weights,
     weights_by_totals,
 )
-from maxmargin.models.newton_solver import MOST_DIRECT
 
 # A sample has so many rows of all shards together, and so many for each feature up to
 # `MOST_DIRECT`; but no more numbers than these.

@@ -9,24 +9,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from maxmargin._extras import Self
-from maxmargin.estimator import inputs, multilabel, stopping
-from maxmargin.estimator.calibration import in_one_pass
 from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.messages import diverged
 from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
-from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.sample_weights import counted, unused_class_weight
-from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.estimator.state_access import Stateful
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models import devices
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.training import inputs, multilabel, stopping
+from maxmargin.training.calibration import in_one_pass
+from maxmargin.training.messages import diverged
+from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.sample_weights import counted, unused_class_weight
+from maxmargin.training.state import State, problems_for, shown
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

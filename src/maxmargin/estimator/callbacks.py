@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
-from maxmargin.estimator.passes import Outcome, Plan
-from maxmargin.estimator.state import State
 from maxmargin.models.base import Model
+from maxmargin.training.passes import Outcome, Plan
+from maxmargin.training.state import State
 
 if TYPE_CHECKING:
     from maxmargin.estimator.hooks import CallbackSupportMixin, with_callbacks

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.estimator.state import State
 from maxmargin.models.spec import ModelSpec
+from maxmargin.training.state import State
 
 
 def is_online(learner: BaseEstimator) -> bool:

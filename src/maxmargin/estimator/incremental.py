@@ -12,21 +12,21 @@ from sklearn.base import BaseEstimator
 from maxmargin._extras import Self
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
-from maxmargin.estimator import inputs
-from maxmargin.estimator.calibration import calibrating
-from maxmargin.estimator.dict_rows import are_dicts, met_all
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.locks import access_to, writing
-from maxmargin.estimator.messages import diverged, likely_classes
-from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.predicting import check_new_X
-from maxmargin.estimator.recipes import learnt_along, recipe_of
-from maxmargin.estimator.sample_weights import check_weights, only_counted, running_weights
-from maxmargin.estimator.state import State, grown, problems_for, shown
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.kernel_model import variance
 from maxmargin.streams import Option, OptionError
+from maxmargin.training import inputs
+from maxmargin.training.calibration import calibrating
+from maxmargin.training.dict_rows import are_dicts, met_all
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.messages import diverged, likely_classes
+from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.recipes import learnt_along, recipe_of
+from maxmargin.training.sample_weights import check_weights, only_counted, running_weights
+from maxmargin.training.state import State, grown, problems_for, shown
 
 NEEDS_ALL = " needs all rows at once, as fit has them: "
 

@@ -21,23 +21,23 @@ from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
-from maxmargin.estimator.dict_rows import met, named_features
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.incremental import known_classes, may_overflow
-from maxmargin.estimator.inputs import as_targets, check_values
 from maxmargin.estimator.locks import Access, access_to, writing
-from maxmargin.estimator.messages import listed
-from maxmargin.estimator.platt import follow
 from maxmargin.estimator.predicting import if_calibrated
-from maxmargin.estimator.recipes import learnt_along, recipe_of
-from maxmargin.estimator.sample_weights import check_weights, told_weights
-from maxmargin.estimator.state import State, shown
 from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.budget_model import BudgetModel, Code
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.models.vote_model import Ballot, VoteModel
 from maxmargin.streams.iterators import entries
+from maxmargin.training.calibration import NO_ROWS, NO_WEIGHTS, knows_level, maps_for, traced
+from maxmargin.training.dict_rows import met, named_features
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.inputs import as_targets, check_values
+from maxmargin.training.messages import listed
+from maxmargin.training.platt import follow
+from maxmargin.training.recipes import learnt_along, recipe_of
+from maxmargin.training.sample_weights import check_weights, told_weights
+from maxmargin.training.state import State, shown
 
 THE_ROW = np.zeros(1, dtype=np.int32)
 # The columns of so many different sets of names are remembered.

@@ -14,17 +14,17 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin._extras import is_on_device
 from maxmargin.certificates import Certificate
-from maxmargin.estimator import device_inputs
-from maxmargin.estimator.decision import Decision
-from maxmargin.estimator.feature_columns import Features, is_plain, without_names
-from maxmargin.estimator.inputs import Header, validated
 from maxmargin.estimator.locks import Method, reading
-from maxmargin.estimator.messages import check_finite
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import Maps, log_odds, log_shares, sigmoids
-from maxmargin.estimator.recipes import prepared, recipe_of
-from maxmargin.estimator.sparse_inputs import sound
-from maxmargin.estimator.state import State, shown
+from maxmargin.training import device_inputs
+from maxmargin.training.decision import Decision
+from maxmargin.training.feature_columns import Features, is_plain, without_names
+from maxmargin.training.inputs import Header, validated
+from maxmargin.training.messages import check_finite
+from maxmargin.training.passes import certified
+from maxmargin.training.platt import Maps, log_odds, log_shares, sigmoids
+from maxmargin.training.recipes import prepared, recipe_of
+from maxmargin.training.sparse_inputs import sound
+from maxmargin.training.state import State, shown
 
 
 class _IfCalibrated:

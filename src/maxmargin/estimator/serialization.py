@@ -10,12 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.estimator.calibration import maps_for
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import Maps, what_is_wrong
-from maxmargin.estimator.recipes import recipe_of, restored, storable
-from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
@@ -29,6 +23,12 @@ from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
+from maxmargin.training.calibration import maps_for
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.passes import certified
+from maxmargin.training.platt import Maps, what_is_wrong
+from maxmargin.training.recipes import recipe_of, restored, storable
+from maxmargin.training.state import State, problems_for, shown
 
 # Left out of the structure where they are that: without a budget nothing is ever evicted, whatever
 # the parameter says, and older files know of no costs, and of few learners that average.

@@ -16,9 +16,9 @@ from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
 from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
 from maxmargin.estimator.pickling import packed, unpacked
-from maxmargin.estimator.recipes import RECIPE, names_of, recipe_of
-from maxmargin.estimator.state import State
 from maxmargin.models.spec import STRUCTURAL
+from maxmargin.training.recipes import RECIPE, names_of, recipe_of
+from maxmargin.training.state import State
 
 DOCS = "https://maxmargin.example.invalid/docs"
 # What is made anew when it is needed.

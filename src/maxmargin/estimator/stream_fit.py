@@ -18,14 +18,14 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin import streams
 from maxmargin._extras import Self
 from maxmargin._terminal import bar
-from maxmargin.estimator.calibration import check_passes
-from maxmargin.estimator.inputs import as_targets, class_codes
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.messages import likely_classes
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.recipes import restored, storable
-from maxmargin.estimator.state import State, grown, shown
 from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.training.calibration import check_passes
+from maxmargin.training.inputs import as_targets, class_codes
+from maxmargin.training.messages import likely_classes
+from maxmargin.training.passes import certified
+from maxmargin.training.recipes import restored, storable
+from maxmargin.training.state import State, grown, shown
 
 # Without a number of rows, checkpoints are written so often.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0

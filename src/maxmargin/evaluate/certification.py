@@ -16,10 +16,10 @@ from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL
-from maxmargin.estimator import inputs
-from maxmargin.estimator.sample_weights import counted
 from maxmargin.evaluate.last_step import last_step
 from maxmargin.models.linear_model import as_rows
+from maxmargin.training import inputs
+from maxmargin.training.sample_weights import counted
 
 
 def certify(

@@ -15,10 +15,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
-from maxmargin.estimator import inputs
 from maxmargin.evaluate.last_step import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
 from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
+from maxmargin.training import inputs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,14 +10,14 @@ from sklearn.exceptions import NotFittedError
 
 import maxmargin
 from maxmargin.estimator import OnlineClassifier, handles
-from maxmargin.estimator.recipes import RECIPE, restored, storable
-from maxmargin.estimator.state import problems_for
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.models.spec import ModelSpec
 from maxmargin.serve.progressive_stats import Standing
 from maxmargin.streams import Recipe
 from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
+from maxmargin.training.recipes import RECIPE, restored, storable
+from maxmargin.training.state import problems_for
 
 # Learners without a seed get one: what they learn must be the same whenever it is learnt again.
 SEED = 0

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin.core.targets import balance
-from maxmargin.estimator.messages import listed
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.weight_column import LARGEST, SMALLEST
+from maxmargin.training.messages import listed
 
 
 def check_weights(sample_weight: Any, rows: int) -> np.ndarray:

@@ -9,8 +9,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite
 
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.streams import Option, OptionError
+from maxmargin.training.feature_columns import Features
 
 MOST_LISTED = 10
 RAW_COLUMNS = (

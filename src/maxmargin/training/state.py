@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.platt import Maps, copied_maps
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.platt import Maps, copied_maps
 
 
 class State(NamedTuple):

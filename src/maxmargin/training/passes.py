@@ -14,10 +14,10 @@ from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
 from maxmargin.certificates.convex_combinations import presuming_mercer
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator import stopping
-from maxmargin.estimator.messages import diverged
 from maxmargin.models.base import Model
 from maxmargin.models.parallel_ovr import Parts
+from maxmargin.training import stopping
+from maxmargin.training.messages import diverged
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
 # be interrupted, long enough for the call itself not to count.

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.core.loop import LARGEST_XX
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.kernels.cuda import cupy_library
+from maxmargin.training.feature_columns import Features
 
 
 def on_host(array: Any) -> Any:

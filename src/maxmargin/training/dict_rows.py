@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.state import State, grown
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.streams.iterators import entries
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.state import State, grown
 
 
 def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]:

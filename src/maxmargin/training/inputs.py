@@ -15,10 +15,10 @@ from maxmargin._extras import is_on_device
 from maxmargin.core.row_scans import first_unusable
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
-from maxmargin.estimator import device_inputs, messages, multilabel
-from maxmargin.estimator.feature_columns import Features, is_plain, without_names
-from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear_model import as_rows, read_only
+from maxmargin.training import device_inputs, messages, multilabel
+from maxmargin.training.feature_columns import Features, is_plain, without_names
+from maxmargin.training.sparse_inputs import sound
 
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")

@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator
 
 from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.core.trace import Trace
-from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
-from maxmargin.estimator.state import State
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams import Option, OptionError
+from maxmargin.training.platt import Maps, copied_maps, follow, new_maps
+from maxmargin.training.state import State
 
 NO_WEIGHTS = np.empty(0)
 # Where no level is followed, rows are not looked at.

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from maxmargin.estimator.state import State
+from maxmargin.training.state import State
 
 # What must be so of a learner, and how to say it.
 NEEDED: dict[str, tuple[Any, str]] = {

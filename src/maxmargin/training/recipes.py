@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimator.state import State
+from maxmargin.training.state import State
 
 RECIPE = "recipe"
 
