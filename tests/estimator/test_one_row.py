@@ -14,8 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import validation
 
 import maxmargin as mm
-from maxmargin.estimator import one_row
-from maxmargin.training import dict_rows
+from maxmargin.training import dict_rows, one_row
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"

@@ -9,10 +9,10 @@ from persistence.version1 import learners as then
 from sklearn.base import clone
 from streamed import saved_bytes
 
-from maxmargin.estimator.stream_fit import Checkpoint
 from maxmargin.persistence import ModelFileError, describe, load, save
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import PREAMBLE
+from maxmargin.training.stream_run import Checkpoint
 
 FILES = sorted(path.stem for path in then.HERE.glob("*.mm"))
 every_file = pytest.mark.parametrize("name", FILES)

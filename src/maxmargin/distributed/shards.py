@@ -17,6 +17,7 @@ from maxmargin.streams.folders import addresses_like
 from maxmargin.streams.svmlight import SvmlightSource
 from maxmargin.training import inputs
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import check_weights
 
 
@@ -149,7 +150,7 @@ class Columns(NamedTuple):
 
     def encode(self, block: Block) -> Rows:
         X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
-        X, _ = inputs.check_X(self.learner, X, self.features)
+        X, _ = inputs.check_X(trainer_of(self.learner).options, X, self.features)
         y = inputs.check_y(block.y, X.shape[0], several=self.several)
         worth = check_weights(block.weight, X.shape[0])
         if not worth.all():

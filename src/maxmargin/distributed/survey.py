@@ -15,6 +15,7 @@ from maxmargin.training import inputs
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.messages import likely_classes, only_one_class
 from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import (
     check_any,
     check_products,
@@ -89,10 +90,12 @@ class Survey(NamedTuple):
         seen, reservoir, features = NOTHING, None, None
         random = np.random.default_rng(shard.number)
         for block in shard.blocks():
-            X, columns = inputs.check_X(self.learner, block.X, self._same(features, block))
+            X, columns = inputs.check_X(
+                trainer_of(self.learner).options, block.X, self._same(features, block)
+            )
             features = features or columns
             y = inputs.check_y(block.y, X.shape[0], several=True)
-            check_number_of_labels(self.learner, y)
+            check_number_of_labels(trainer_of(self.learner), y)
             inputs.check_labels(y)
             radius = inputs.check_values(X, columns)
             weight = check_weights(block.weight, X.shape[0])

@@ -80,7 +80,7 @@ def reported(learner: BaseEstimator, run: Run, state: State, given: tuple[Any, A
             known = state._replace(model=now, margins=margins, n_iter=n_iter)
             return {"_state": known._replace(measured=now.trials(), ceiling=plan.ceiling)}
 
-        context = learner._init_callback_context(max_subtasks=plan.max_iter)
+        context = learner._init_callback_context(max_subtasks=plan.options.max_iter)
         context.call_on_fit_task_begin(estimator=learner, **told)
         report = Report(learner, context, so_far, told)
         outcome = run(model, rows, targets, plan._replace(report=report))

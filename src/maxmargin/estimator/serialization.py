@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -25,10 +25,15 @@ from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
 from maxmargin.training.calibration import maps_for
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.inputs import problems_for, shown
 from maxmargin.training.passes import certified
 from maxmargin.training.platt import Maps, what_is_wrong
+from maxmargin.training.protocol import trainer_of
 from maxmargin.training.recipes import recipe_of, restored, storable
-from maxmargin.training.state import State, problems_for, shown
+from maxmargin.training.state import State
+
+if TYPE_CHECKING:
+    from maxmargin.estimator.learner import BaseLearner
 
 # Left out of the structure where they are that: without a budget nothing is ever evicted, whatever
 # the parameter says, and older files know of no costs, and of few learners that average.
@@ -93,6 +98,18 @@ def relearnt(
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
     return state
+
+
+def model_by(learner: BaseLearner, found: dict[str, Any], classes: np.ndarray) -> Model:
+    """The model of a file, built as the parameters that the learner had then say."""
+    structure, parameters = found.pop("structure"), learner.get_params(deep=False)
+    wanted = STRUCTURAL & parameters.keys() - LEFT_OUT.keys()
+    if structure.keys() - LEFT_OUT.keys() != wanted:
+        raise ValueError("the model is not one for the parameters")
+    others = {k: v for k, v in parameters.items() if k not in STRUCTURAL}
+    then = type(learner)(**others | structure)
+    then.check_parameters()
+    return model_from(found, classes, trainer_of(then).spec)
 
 
 def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> Model:
@@ -234,7 +251,7 @@ def summary(state: State) -> dict[str, Any]:
     if hasattr(model, "mistakes"):  # it learnt row by row
         words["mistakes"] = model.mistakes()
     if model.verdicts() == 0:
-        return words | {"components": model.used()}
+        return words | {"components": model.used()}  # type: ignore[attr-defined]
     if hasattr(model, "updates"):
         words["updates"] = model.updates()
     if model.has_supports:

@@ -9,15 +9,16 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import maxmargin
-from maxmargin.estimator import OnlineClassifier, handles
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.models.spec import ModelSpec
 from maxmargin.serve.progressive_stats import Standing
 from maxmargin.streams import Recipe
 from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
+from maxmargin.training.inputs import problems_for
+from maxmargin.training.protocol import put_state, state_of, trainer_of
 from maxmargin.training.recipes import RECIPE, restored, storable
-from maxmargin.training.state import problems_for
 
 # Learners without a seed get one: what they learn must be the same whenever it is learnt again.
 SEED = 0
@@ -53,7 +54,7 @@ def checked_learner(learner: object) -> OnlineClassifier:
     if learner.random_state is None:
         learner.random_state = SEED
     learner.check_parameters()
-    if (state := handles.state_of(learner)) is not None:
+    if (state := state_of(learner)) is not None:
         if state.multilabel:
             raise ValueError("rows with several labels cannot be served.")
         if not isinstance(recipe_of(learner), Recipe | None):
@@ -99,7 +100,7 @@ class Pupil:
         self.places = {label: code for code, label in enumerate(classes.tolist())}
         self.standing = standing or Standing(classes.size)
         self.refused = 0  # lessons that others could learn
-        self.spec = handles.spec_of(learner)
+        self.spec = trainer_of(learner).spec
         self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
 
     @property
@@ -121,7 +122,7 @@ class Pupil:
         """How its rows are read, if they are raw."""
         if self.schema is not None or self.preparing() is None:
             return self.schema
-        state: Any = handles.state_of(self.learner)
+        state: Any = state_of(self.learner)
         return dict(state.schema)
 
     def learn(self, rows: Any, codes: list[int], weights: np.ndarray | None) -> None:
@@ -142,8 +143,8 @@ class Pupil:
         order = np.arange(y.size, dtype=np.int32)
         outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
         if schema is not None:
-            state: Any = handles.state_of(self.learner)
-            handles.put(self.learner, state._replace(schema=schema))
+            state: Any = state_of(self.learner)
+            put_state(self.learner, state._replace(schema=schema))
             self.schema = None
         wrong = classes_by(outputs) != truth
         self.standing.add(truth, wrong, hinge_losses(outputs, truth))

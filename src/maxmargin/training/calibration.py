@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike
 
 from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.core.trace import Trace
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams import Option, OptionError
+from maxmargin.training.options import Options
 from maxmargin.training.platt import Maps, copied_maps, follow, new_maps
 from maxmargin.training.state import State
 
@@ -86,14 +87,16 @@ def calibrating(model: Any, maps: Maps | None, weights: np.ndarray | None) -> Ca
     return Calibrating(model, maps, NO_WEIGHTS if weights is None else weights)
 
 
-def in_one_pass(clf: BaseEstimator, state: State, sample_weight: Any, rows: int) -> Calibrating:
+def in_one_pass(
+    options: Options, state: State, sample_weight: ArrayLike | None, rows: int
+) -> Calibrating:
     """The same for a fit of so many rows, which must be one pass over them."""
-    if not hasattr(clf, "partial_fit"):
+    if not options.incremental:
         raise ValueError(
-            f"calibration='online' needs rows that come one by one, and {type(clf).__name__} needs "
+            f"calibration='online' needs rows that come one by one, and {options.name} needs "
             "all at once: use sklearn.calibration.CalibratedClassifierCV around it."
         )
-    check_passes("online", "max_iter", clf.max_iter)  # type: ignore[attr-defined]
+    check_passes("online", "max_iter", options.max_iter)
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)

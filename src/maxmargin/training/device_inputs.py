@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from maxmargin.core.loop import LARGEST_XX
 from maxmargin.kernels.cuda import cupy_library
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.options import Options
 
 
 def on_host(array: Any) -> Any:
@@ -17,11 +17,11 @@ def on_host(array: Any) -> Any:
     return cupy_library().xp.asarray(array).get()
 
 
-def checked(clf: BaseEstimator, X: Any, features: Features | None) -> tuple[Any, Features]:
+def checked(options: Options, X: Any, features: Features | None) -> tuple[Any, Features]:
     """``X`` as a float array of CuPy, and its columns, which are ``features`` if there are such."""
-    if getattr(clf, "device", "cpu") != "cuda":
+    if options.device != "cuda":
         raise ValueError(
-            f"X is on a GPU, and {type(clf).__name__} is not: use device='cuda' and a kernel, or "
+            f"X is on a GPU, and {options.name} is not: use device='cuda' and a kernel, or "
             "take X to the host."
         )
     xp = cupy_library().xp
@@ -32,7 +32,7 @@ def checked(clf: BaseEstimator, X: Any, features: Features | None) -> tuple[Any,
         raise ValueError(f"Found array with shape {X.shape}, while a minimum of 1 is required.")
     if features is not None and X.shape[1] != features.count:
         raise ValueError(
-            f"X has {X.shape[1]} features, but {type(clf).__name__} is expecting {features.count} "
+            f"X has {X.shape[1]} features, but {options.name} is expecting {features.count} "
             "features as input."
         )
     if X.dtype not in (np.float32, np.float64):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -10,14 +10,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from maxmargin.training.state import State
 
-# What must be so of a learner, and how to say it.
-NEEDED: dict[str, tuple[Any, str]] = {
-    "takes_several": (True, "another learner"),
-    "kernel": ("linear", "kernel='linear'"),
-    "budget": (None, "budget=None"),
-    "multiclass": ("ovr", "multiclass='ovr'"),
-    "class_weight": (None, "class_weight=None"),
-}
+if TYPE_CHECKING:
+    from maxmargin.training.protocol import Trainer
 
 
 def is_indicator(y: Any) -> bool:
@@ -48,16 +42,23 @@ def with_as_many_labels(y: np.ndarray, labels: int) -> np.ndarray:
     return y
 
 
-def needs(clf: Any) -> str:
+def needs(trainer: Trainer) -> str:
     """What would have to be otherwise for rows to have several labels, if anything."""
-    found = [need for name, (value, need) in NEEDED.items() if getattr(clf, name, value) != value]
-    return found[0] if found else ""
+    options, spec = trainer.options, trainer.spec
+    needed = {
+        "another learner": options.takes_several,
+        "kernel='linear'": options.kernel == "linear",
+        "budget=None": spec.budget is None,
+        "multiclass='ovr'": spec.multiclass == "ovr",
+        "class_weight=None": options.class_weight is None,
+    }
+    return next((need for need, is_met in needed.items() if not is_met), "")
 
 
 def check_number_of_labels(
-    clf: Any, y: np.ndarray, state: State | None = None, grow: bool = False
+    trainer: Trainer, y: np.ndarray, state: State | None = None, grow: bool = False
 ) -> None:
-    """Raise if rows have several labels and the learner, or what it knows, has not; or the reverse.
+    """Raise if rows have several labels and the learner, or its state, has one; or the reverse.
 
     ``grow`` says that new labels may come, which of several nobody could tell.
     """
@@ -65,8 +66,8 @@ def check_number_of_labels(
     if state is not None and state.multilabel != several:
         how_many = "several labels" if state.multilabel else "one label"
         raise ValueError(f"y must have {how_many} a row, as before.")
-    if several and (what := "grow=False" if grow else needs(clf)):
+    if several and (what := "grow=False" if grow else needs(trainer)):
         raise ValueError(
-            f"y has several labels a row: {type(clf).__name__} needs {what} for that (or "
+            f"y has several labels a row: {trainer.options.name} needs {what} for that (or "
             "sklearn.multiclass.OneVsRestClassifier around it)."
         )
