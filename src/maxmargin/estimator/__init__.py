@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
-from maxmargin.estimator import forks, serialization
+from maxmargin.estimator import serialization
 from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.locks import writing
@@ -24,8 +24,7 @@ from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import SHARED, Options
 from maxmargin.training.passes import Outcome, Plan, run_passes
 from maxmargin.training.sample_weights import unused_class_weight
-
-forks.watch()
+from maxmargin.training.types import Rows, Rule, Targets, Tree
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -71,7 +70,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         super().__init_subclass__(**kwargs)
         cls.__doc__ = completed_docstring(cls)
 
-    def _rule(self, p: float) -> Any:
+    def _rule(self, p: float) -> Rule:
         """The rule for the present hyper-parameters, in that norm."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
 
@@ -84,7 +83,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
 
     def _uses_weights(self) -> bool:
         """Do sample weights change what is learnt, by the present hyper-parameters?"""
-        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()
+        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -150,10 +149,10 @@ class OnlineClassifier(Incremental, Streamable, Watched):
             **{name: getattr(self, name) for name in SHARED if hasattr(self, name)},
         )
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
-    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
+    def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
         return serialization.model_by(self, found, classes)
 
     def __setattr__(self, name: str, value: Any) -> None:

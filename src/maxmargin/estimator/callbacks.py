@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from maxmargin.models.base import Model
 from maxmargin.training.passes import Outcome, Plan
 from maxmargin.training.state import State
+from maxmargin.training.types import Rows, Targets, Tree
 
 if TYPE_CHECKING:
     from maxmargin.estimator.hooks import CallbackSupportMixin, with_callbacks
@@ -39,9 +40,7 @@ class Report:
     given : rows, labels and weights, as the fit got them
     """
 
-    def __init__(
-        self, learner: BaseEstimator, context: Any, so_far: Any, given: dict[str, Any]
-    ) -> None:
+    def __init__(self, learner: BaseEstimator, context: Any, so_far: Any, given: Tree) -> None:
         self.learner, self.context, self.so_far, self.given = learner, context, so_far, given
         self.task: Any = None
 
@@ -66,15 +65,15 @@ def reported(learner: BaseEstimator, run: Run, state: State, given: tuple[Any, A
     learner, whose certificate is about all rows.
     """
     X, y, weight = given
-    told: dict[str, Any] = {"X": X, "y": y}
+    told: Tree = {"X": X, "y": y}
     if weight is not None:
         told["metadata"] = {"sample_weight": weight}
 
     @with_callbacks
     def told_of(
-        learner: BaseEstimator, model: Model, rows: Any, targets: Any, plan: Plan
+        learner: BaseEstimator, model: Model, rows: Rows, targets: Targets, plan: Plan
     ) -> Outcome:
-        def so_far(n_iter: int) -> dict[str, Any]:
+        def so_far(n_iter: int) -> Tree:
             now, margins = model.twin(), model.margins(rows, targets)
             now.end_fit()
             known = state._replace(model=now, margins=margins, n_iter=n_iter)

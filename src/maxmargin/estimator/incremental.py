@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from maxmargin.training.options import Batch
 from maxmargin.training.recipes import learnt_along, recipe_of
 from maxmargin.training.row_reading import Row
 from maxmargin.training.state import State
+from maxmargin.training.types import Columns
 
 
 class Incremental(Predicting):
@@ -121,7 +123,7 @@ class Incremental(Predicting):
     def learn_one(
         self,
         x: Row,
-        y: Any,
+        y: Hashable,
         *,
         w: float = 1.0,
         classes: ArrayLike | None = None,
@@ -280,7 +282,7 @@ class Incremental(Predicting):
         return scores if scores.size > 1 else scores.item()
 
     @if_calibrated
-    def predict_proba_one(self, x: Row) -> dict[Any, float]:
+    def predict_proba_one(self, x: Row) -> dict[Hashable, float]:
         """The probability of each class of a single row, with ``calibration="online"``.
 
         Parameters
@@ -304,7 +306,7 @@ class Incremental(Predicting):
         return as_scores(outputs_of_one(state, x))
 
     @property
-    def columns_(self) -> dict[Any, int]:
+    def columns_(self) -> Columns:
         features = named_features(self._fitted())
         if features.columns is None:
             raise AttributeError("No row came as a dict.")

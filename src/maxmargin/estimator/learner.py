@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from maxmargin._extras import Self
-from maxmargin.estimator import serialization
+from maxmargin.estimator import forks, serialization
 from maxmargin.estimator.hooks import MADE_BY_CALLBACKS
 from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
@@ -21,12 +21,15 @@ from maxmargin.models.base import Model
 from maxmargin.training.protocol import Trainer
 from maxmargin.training.recipes import RECIPE, names_of, recipe_of
 from maxmargin.training.state import State
+from maxmargin.training.types import Tree
 
 DOCS = "https://maxmargin.example.invalid/docs"
 # What is made anew when it is needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
 # What scikit-learn is told of a learner, which is no part of what it learnt.
 ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
+
+forks.watch()
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator):
@@ -109,7 +112,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator):
         return _there(names_of(self._fitted()), "The rows had no names of features.")
 
     @property
-    def schema_(self) -> dict[str, Any]:
+    def schema_(self) -> Tree:
         return _there(self._fitted().schema, "The rows did not come from a source.")
 
     @property
@@ -128,14 +131,14 @@ class BaseLearner(ClassifierMixin, BaseEstimator):
     @reading
     def __getstate__(self) -> Any:
         self.__state__()
-        state: dict[str, Any] = super().__getstate__()
+        state: Tree = super().__getstate__()
         return packed({name: value for name, value in state.items() if name not in FLEETING})
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(unpacked(state))
 
     @reading
-    def __learnt__(self) -> dict[str, Any]:
+    def __learnt__(self) -> Tree:
         """What learning has given it, for a file."""
         parameters, state = self._parameters(), self.__state__()
         for name in vars(self).keys() - parameters.keys() - FLEETING - ROUTING - {"_state"}:
@@ -145,21 +148,21 @@ class BaseLearner(ClassifierMixin, BaseEstimator):
             )
         return {} if state is None else serialization.learnt(state, parameters)
 
-    def __relearn__(self, found: dict[str, Any]) -> None:
+    def __relearn__(self, found: Tree) -> None:
         """Know what a file says; raises unless it fits together."""
         self._state = serialization.relearnt(found, self._model_from)
 
-    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
+    def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
         """The model of a file."""
         raise NotImplementedError(f"{type(self).__name__} does not say how its model is read")
 
     @reading
-    def __summary__(self) -> dict[str, Any]:
+    def __summary__(self) -> Tree:
         """What there is to say about what was learnt, in few words."""
         state = self.__state__()
         return {} if state is None else serialization.summary(state)
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> Tree:
         return self.get_params(deep=False)
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.core.loop import LARGEST_XX
 from maxmargin.kernels.cuda import cupy_library
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.options import Options
+from maxmargin.training.types import Matrix
 
 
-def on_host(array: Any) -> Any:
+def on_host(array: ArrayLike) -> np.ndarray:
     """An array of a GPU, such as labels."""
     return cupy_library().xp.asarray(array).get()
 
 
-def checked(options: Options, X: Any, features: Features | None) -> tuple[Any, Features]:
+def checked(options: Options, X: Matrix, features: Features | None) -> tuple[Matrix, Features]:
     """``X`` as a float array of CuPy, and its columns, which are ``features`` if there are such."""
     if options.device != "cuda":
         raise ValueError(
@@ -40,7 +40,7 @@ def checked(options: Options, X: Any, features: Features | None) -> tuple[Any, F
     return X, features or Features(X.shape[1])
 
 
-def check_values(X: Any) -> float:
+def check_values(X: Matrix) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
     xp = cupy_library().xp
     squares = xp.square(X, dtype=np.float64).sum(axis=1)

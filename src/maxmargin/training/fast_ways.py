@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -10,31 +10,33 @@ from scipy import sparse
 from maxmargin.core.experts import poll, rules_in, say
 from maxmargin.core.rows import DenseRows
 from maxmargin.kernels.points import shallow_copy
+from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel, Code
-from maxmargin.models.vote_model import Ballot, VoteModel
+from maxmargin.models.vote_model import Ballot, VoteModel, VoteRule
 from maxmargin.training.calibration import NO_WEIGHTS
 from maxmargin.training.learning import may_overflow
-from maxmargin.training.one_row import THE_ROW, Locks, OneRow, outputs_into
+from maxmargin.training.one_row import THE_ROW, Kinds, Locks, OneRow, outputs_into
 from maxmargin.training.options import Options
 from maxmargin.training.recipes import recipe_of
 from maxmargin.training.state import State
+from maxmargin.training.types import Matrix, Rule, SingleRow, Targets
 
 
 class OneRowOfVotes(OneRow):
     """The same for a vote of linear models, without weights of rows or classes."""
 
     @staticmethod
-    def is_possible(model: Any) -> bool:
+    def is_possible(model: Model) -> bool:
         return isinstance(model, VoteModel) and model.can_learn_in_place()
 
-    def can_learn(self, w: Any, rule: Any) -> bool:
-        pairs = zip(self.model.groups, rule.rules, strict=True)
+    def can_learn(self, w: float, rule: Rule) -> bool:
+        pairs = zip(self.model.groups, cast(VoteRule, rule).rules, strict=True)
         each = ((group, one) for group, rules in pairs for one in rules_in(rules))
         return w == 1.0 and not any(may_overflow(group, one) for group, one in each)
 
     def _prepare(self) -> None:
         model = self.model
-        self.tail, self.ballots = model.groups[0].tail, dict[type, Ballot]()
+        self.tail, self.ballots = model.groups[0].tail, dict[Kinds, Ballot]()
         self.said = np.empty((1, model.votes.weights.size), np.int32)
         self.found = np.empty((1, model.problems()))
         self.views, first = list[tuple[Any, ...]](), 0
@@ -45,11 +47,11 @@ class OneRowOfVotes(OneRow):
             first += count
         self.poll = poll.entry(self.said, model.votes, self.found)
 
-    def _learn_weighted(self, rows: Any, targets: Any, w: Any) -> bool:
+    def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
         return False
 
     def _learn(
-        self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
+        self, rows: SingleRow, targets: Targets, kinds: Kinds, how_often: np.ndarray = NO_WEIGHTS
     ) -> bool:
         if kinds not in self.ballots:
             self.ballots[kinds] = Ballot(self.model, self.rule, rows, targets, THE_ROW)
@@ -61,13 +63,13 @@ class OneRowOfVotes(OneRow):
             raise
         return True
 
-    def _class_number(self, rows: Any) -> int:
+    def _class_number(self, rows: SingleRow) -> int:
         found = self._outputs(rows)
         if found is None:
             return -1
         return int(found[0] >= 0.0) if found.size == 1 else int(found.argmax())
 
-    def _outputs(self, rows: Any) -> np.ndarray | None:
+    def _outputs(self, rows: SingleRow) -> np.ndarray | None:
         if type(rows) not in self.lookers:
             self.lookers[type(rows)] = [
                 outputs_into.entry(rows._replace(tail=tail), view, 0, found)
@@ -87,12 +89,12 @@ class OneRowOfBudgets(OneRowOfVotes):
     """The same for a kernel's model on a budget."""
 
     @staticmethod
-    def is_possible(model: Any) -> bool:
+    def is_possible(model: Model) -> bool:
         if not isinstance(model, BudgetModel) or not model.store.points:
             return False
         return not model.kernel.only_in_fit
 
-    def can_learn(self, w: Any, rule: Any) -> bool:
+    def can_learn(self, w: float, rule: Rule) -> bool:
         return bool(w == 1.0)
 
     def _prepare(self) -> None:
@@ -101,7 +103,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         # The last row that was looked at, and what was found, until another is learnt from.
         self.seen: tuple[Any, Any] = (None, None)
 
-    def _matrix(self, rows: Any) -> Any:
+    def _matrix(self, rows: SingleRow) -> Matrix:
         """The row in memory of its own, as models take rows."""
         if isinstance(rows, DenseRows):
             return rows.values.copy()
@@ -110,7 +112,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         return X
 
     def _learn(
-        self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
+        self, rows: SingleRow, targets: Targets, kinds: Kinds, how_often: np.ndarray = NO_WEIGHTS
     ) -> bool:
         try:
             glance, self.seen = self._glance(rows), (None, None)
@@ -124,12 +126,12 @@ class OneRowOfBudgets(OneRowOfVotes):
             raise
         return True
 
-    def _outputs(self, rows: Any) -> np.ndarray | None:
+    def _outputs(self, rows: SingleRow) -> np.ndarray | None:
         if not self._is_usable(rows):
             return None
         return self._glance(rows).outputs[self.first : self.first + self.shown]
 
-    def _glance(self, rows: Any) -> Any:
+    def _glance(self, rows: SingleRow) -> Any:
         """A look at the row, which learning from it right after needs not repeat."""
         content = _content(rows)
         if self.seen[0] != content:
@@ -155,7 +157,7 @@ def fast_way(
     return way(state, access, options.class_weight)
 
 
-def _content(rows: Any) -> tuple[bytes, ...]:
+def _content(rows: SingleRow) -> tuple[bytes, ...]:
     """What tells a row from others of the same width."""
     parts = (rows.values,) if isinstance(rows, DenseRows) else (rows.values, rows.columns)
     return tuple(part.tobytes() for part in parts)

@@ -23,6 +23,7 @@ from maxmargin.training.feature_columns import Features, is_plain, without_names
 from maxmargin.training.options import Options
 from maxmargin.training.sparse_inputs import sound
 from maxmargin.training.state import State
+from maxmargin.training.types import Matrix, Targets
 
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
@@ -54,7 +55,7 @@ class Header(ClassifierMixin, BaseEstimator):
 
 def check_X(
     options: Options, X: ArrayLike, features: Features | None = None
-) -> tuple[Any, Features]:
+) -> tuple[Matrix, Features]:
     """``X`` as a float array or CSR matrix, in the user's own memory if possible, and its columns.
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
@@ -74,7 +75,7 @@ def check_X(
     return X, features or header.features()
 
 
-def validated(header: Header, X: Any, **options: Any) -> Any:
+def validated(header: Header, X: Matrix, **options: bool) -> Matrix:
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError("Input X is a masked array: fill what is masked, or leave those rows out.")
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table, or of an array
@@ -89,7 +90,7 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------- values
-def check_values(X: Any, features: Features | None = None) -> float:
+def check_values(X: Matrix, features: Features | None = None) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
     if type(X) is not np.ndarray and is_on_device(X):
         return device_inputs.check_values(X)
@@ -101,7 +102,7 @@ def check_values(X: Any, features: Features | None = None) -> float:
 
 def check_fit(
     options: Options, X: ArrayLike, y: ArrayLike, *, several: bool = False
-) -> tuple[Any, np.ndarray, Features, float]:
+) -> tuple[Matrix, np.ndarray, Features, float]:
     """All rows and labels of a fit, the columns, and the largest norm of a row."""
     rows, features = check_X(options, X)
     labels = check_y(y, rows.shape[0], several=several)
@@ -110,7 +111,7 @@ def check_fit(
 
 
 # ------------------------------------------------------------------------------------------- labels
-def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
+def check_y(y: Matrix, rows: int, *, several: bool = False) -> np.ndarray:
     """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -193,7 +194,7 @@ def shown(state: State) -> slice:
 
 def as_targets(
     codes: np.ndarray, classes: int, spare: bool = False, worth: np.ndarray | None = None
-) -> Any:
+) -> Targets:
     """One problem for two classes, one-vs-rest for more, and for several labels a row.
 
     ``spare``: always one-vs-rest, with a last problem without rows; ``worth``: weights for steps.

@@ -22,12 +22,13 @@ from maxmargin.training.dict_rows import are_dicts, met_all
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.messages import diverged, likely_classes
 from maxmargin.training.multilabel import check_number_of_labels
-from maxmargin.training.options import Batch, Options
+from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.protocol import Learnt
 from maxmargin.training.recipes import learnt_along, recipe_of
 from maxmargin.training.sample_weights import check_weights, only_counted, running_weights
 from maxmargin.training.state import State, grown
+from maxmargin.training.types import Matrix, Rows, Rule, Targets
 
 if TYPE_CHECKING:
     from maxmargin.training.online import OnlineTrainer
@@ -108,7 +109,7 @@ def checked(trainer: OnlineTrainer, state: State | None, batch: Batch) -> Checke
     return CheckedRows(X, codes, classes, features, order, weight)
 
 
-def _columns(options: Options, state: State | None, batch: Batch) -> tuple[Any, Features]:
+def _columns(options: Options, state: State | None, batch: Batch) -> tuple[Matrix, Features]:
     if state is None:
         return inputs.check_X(options, batch.X)
     check = check_wider_X if batch.grow else inputs.check_X
@@ -149,7 +150,7 @@ def widened(state: State, given: CheckedRows) -> State:
 
 
 def weights_in_order(
-    class_weight: Any, state: State, given: CheckedRows
+    class_weight: ClassWeight, state: State, given: CheckedRows
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Weights of rows times those of their classes, and the totals of classes with these rows."""
     if given.weight is None or class_weight is None:
@@ -166,7 +167,12 @@ def weights_in_order(
 
 
 def present_all(
-    model: Model, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace | MeanTrace
+    model: Model,
+    rows: Rows,
+    targets: Targets,
+    order: np.ndarray,
+    rule: Rule,
+    trace: Trace | MeanTrace,
 ) -> None:
     """Learn in place from all rows, or from none: whatever stops it waits until they are learnt."""
     before = model.trials()
@@ -251,7 +257,7 @@ def check_can_stream(options: Options) -> None:
     check_gamma(options)
 
 
-def check_gamma(options: Options, X: Any = None) -> None:
+def check_gamma(options: Options, X: Matrix = None) -> None:
     """Raise if ``gamma`` is one that only all rows can tell, with one to try, by ``X`` if given."""
     if options.kernel not in ("poly", "rbf") or options.gamma != "scale":
         return
@@ -262,7 +268,7 @@ def check_gamma(options: Options, X: Any = None) -> None:
     raise OptionError(Option("gamma", "scale"), NEEDS_ALL, "try ", other, f", {why}.")
 
 
-def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[Any, Features]:
+def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[Matrix, Features]:
     """`check_X` for rows that may have more columns than those before."""
     columns = np.shape(X)[1] if len(np.shape(X)) == 2 else 0
     if columns <= features.count:
@@ -308,7 +314,7 @@ def known_classes(
     return known
 
 
-def may_overflow(model: Model, rule: Any) -> bool:
+def may_overflow(model: Model, rule: Rule) -> bool:
     """Could one more row make weights of a linear model infinite?
 
     Not while weights and the numbers of the rule are as far from that as rows are, see

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from maxmargin.training.state import State
+from maxmargin.training.types import Matrix
 
 if TYPE_CHECKING:
     from maxmargin.training.protocol import Trainer
 
 
-def is_indicator(y: Any) -> bool:
+def is_indicator(y: Matrix) -> bool:
     """Is it of two dimensions, and of 0 and 1?"""
     y = np.asarray(y) if isinstance(y, list | tuple) else y
     if getattr(y, "ndim", 1) != 2 or type_of_target(y, "y") != "multilabel-indicator":
@@ -23,7 +24,7 @@ def is_indicator(y: Any) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-def indicator(y: Any) -> np.ndarray:
+def indicator(y: Matrix) -> np.ndarray:
     """The labels as compiled loops take them, a byte each."""
     return np.ascontiguousarray(y.toarray() if sparse.issparse(y) else y).astype(np.int8)
 

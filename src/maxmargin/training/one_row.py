@@ -7,6 +7,7 @@ from a short row. So the code is looked up once, for each kind of rows, and call
 from __future__ import annotations
 
 import struct
+from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +18,7 @@ from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
 from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE
+from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.calibration import NO_ROWS, NO_WEIGHTS, knows_level, traced
@@ -41,10 +43,13 @@ from maxmargin.training.row_reading import (
 )
 from maxmargin.training.sample_weights import check_weights, told_weights
 from maxmargin.training.state import State
+from maxmargin.training.types import Rule, SingleRow, Targets
 
 if TYPE_CHECKING:
     pass
 
+# For which machine code is kept: the type of rows, or those of rows, targets and tails.
+Kinds = type | tuple[type, ...]
 THE_ROW = np.zeros(1, dtype=np.int32)
 # Reads no dict.
 NO_LAYOUT = new_layout((None,), {}, 0, 0, NO_TAIL)
@@ -147,11 +152,11 @@ class OneRow:
         self.looking = self.model.view()
 
     @staticmethod
-    def is_possible(model: Any) -> bool:
+    def is_possible(model: Model) -> bool:
         """Linear models have such a way, if rows have no coordinates of their own."""
         return isinstance(model, LinearModel) and model.private_coordinates() == 0
 
-    def can_learn(self, w: Any, rule: Any) -> bool:
+    def can_learn(self, w: float, rule: Rule) -> bool:
         """Can a row of this weight be learnt in place by this rule?"""
         return not may_overflow(self.model, rule)
 
@@ -180,7 +185,7 @@ class OneRow:
         self.learn_sparse = None
         return self
 
-    def learn(self, x: Row, y: Any, w: float) -> bool:
+    def learn(self, x: Row, y: Hashable, w: float) -> bool:
         """Learn from the row, unless it has names without columns; has it been?
 
         Dicts with the same names again and again are the usual case, in which each call of a
@@ -209,7 +214,7 @@ class OneRow:
             raise
         return True
 
-    def _learn_any(self, x: Row, y: Any, w: float) -> bool:
+    def _learn_any(self, x: Row, y: Hashable, w: float) -> bool:
         """The same for rows of any kind; raises if it cannot be learnt from."""
         if self.rule is None:
             return False
@@ -238,7 +243,7 @@ class OneRow:
             self.learn_sparse, self.are_usable = self.learners.get(SparseRows), self.checks[1]
         return learnt
 
-    def _is_usable(self, rows: Any) -> bool:
+    def _is_usable(self, rows: SingleRow) -> bool:
         """Can the row be learnt from?"""
         values = rows.values
         try:
@@ -247,7 +252,7 @@ class OneRow:
             check = self.checks[values.ndim] = are_usable.entry(values)
         return check(values)
 
-    def _learn_weighted(self, rows: Any, targets: Any, w: Any) -> bool:
+    def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
         """The same for a row with a weight; see `Incremental` for streams of such."""
         worth, codes = check_weights(w, 1), targets.labels
         if worth[0] == 0.0:
@@ -273,7 +278,7 @@ class OneRow:
                 known[:] = totals
 
     def _learn(
-        self, rows: Any, targets: Any, kinds: Any, how_often: np.ndarray = NO_WEIGHTS
+        self, rows: SingleRow, targets: Targets, kinds: Kinds, how_often: np.ndarray = NO_WEIGHTS
     ) -> bool:
         """Learn from the row by the code for such ``kinds`` of rows and targets."""
         try:
@@ -304,7 +309,7 @@ class OneRow:
         """A row has been learnt, and Ctrl-C came then."""
         self.state, self.model.unsettled = None, True
 
-    def _follow(self, rows: Any, targets: Any, how_often: np.ndarray) -> None:
+    def _follow(self, rows: SingleRow, targets: Targets, how_often: np.ndarray) -> None:
         """Let the maps to probabilities learn from the scores that the row had."""
         rows = rows if knows_level(self.model) else NO_ROWS
         scores, outputs, steps = self.trace.scores(), self.trace.history, self.trace.steps
@@ -335,7 +340,7 @@ class OneRow:
             raise ValueError(what_is_wrong(rows, x))
         return self.labels[number]
 
-    def _class_number(self, rows: Any) -> int:
+    def _class_number(self, rows: SingleRow) -> int:
         """See `class_number`."""
         try:
             predictor = self.predictors[type(rows)]
@@ -353,7 +358,7 @@ class OneRow:
             raise ValueError(what_is_wrong(rows, x))
         return found
 
-    def _outputs(self, rows: Any) -> np.ndarray | None:
+    def _outputs(self, rows: SingleRow) -> np.ndarray | None:
         """The same for a row, unless one is no number."""
         found, kind = np.empty(self.shown), type(rows)
         if kind not in self.lookers:
@@ -361,7 +366,7 @@ class OneRow:
         return found if self.lookers[kind](rows, self.looking, self.first, found) else None
 
     # ---------------------------------------------------------------------------- what a row is
-    def _known_part(self, x: Row) -> Any:
+    def _known_part(self, x: Row) -> SingleRow:
         """A single row to look at, of the names that have columns."""
         layout = None
         if isinstance(x, dict):
@@ -375,7 +380,7 @@ class OneRow:
             x = dict(entries(x, "x"))
             return self.layout(tuple(x)).read(x)
 
-    def _row(self, x: Row) -> Any:
+    def _row(self, x: Row) -> SingleRow:
         """A single row that is not a dict."""
         if isinstance(x, tuple):
             return SparseRows(*self._from_pair(x), self.width, self.tail)
@@ -386,7 +391,7 @@ class OneRow:
         values.setflags(write=False)  # it is a view, or our own
         return tuple.__new__(DenseRows, (values, self.tail))
 
-    def layout(self, names: tuple[Any, ...]) -> Layout:
+    def layout(self, names: tuple[Hashable, ...]) -> Layout:
         """How to read dicts with these names."""
         if names == self.names:
             return self.latest

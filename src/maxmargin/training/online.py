@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,12 +22,13 @@ from maxmargin.training.passes import Outcome, Plan, RunPasses
 from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
+from maxmargin.training.types import Matrix, Rows, Rule
 
 
 class FitRows(NamedTuple):
     """All rows of a fit but those of weight 0; weights are multiplied by those of classes."""
 
-    X: Any
+    X: Matrix
     y: np.ndarray
     classes: np.ndarray
     features: Features
@@ -52,7 +53,7 @@ class OnlineTrainer:
     def __init__(
         self,
         options: Options,
-        rule: Callable[[float], Any],
+        rule: Callable[[float], Rule],
         spec: Callable[[], ModelSpec],
         run: RunPasses,
     ) -> None:
@@ -123,7 +124,7 @@ class OnlineTrainer:
         classes = inputs.classes_of(labels)
         return FitRows(rows, labels, classes, features, radius, weight, totals)
 
-    def _begun(self, given: FitRows) -> tuple[State, Any, float]:
+    def _begun(self, given: FitRows) -> tuple[State, Rows, float]:
         """A state at w = 0, the rows as its model takes them, and their largest norm."""
         several = given.y.ndim == 2
         model, rows, radius = build(
@@ -137,7 +138,7 @@ class OnlineTrainer:
         state = State(model, given.classes, given.features, np.empty(0), multilabel=several)
         return state, rows, radius
 
-    def _continued(self, before: State, given: FitRows) -> tuple[State, Any, float]:
+    def _continued(self, before: State, given: FitRows) -> tuple[State, Rows, float]:
         """The same for a fit that goes on from the last one, with rows of the same kind."""
         self.check_structure(before)
         private, X = before.model.private_coordinates(), given.X

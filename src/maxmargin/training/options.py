@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 # The parameter `class_weight`.
-ClassWeight = dict[Any, Any] | str | None
+ClassWeight = dict[Hashable, float] | str | None
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
@@ -15,6 +13,7 @@ from maxmargin.training.messages import check_finite
 from maxmargin.training.options import Options
 from maxmargin.training.sparse_inputs import sound
 from maxmargin.training.state import State
+from maxmargin.training.types import Matrix
 
 
 def outputs(options: Options, state: State, X: ArrayLike) -> np.ndarray:
@@ -22,7 +21,7 @@ def outputs(options: Options, state: State, X: ArrayLike) -> np.ndarray:
     return state.model.outputs(check_new_X(options, X, state.features))[:, inputs.shown(state)]
 
 
-def check_new_X(options: Options, X: ArrayLike, features: Features) -> Any:
+def check_new_X(options: Options, X: ArrayLike, features: Features) -> Matrix:
     """Rows to predict: finite, and of columns that the learner knows."""
     if is_on_device(X):
         X, _ = device_inputs.checked(options, X, features)

@@ -20,6 +20,7 @@ from maxmargin.training import stopping
 from maxmargin.training.calibration import Calibrating
 from maxmargin.training.messages import diverged
 from maxmargin.training.options import Options
+from maxmargin.training.types import Advance, Rows, Rule, Targets
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
 # be interrupted, long enough for the call itself not to count.
@@ -75,10 +76,10 @@ class Outcome(NamedTuple):
     more: dict[str, Any] = {}  # what only one learner has to say
 
 
-RunPasses = Callable[[Model, Any, Any, Plan], Outcome]
+RunPasses = Callable[[Model, Rows, Targets, Plan], Outcome]
 
 
-def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> Outcome:
+def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> Outcome:
     """Present rows until nothing is left to learn, for `max_iter` passes, or until Ctrl-C."""
     passes = Passes(model, rows, targets, rule, plan)
     options, interrupted = plan.options, None
@@ -126,7 +127,7 @@ def certified(
 class Passes:
     """Full passes, and between them passes over the rows that still matter."""
 
-    def __init__(self, model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> None:
+    def __init__(self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
         self.learner: Any = plan.calibrating or model
         self.count = targets.labels.shape[0]
@@ -139,7 +140,7 @@ class Passes:
         self.may_give_up = plan.options.settles and not plan.separable and not model.is_full()
         self.next_check = 1  # of the certificate, after so many passes
 
-    def run(self, advance: Any) -> None:
+    def run(self, advance: Advance | None) -> None:
         """Full passes until one of them is the last, and between them what still matters."""
         model, report = self.model, self.plan.report
         while True:
@@ -180,7 +181,7 @@ class Passes:
         self.progress = self.progress or stopping.Progress(self.count)
         return self.progress.ends_with(self.mistakes)
 
-    def _present_recent(self, mistakes: int, advance: Any) -> None:
+    def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
         """Present the rows that still matter, after a full pass with so many mistakes."""
         options = self.plan.options
         # Rows that cannot be separated must not get more weight than their number.
@@ -191,14 +192,14 @@ class Passes:
             for order in self.schedule.recent(most):
                 self.learn(order, advance)
 
-    def full_pass(self, advance: Any) -> int:
+    def full_pass(self, advance: Advance | None) -> int:
         """Present all rows; the number of updates. If it is doubtful, look at errors on the way."""
         order, doubted = self.schedule.everything(), self.progress
         if not (doubted and doubted.compares(self.model)):
             return self.learn(order, advance)
         return doubted.compared(self, order, advance)
 
-    def learn(self, order: np.ndarray, advance: Any) -> int:
+    def learn(self, order: np.ndarray, advance: Advance | None) -> int:
         """Present the rows ``order``; the number of updates."""
         model, schedule, before = self.model, self.schedule, self.model.updates()
         for start in range(0, order.size, self.rows_per_call):

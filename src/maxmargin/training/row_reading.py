@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows
+from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
 from maxmargin.models.linear_model import read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.types import Columns, DictRow, Matrix
 
 # The columns of so many different sets of names are remembered.
 MOST_LAYOUTS = 1000
@@ -43,17 +44,17 @@ class Layout:
 
     def __init__(
         self,
-        names: tuple[Any, ...],
+        names: tuple[Hashable, ...],
         row: SparseRows,
         fill: Callable[..., None],
-        which: list[Any] | None,
+        which: list[Hashable] | None,
         complete: bool,
     ) -> None:
         self.row, self.values, self.fill = row, row.values, fill
         self.which, self.complete = which, complete
         self.names = list(names) if complete and which is None else None
 
-    def read(self, x: dict[Any, Any]) -> SparseRows:
+    def read(self, x: DictRow) -> SparseRows:
         """The row of a dict with these names, until another one is read."""
         if self.which is None:
             self.fill(*x.values())
@@ -63,7 +64,7 @@ class Layout:
 
 
 def new_layout(
-    names: tuple[Any, ...], columns: dict[Any, int], count: int, width: int, tail: Any
+    names: tuple[Hashable, ...], columns: Columns, count: int, width: int, tail: Tail
 ) -> Layout:
     """How to read such a dict, given columns of names, of which the first ``count`` are there."""
     found = [columns.get(name, count) for name in names]
@@ -129,7 +130,7 @@ def dense_row(x: Row, width: int) -> np.ndarray:
     return values.reshape(1, -1)
 
 
-def in_numbers(x: dict[Any, Any]) -> dict[Any, Any]:
+def in_numbers(x: DictRow) -> DictRow:
     """The same row, with columns for its texts, if it has any; see `streams.iterators`."""
     return dict(entries(x, "x")) if any(isinstance(each, str) for each in x.values()) else x
 
@@ -145,7 +146,7 @@ def what_is_wrong(row: DenseRows | SparseRows, x: Row) -> str:
     return "x is too large or too small to compute with: rescale the features."
 
 
-def as_matrix(x: Row, features: Features | None) -> Any:
+def as_matrix(x: Row, features: Features | None) -> Matrix:
     """A single row as `partial_fit` and `predict` take it."""
     count = None if features is None else features.count
     if isinstance(x, dict):

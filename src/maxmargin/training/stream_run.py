@@ -35,6 +35,7 @@ from maxmargin.training.protocol import (
 )
 from maxmargin.training.recipes import restored, storable
 from maxmargin.training.state import State, grown
+from maxmargin.training.types import Advance, Matrix, Tree
 
 # Without a number of rows, checkpoints are written so often.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
@@ -157,7 +158,11 @@ class RunState:
 
 
 def _beginning(
-    before: State | None, source: streams.Source, survey: streams.Survey, classes: Any, file: Any
+    before: State | None,
+    source: streams.Source,
+    survey: streams.Survey,
+    classes: ArrayLike | None,
+    file: CheckpointFile | None,
 ) -> RunState:
     """A run from the first row on."""
     source.begin()
@@ -167,7 +172,7 @@ def _beginning(
         model = before.model.continued()
         before, classes = before._replace(model=model, ceiling=np.inf), before.classes
     if classes is not None and np.unique(classes).size < 2:
-        raise ValueError(f"classes must name at least two labels, got {list(classes)}.")
+        raise ValueError(f"classes must name at least two labels, got {list(classes)}.")  # type: ignore[arg-type]
     if classes is None:
         classes = likely_classes(survey.classes, survey.rows)
     classes = np.unique(classes)
@@ -233,7 +238,7 @@ class Run:
             return f"{title}, certified {_ratio(state):.4f}"
         return title
 
-    def _one_pass(self, interrupts: Interrupts, advance: Any) -> None:
+    def _one_pass(self, interrupts: Interrupts, advance: Advance) -> None:
         reached, done, began = self.reached, 0, time.perf_counter()
         first_row = reached.position.row
         for block in self.source.blocks(reached.position):
@@ -285,7 +290,7 @@ class Run:
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 
-    def _make_room(self, X: Any) -> bool:
+    def _make_room(self, X: Matrix) -> bool:
         """Let rows be as wide as these; does the model grow when it learns from them?
 
         Where columns of which nothing is known yet make no difference, there will be some more of
@@ -406,7 +411,7 @@ def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None
         )
 
 
-def _check_classes(classes: Any, source: streams.Source) -> None:
+def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
     if classes.size == 0:
         raise streams.StreamError(f"{source.name}: there are no rows.")
     if classes.size == 1:
@@ -427,7 +432,7 @@ class Checkpoint(NamedTuple):
     learner: BaseEstimator
 
     @classmethod
-    def of(cls, content: dict[str, Any]) -> Checkpoint:
+    def of(cls, content: Tree) -> Checkpoint:
         """What a file says; raises unless a run can go on from there."""
         learner, classes = content.pop("learner"), content["classes"]
         if not (is_learner(learner) and hasattr(learner, "fit_stream")):
@@ -452,7 +457,7 @@ class Checkpoint(NamedTuple):
         return self.reached.place()
 
     def check_same(
-        self, wanted: BaseEstimator, source: streams.Source, classes: Any, passes: int
+        self, wanted: BaseEstimator, source: streams.Source, classes: ArrayLike | None, passes: int
     ) -> None:
         """Refuse to go on with another learner, or another source, or farther on than asked for."""
         reached, learner, instead = self.reached, self.learner, "use another file, or delete it."
