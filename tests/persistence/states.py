@@ -147,7 +147,7 @@ FLEETING = {
     "_access",
     "_one_row",
     "_checked_parameters",
-    "_checked_spec",
+    "_trainer",
     "_together",
     "training",
     "_last_block",

@@ -86,10 +86,8 @@ class OnlineTrainer:
         watch: Watch | None = None,
     ) -> Fitted:
         given = self._fit_rows(state, X, y, sample_weight)
-        if state is None:
-            state, rows, radius = self._begun(given)
-        else:
-            state, rows, radius = self._continued(state, given)
+        begun = self._begun(given) if state is None else self._continued(state, given)
+        state, rows, radius = begun
         model, options = state.model, self.options
         model.begin_fit(rows)
         # Something to say where too few updates were made to prove more.
