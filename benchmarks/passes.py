@@ -13,7 +13,7 @@ from sklearn.linear_model import Perceptron as SklearnPerceptron
 
 from benchmarks.harness import Comparison, Contender, Key, seconds
 from maxmargin import Perceptron
-from maxmargin.estimator.inputs import as_targets
+from maxmargin.training.inputs import as_targets
 
 BARE, WEIGHTED = "maxmargin, bare pass", "maxmargin, bare pass with weights"
 OURS, THEIRS = "maxmargin, pass of fit", "scikit-learn, pass of fit"

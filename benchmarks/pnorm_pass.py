@@ -11,8 +11,8 @@ from scipy import sparse
 
 from benchmarks.harness import Contender, Floor, Key, Report, Scale, race, ratios, seconds
 from maxmargin import Perceptron
-from maxmargin.estimator.inputs import as_targets
 from maxmargin.models.spec import ModelSpec
+from maxmargin.training.inputs import as_targets
 
 NAME = "pnorm-pass"
 QUESTION = "What do p-norms cost on sparse rows?"

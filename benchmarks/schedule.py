@@ -26,7 +26,7 @@ from benchmarks.harness import (
 from benchmarks.passes import fit_quietly
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
 from maxmargin.datasets import load_adult, make_r_of_k, make_separable
-from maxmargin.estimator import passes
+from maxmargin.training import passes
 
 NAME = "schedule"
 QUESTION = "What does the order in which fit presents rows save?"

@@ -15,13 +15,15 @@ import pytest
 from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 
-from maxmargin.estimator.passes import Plan
+from maxmargin.training.online import OnlineTrainer
+from maxmargin.training.options import Options
+from maxmargin.training.passes import Plan
 
 GLOBAL = np.random.mtrand._rand
 # Hypothesis seeds the global state before each example, and puts it back.
 ALLOWED = {"seed", "get_state", "set_state"}
-# Who may ask for a seed: learners, and the plans of their passes.
-ASKING = (ClassifierMixin, Plan)
+# Who may ask for a seed: learners, what learns for them, and the plans of their passes.
+ASKING = (ClassifierMixin, OnlineTrainer, Options, Plan)
 # Copies would be as random as the original.
 REFUSED = {name for name in dir(GLOBAL) if not name.startswith("_")} - ALLOWED
 REFUSED |= {"__deepcopy__", "__copy__", "__reduce_ex__", "__reduce__"}
@@ -55,7 +57,7 @@ def is_not_needed(name: str) -> bool:
 
 
 def shuffles(learner: Any) -> bool:
-    return getattr(learner, "shuffle", True) is not False
+    return getattr(getattr(learner, "options", learner), "shuffle", True) is not False
 
 
 class Refusing(np.random.RandomState):

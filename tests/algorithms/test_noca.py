@@ -24,6 +24,7 @@ from maxmargin.algorithms import noca
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.models.linear_model import as_rows
 from maxmargin.spaces.gaussian_mixture import class_logs, learn_mixture, new_mixture
+from maxmargin.training.protocol import trainer_of
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
@@ -192,10 +193,10 @@ def test_of_equal_classes_the_positive_or_the_first_is_predicted(classes, first,
 def assert_compiled_is_plain(learner, X, y, classes) -> None:
     learner = clone(learner).partial_fit(X, y, classes=range(classes))
     mixture = new_mixture(classes, X.shape[1], learner.max_components, learner.rho)
-    mixture = learner._reading()(*mixture)
+    mixture = trainer_of(learner).reading(*mixture)
     rows = as_rows(X, NO_TAIL)
     labels, order = y.astype(np.int32), np.arange(y.size)
-    mistakes = learn_mixture.plain(rows, labels, order, learner._rule(), mixture)
+    mistakes = learn_mixture.plain(rows, labels, order, trainer_of(learner).rule, mixture)
     assert mistakes == learner.n_mistakes_
     for name, mine in mixture._asdict().items():
         np.testing.assert_array_equal(

@@ -81,20 +81,20 @@ MUTANTS = (
     ),
     Mutant(
         "passes: a pass of which nothing was learnt does not end the fit",
-        "self.converged = plan.settles and updates == 0",
-        "self.converged = plan.settles and updates < 0",
+        "converged = options.settles and updates == 0",
+        "converged = options.settles and updates < 0",
         ("tests/common/test_fitting.py",),
     ),
     Mutant(
         "passes: the fit takes one pass too many",
-        "if self.converged or self.stopped or self.n_iter >= plan.max_iter:",
-        "if self.converged or self.stopped or self.n_iter > plan.max_iter:",
+        "if self.converged or self.stopped or self.n_iter >= self.plan.options.max_iter:",
+        "if self.converged or self.stopped or self.n_iter > self.plan.options.max_iter:",
         ("tests/common/test_fitting.py",),
     ),
     Mutant(
         "passes: no room is left for a full pass at the end",
-        "most = (plan.max_iter - self.n_iter - 1) * self.count",
-        "most = (plan.max_iter - self.n_iter + 1) * self.count",
+        "most = (options.max_iter - self.n_iter - 1) * self.count",
+        "most = (options.max_iter - self.n_iter + 1) * self.count",
         ("tests/estimator/test_passes.py", "tests/common/test_fitting.py"),
     ),
     Mutant(

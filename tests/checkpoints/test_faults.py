@@ -24,9 +24,9 @@ from maxmargin import (
     AMIRA,
     PUMMA,
 )
-from maxmargin.estimator.stream_fit import Checkpoint
 from maxmargin.persistence import ModelFileError, container
 from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.training.stream_run import Checkpoint
 
 
 def torn_in_many_ways(whole):

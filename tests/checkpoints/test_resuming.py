@@ -34,9 +34,10 @@ from maxmargin import (
     persistence,
     streams,
 )
-from maxmargin.estimator.stream_fit import Checkpoint
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
+from maxmargin.training.online import OnlineTrainer
+from maxmargin.training.stream_run import Checkpoint
 
 LEARNERS = [
     AMIRA(),
@@ -86,14 +87,14 @@ def sigint():
 @pytest.mark.serial
 def test_ignored_ctrl_c_stays_ignored(data, tmp_path, monkeypatch, sigint):
     """As behind `nohup`, and of a shell's background jobs."""
-    expected, learn = saved_bytes(AMIRA().fit_stream(opened(data)), tmp_path), AMIRA._learnt
+    expected, learn = saved_bytes(AMIRA().fit_stream(opened(data)), tmp_path), OnlineTrainer.learn
 
     def interrupted(self, *args, **kwargs):
         signal.raise_signal(signal.SIGINT)
         return learn(self, *args, **kwargs)
 
     sigint(signal.SIG_IGN)
-    monkeypatch.setattr(AMIRA, "_learnt", interrupted)
+    monkeypatch.setattr(OnlineTrainer, "learn", interrupted)
     assert saved_bytes(AMIRA().fit_stream(opened(data)), tmp_path) == expected
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -101,7 +102,7 @@ def test_ignored_ctrl_c_stays_ignored(data, tmp_path, monkeypatch, sigint):
 @pytest.mark.serial
 def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint):
     sigint(signal.default_int_handler)
-    handler, learn = signal.getsignal(signal.SIGINT), AMIRA._learnt
+    handler, learn = signal.getsignal(signal.SIGINT), OnlineTrainer.learn
 
     def interrupted(self, *args, **kwargs):
         signal.raise_signal(signal.SIGINT)
@@ -109,7 +110,7 @@ def test_ctrl_c_waits_for_the_end_of_a_block(data, tmp_path, monkeypatch, sigint
 
     clf = AMIRA()
     with monkeypatch.context() as patch:
-        patch.setattr(AMIRA, "_learnt", interrupted)
+        patch.setattr(OnlineTrainer, "learn", interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.fit_stream(opened(data), checkpoint=tmp_path / "c", passes=PASSES)
     assert signal.getsignal(signal.SIGINT) is handler
@@ -282,7 +283,7 @@ def test_without_a_number_of_rows_time_decides(data, tmp_path, monkeypatch):
     monkeypatch.setattr(CheckpointFile, "write", lambda self, *_: written.append(1))
     AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
     assert len(written) == 2, "at the beginning and at the end"
-    monkeypatch.setattr("maxmargin.estimator.stream_fit.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("maxmargin.training.stream_run.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     AMIRA().fit_stream(opened(data), checkpoint=tmp_path / "c")
     assert len(written) == 2 + 2 + len(list(opened(data).blocks()))
 

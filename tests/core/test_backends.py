@@ -106,7 +106,7 @@ numba.__version__ = {version!r}
 with warnings.catch_warnings(record=True) as given:
     warnings.simplefilter("always")
     from maxmargin.core import numba_backend
-    import maxmargin.core.loop, maxmargin.estimator.one_row
+    import maxmargin.core.loop, maxmargin.training.one_row
 print(json.dumps({{
     "backend": numba_backend.Compiled.__module__.rpartition(".")[2],
     "store": "maxmargin.core.numba_backend.store" in sys.modules,

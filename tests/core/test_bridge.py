@@ -24,8 +24,8 @@ from maxmargin.core.loop import learn, maintain, present
 from maxmargin.core.numba_backend import BRIDGED, cache_folder
 from maxmargin.core.rule import rule
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator.inputs import as_targets
 from maxmargin.estimator.parameters import Facts
+from maxmargin.training.inputs import as_targets
 
 REFERENCE_COUNTING = ("NRT_incref", "NRT_decref", "NRT_MemInfo")
 

@@ -9,10 +9,10 @@ from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.joint_loop import new_rivals
 from maxmargin.core.row_scans import first_unusable, largest_square, lowest_lead, lowest_outputs
 from maxmargin.core.rows import Tail
-from maxmargin.estimator.inputs import as_targets
 from maxmargin.models.linear_model import as_rows
 from maxmargin.spaces.euclid import Euclid
 from maxmargin.spaces.pnorm import new_pnorm
+from maxmargin.training.inputs import as_targets
 
 every_form = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 

@@ -10,8 +10,8 @@ import maxmargin.models.linear_model as linear_models
 from maxmargin import ROMMA
 from maxmargin.core import loop
 from maxmargin.core.targets import Binary, OneVsRest
-from maxmargin.estimator.inputs import as_targets
 from maxmargin.models.linear_model import LinearModel
+from maxmargin.training.inputs import as_targets
 
 FORMS = {
     "C": np.ascontiguousarray,

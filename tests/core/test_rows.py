@@ -11,8 +11,8 @@ from maxmargin import Perceptron
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.core.row_scans import are_canonical, first_malformed
 from maxmargin.core.rows import DenseRows, Tail
-from maxmargin.estimator.inputs import check_X
 from maxmargin.models.linear_model import as_rows
+from maxmargin.training.inputs import check_X
 
 
 @Compiled

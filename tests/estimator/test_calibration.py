@@ -29,10 +29,10 @@ from maxmargin import (
 )
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.datasets import load_adult
-from maxmargin.estimator import platt
-from maxmargin.estimator.calibration import NO_ROWS, NO_WEIGHTS
-from maxmargin.estimator.inputs import as_targets
 from maxmargin.persistence import ModelFileError, load, save
+from maxmargin.training import platt
+from maxmargin.training.calibration import NO_ROWS, NO_WEIGHTS
+from maxmargin.training.inputs import as_targets
 
 random = np.random.default_rng(3)
 X = random.normal(size=(120, 4))

@@ -153,7 +153,7 @@ def test_fit_in_several_calls_of_the_loop(monkeypatch, learner):
     X, y = stream(2, "dense", np.float64)
     plain = clone(learner).set_params(max_iter=3, random_state=0)
     expected = clone(plain).fit(X, y)
-    monkeypatch.setattr("maxmargin.estimator.passes.VALUES_PER_CALL", 7 * X.shape[1])
+    monkeypatch.setattr("maxmargin.training.passes.VALUES_PER_CALL", 7 * X.shape[1])
     clf = clone(plain).fit(X, y)
     assert_same(clf, expected)
     assert clf.certificate_ == expected.certificate_

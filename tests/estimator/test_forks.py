@@ -13,7 +13,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from maxmargin import AMIRA, Perceptron
-from maxmargin.estimator import access
+from maxmargin.estimator.locks import access_to
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -110,12 +110,12 @@ def test_a_child_can_go_on(way):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_learner_that_was_being_changed_is_refused(monkeypatch):
-    monkeypatch.setattr("maxmargin.estimator.locks.FORK_SECONDS", 0.0)
+    monkeypatch.setattr("maxmargin.estimator.learner_forks.FORK_SECONDS", 0.0)
     clf = Perceptron().learn_one(NAMED[0], 0, classes=[0, 1])
     changed, ended = threading.Event(), threading.Event()
 
     def change():
-        with access.access_to(clf).changing:
+        with access_to(clf).changing:
             changed.set()
             ended.wait(SECONDS)
 
@@ -159,7 +159,7 @@ def test_a_child_can_compile_although_another_thread_did():
 def test_a_fork_by_the_thread_that_learns():
     """As in a callback: its own locks stay its own."""
     clf = Perceptron(random_state=0).fit(X, y)
-    locks = access.access_to(clf)
+    locks = access_to(clf)
 
     def job():
         clf.partial_fit(X, y)

@@ -17,8 +17,8 @@ from maxmargin import (
     Perceptron,
     Relaxation,
 )
-from maxmargin.estimator import stopping
-from maxmargin.estimator.stopping import Progress
+from maxmargin.training import stopping
+from maxmargin.training.stopping import Progress
 
 LEARNERS = (ALMA, AMIRA, MICRA, DirectionalPerceptron, PassiveAggressive, Perceptron, Relaxation)
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import validation
 
 import maxmargin as mm
-from maxmargin.estimator import dict_rows, one_row
+from maxmargin.training import dict_rows, one_row
 
 ROWS, WIDTH = 40, 6
 NAMES = "abcdef"

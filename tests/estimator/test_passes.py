@@ -8,8 +8,8 @@ from reference import max_margin
 from maxmargin import AMIRA, NORMA, PUMMA, ROMMA, Perceptron
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.datasets import make_separable
-from maxmargin.estimator.passes import MEMORY, Schedule
 from maxmargin.models.linear_model import LinearModel
+from maxmargin.training.passes import MEMORY, Schedule
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def learnt_arrays(clf: Any) -> list[Any]:
 # Room for intermediate results, and what can be computed from the rest.
 SCRATCH = {
     "_one_row",
-    "_checked_spec",
+    "_trainer",
     "_together",
     "cross",
     "coords",

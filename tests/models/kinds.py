@@ -1,6 +1,7 @@
 """Models of every kind, built from specifications alone, and what can be found in them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ from scipy import sparse
 from maxmargin.algorithms.amira import AMIRARule
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.algorithms.pumma import PUMMARule
-from maxmargin.estimator.inputs import as_targets
-from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.kernels.functions import Kernel
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.spec import ModelSpec
+from maxmargin.training.inputs import as_targets
+from maxmargin.training.options import Options
+from maxmargin.training.passes import Outcome, Plan, run_passes
 
 RBF = {"kernel": "rbf", "gamma": 0.5}
 ON_FULL = ("oldest", "random", "project")
@@ -77,20 +79,11 @@ def rule_for(spec: ModelSpec) -> Any:
 
 
 def plan_for(spec: ModelSpec, given: Data, **more: Any) -> Plan:
-    plan = Plan(
-        name="a test",
-        max_iter=4,
-        tol=None,
-        shuffle=True,
-        random_state=0,
-        verbose=False,
-        settles=True,
-        separable=spec.soft_margin > 0.0,
-        values=int(np.prod(given.X.shape)),
-        ceiling=np.inf,
-        shown=slice(None),
+    options = Options(
+        "a test", max_iter=4, random_state=0, settles=True, soft_margin=spec.soft_margin
     )
-    return plan._replace(**more)
+    values = int(np.prod(given.X.shape))
+    return Plan(replace(options, **more), values, ceiling=np.inf, shown=slice(None))
 
 
 def fitted(

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import maxmargin
-from maxmargin.estimator.state import State
+from maxmargin.training.state import State
 
 ESTIMATORS = [
     public
@@ -147,7 +147,7 @@ FLEETING = {
     "_access",
     "_one_row",
     "_checked_parameters",
-    "_checked_spec",
+    "_trainer",
     "_together",
     "training",
     "_last_block",

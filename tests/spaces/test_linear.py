@@ -19,8 +19,8 @@ from scipy import sparse
 
 from maxmargin import PassiveAggressive, Perceptron, Relaxation
 from maxmargin.core.rule import rule
-from maxmargin.estimator.inputs import as_targets
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE
+from maxmargin.training.inputs import as_targets
 
 FORMS = [np.asarray, sparse.csr_matrix]
 

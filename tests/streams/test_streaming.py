@@ -384,7 +384,7 @@ def bars(monkeypatch):
         shown.append((title, total, unit, enabled, steps))
         yield lambda amount, note="": steps.append(amount)
 
-    monkeypatch.setattr("maxmargin.estimator.stream_fit.bar", recorded)
+    monkeypatch.setattr("maxmargin.training.stream_run.bar", recorded)
     return shown
 
 

@@ -14,6 +14,7 @@ from streams.rows import everything
 from maxmargin import AMIRA, Perceptron, streams
 from maxmargin.streams import START, StreamError
 from maxmargin.streams.source import Position
+from maxmargin.training.online import OnlineTrainer
 
 WEIGHTS = st.floats(0.0, allow_nan=False, allow_infinity=False)
 HERE = st.none() | WEIGHTS
@@ -316,13 +317,13 @@ def weighted_text(X, y, weight):
 @pytest.fixture
 def noted(monkeypatch):
     """What a Perceptron is told about weights, block by block."""
-    calls, learnt = [], Perceptron._learnt
+    calls, learn = [], OnlineTrainer.learn
 
-    def note(self, *given, sample_weight=..., **options):
-        calls.append(sample_weight)
-        return learnt(self, *given, **options)
+    def note(self, state, batch, **options):
+        calls.append(batch.weight)
+        return learn(self, state, batch._replace(weight=None), **options)
 
-    monkeypatch.setattr(Perceptron, "_learnt", note)
+    monkeypatch.setattr(OnlineTrainer, "learn", note)
     return calls
 
 
@@ -330,8 +331,8 @@ def test_learners_are_told_of_weights_where_there_are_some(noted):
     text = b"1 1:1\n-1:2 1:-1\n1:0 1:2\n-1 2:3\n"
     source = streams.open(io.BytesIO(text), zero_based=False, n_features=2, block_size=1)
     Perceptron().fit_stream(source, classes=[-1, 1])
-    told = [each if each is ... else each.tolist() for each in noted]
-    assert told == [..., [2.0], [0.0], ...]
+    told = [each if each is None else each.tolist() for each in noted]
+    assert told == [None, [2.0], [0.0], None]
 
 
 @pytest.mark.parametrize("block_size", [1, 60, 2**20])

@@ -21,11 +21,11 @@ from maxmargin.core.row_scans import lowest_outputs, smallest_square
 from maxmargin.core.targets import Binary
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.passes import Outcome, Plan, certified
 from maxmargin.models.base import Model
 from maxmargin.models.kernel_model import KernelModel, smallest_margins
 from maxmargin.models.linear_model import LinearModel, read_only
 from maxmargin.spaces.problem_scalars import ROUNDING
+from maxmargin.training.passes import Outcome, Plan, certified
 
 # How often that number is doubled where rounds were given up, unless `max_checks` is given.
 MOST_DOUBLINGS = 4
@@ -142,7 +142,9 @@ class BisectionPerceptron(OnlineClassifier):
         problems, labels, random = model.problems(), targets.labels, plan.random()
         kind, searches = (KernelTrial if model.has_supports else LinearTrial), []
         search = Search if self.schedule == "certified" else PaperSearch
-        with bar(plan.name, math.inf, "passes", enabled=plan.verbose) as advance:
+        with bar(
+            plan.options.name, math.inf, "passes", enabled=bool(plan.options.verbose)
+        ) as advance:
             for c in range(problems):
                 mine = labels if problems == 1 else (labels == c).astype(labels.dtype)
                 single, own = kind.of_one_problem(model), Binary(read_only(mine))
@@ -185,14 +187,14 @@ class BisectionPerceptron(OnlineClassifier):
             rounds = [rounds]
         searches = [[Round(*one) for one in each] for each in rounds]
         super().__relearn__(found)
-        if len(searches) != self._state.model.problems():
+        if len(searches) != self._fitted().model.problems():
             raise ValueError("rounds: there is not one search for each problem")
         for one in (one for each in searches for one in each):
             fits = type(one.beta) is type(one.found) is float and type(one.checks) is int
             if not (fits and one.checks >= 0 and type(one.outcome) is str):
                 raise ValueError(f"rounds: {one} is none")
         more = {"rounds_": searches if len(searches) > 1 else searches[0]}
-        self._state = self._state._replace(more=more)
+        self._state = self._fitted()._replace(more=more)
 
 
 class LinearTrial:

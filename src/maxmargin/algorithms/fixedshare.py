@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Real
@@ -22,10 +22,13 @@ from maxmargin.core.experts import Bank
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
-from maxmargin.estimator.state import State
 from maxmargin.kernels.functions import KERNELS
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
 from maxmargin.models.vote_model import VoteModel, VoteRule
+from maxmargin.training.online import OnlineTrainer
+from maxmargin.training.options import Options as TrainingOptions
+from maxmargin.training.passes import RunPasses
+from maxmargin.training.state import State
 
 # NORMA with w = 0 at first depends on rate * decay and margin / rate alone: rates are not tried.
 DECAYS = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.03, 0.05, 0.1)
@@ -133,7 +136,7 @@ class FixedShare(OnlineClassifier):
             **{name: getattr(self, name) for name in names if hasattr(self, name)}
         )
 
-    def _experts(self) -> list[Any]:
+    def _experts(self) -> list[OnlineClassifier]:
         return [learner for group in self._groups() for learner in group.learners]
 
     def _spec(self) -> ModelSpec:
@@ -147,30 +150,21 @@ class FixedShare(OnlineClassifier):
     def _uses_weights(self) -> bool:
         return True  # an expert that is wrong loses more of its share
 
-    def _check_structure(self, state: State) -> None:
-        if self.__dict__.get("_checked_spec") is not state.model.spec:
-            self._check_experts(state)
-        super()._check_structure(state)
-
-    def _check_experts(self, state: State) -> None:
-        if self._spec().experts != state.model.spec.experts:
-            raise ValueError(
-                "The 'learners' parameter of FixedShare cannot change on a fitted model, but for "
-                "numbers like the rate that its experts learn by. Fit anew."
-            )
-
-    def check_can_stream(self) -> None:
-        for learner in self._experts():
-            learner.check_can_stream()
+    def _new_trainer(self) -> VoteTrainer:
+        bare = self._bare()
+        parts = bare._rule, bare._spec, bare._run_passes
+        return VoteTrainer(bare._options(), *parts, experts=bare._experts)
 
     def __learnt__(self) -> dict[str, Any]:
-        if (state := self._known()) is not None:
-            self._check_experts(state)  # by a file's parameters its model is built again
+        if (state := self.__state__()) is not None:
+            check_same_experts(self._spec(), state)  # by a file's parameters its model is built
         return super().__learnt__()
 
     # ------------------------------------------------------------------------------ what was learnt
     def _vote(self) -> VoteModel:
-        return self._fitted().model  # type: ignore[no-any-return]
+        model = self._fitted().model
+        assert isinstance(model, VoteModel)
+        return model
 
     @property
     @reading
@@ -249,6 +243,40 @@ class FixedShare(OnlineClassifier):
         if switches:
             paid += switches * math.log((experts - 1) / share) if share > 0.0 else math.inf
         return paid / math.log(2.0 / (1.0 + math.exp(-rate)))
+
+
+class VoteTrainer(OnlineTrainer):
+    """Lets experts learn, and their votes; ``experts`` are the learners that they are."""
+
+    def __init__(
+        self,
+        options: TrainingOptions,
+        rule: Callable[[float], Any],
+        spec: Callable[[], ModelSpec],
+        run: RunPasses,
+        *,
+        experts: Callable[[], list[OnlineClassifier]],
+    ) -> None:
+        super().__init__(options, rule, spec, run)
+        self._experts = experts
+
+    def check_structure(self, state: State) -> None:
+        if self._checked is not state.model.spec:
+            check_same_experts(self.spec, state)
+        super().check_structure(state)
+
+    def check_can_stream(self) -> None:
+        for learner in self._experts():
+            learner.check_can_stream()
+
+
+def check_same_experts(spec: ModelSpec, state: State) -> None:
+    """Refuse to go on with a vote of others."""
+    if spec.experts != state.model.spec.experts:
+        raise ValueError(
+            "The 'learners' parameter of FixedShare cannot change on a fitted model, but for "
+            "numbers like the rate that its experts learn by. Fit anew."
+        )
 
 
 @lru_cache(maxsize=8)

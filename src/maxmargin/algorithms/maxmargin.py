@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
-from maxmargin.estimator import inputs, stopping
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.multilabel import check_number_of_labels
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.sample_weights import (
+from maxmargin.models.base import Model
+from maxmargin.models.hyperplanes import Hyperplanes
+from maxmargin.models.linear_model import as_rows
+from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.models.spec import ModelSpec
+from maxmargin.persistence import model_tree
+from maxmargin.training import inputs, stopping
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.options import Batch, Options
+from maxmargin.training.outputs import outputs
+from maxmargin.training.passes import certified
+from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
+from maxmargin.training.sample_weights import (
     check_any,
     check_weights,
     unused_class_weight,
     weights_of_classes,
 )
-from maxmargin.estimator.state import State, problems_for
-from maxmargin.estimator.state_access import Stateful
-from maxmargin.models.hyperplanes import Hyperplanes
-from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
-from maxmargin.persistence import model_tree
+from maxmargin.training.state import State
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
+class MaxMargin(Predicting):
     """The classifier with the largest 2-norm soft margin, exactly, with a certificate::
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
@@ -138,7 +144,7 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     }
 
     @writing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MaxMargin:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> MaxMargin:
         """Find the largest margin of ``X``, ``y``.
 
         Parameters
@@ -156,35 +162,25 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         self
         """
         self.check_can_fit()
-        X, y, features, radius = inputs.check_fit(self, X, y, several=True)
-        if several := y.ndim == 2:
-            check_number_of_labels(self, y)
-        given = check_weights(sample_weight, X.shape[0])
-        check_any(int(np.count_nonzero(given)))
-        there = slice(None) if given.all() else given > 0.0
-        classes = inputs.classes_of(y[there])
-        codes = np.zeros(y.shape, np.int32)
-        codes[there] = inputs.class_codes(y[there], classes)
-        worth = given
-        if not several:
-            worth = given * weights_of_classes(self.class_weight, classes, codes, given)[codes]
-        problems = problems_for(classes, multilabel=several)
-        task = Task(
-            rows=as_rows(X, Tail(float(self.fit_intercept), 0.0)),
-            targets=inputs.as_targets(codes, classes.size),
-            worth=(worth > 0.0).astype(float) if self.soft_margin == 0.0 else worth,
-            penalty=float(self.soft_margin),
-            width=X.shape[1],
-            filled=X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1],
-            intercept=bool(self.fit_intercept),
-            radius=radius,
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-        )
-        with bar("MaxMargin", None, "steps", enabled=bool(self.verbose)) as advance:
-            found = solve(task, problems, advance)
-        self.conclude(found, classes, features, radius, several=several)
+        self._state, warning, _ = self.__trainer__().fit(None, X, y, sample_weight)
+        if warning:
+            stopping.warn(warning)
         return self
+
+    def _new_trainer(self) -> ExactTrainer:
+        return ExactTrainer(
+            Options(
+                type(self).__name__,
+                fit_intercept=self.fit_intercept,
+                soft_margin=self.soft_margin,
+                kernel=self.kernel,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                class_weight=self.class_weight,
+                verbose=self.verbose,
+                incremental=False,
+            )
+        )
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -217,24 +213,11 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
         For who finds it elsewhere, see `maxmargin.distributed`; ``limit`` is what they call the
         limit of their steps.
         """
-        if not np.isfinite(found.weights).all():
-            raise ValueError(
-                "MaxMargin found weights that are not finite: scale the features, or choose a "
-                "soft_margin nearer to their squares."
-            )
-        converged = bool(found.reached.all())
-        self._state = State(
-            Hyperplanes.of(found),
-            classes,
-            features,
-            found.margins,
-            multilabel=several,
-            n_iter=found.n_iter,
-            converged=converged,
-            schema=schema,
+        self._state, warning, _ = self._new_trainer().concluded(
+            found, classes, features, radius, several, schema, limit
         )
-        if complains and not converged:
-            stopping.warn(self._complaint(found, radius, limit))
+        if complains and warning:
+            stopping.warn(warning)
 
     @property
     def n_updates_(self) -> int:
@@ -244,36 +227,140 @@ class MaxMargin(Predicting, Stateful, ClassifierMixin, BaseEstimator):
     def n_mistakes_(self) -> int:
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
-    def _complaint(self, found: Solution, radius: float, limit: str) -> str:
-        """What a user should know about a fit that did not reach what was asked for."""
-        certificate = self.certificate_
-        separable = certificate.bound > NOTHING * radius
-        if self.soft_margin == 0.0 and not separable:
-            return (
-                f"No hyperplane separates these rows by more than {certificate.bound:.2g}, where "
-                f"the longest row has {radius:.2g}: a hard margin needs rows that can be "
-                "separated. Use soft_margin > 0."
-            )
-        steps = f"{found.n_iter} step{'s' * (found.n_iter > 1)}"
-        return (
-            f"MaxMargin certifies {certificate.ratio:.6g} of the best margin after {steps}; "
-            f"tol={self.tol} asks for 1 - {self.tol}. Increase {limit}, or scale the "
-            "features: rounding may leave no more to gain."
-        )
-
-    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Hyperplanes:
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
         several = found.get("multilabel", False) is True
-        leaves, problems = found.pop("model"), problems_for(classes, multilabel=several)
+        leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=several)
         weights = leaves.get("weights")
         if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) != problems:
             raise model_tree.Misfit("weights: there is not one line for each problem")
         model: Hyperplanes = model_tree.filled(Hyperplanes(problems, weights.shape[1]), leaves)
         if leaves:
             raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
-        return model
+        return as_model(model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self.class_weight is None
         return tags
+
+
+class ExactTrainer:
+    """Finds the largest margin of all rows at once."""
+
+    can_grow = False
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    @property
+    def spec(self) -> ModelSpec:
+        options = self.options
+        return ModelSpec(fit_intercept=options.fit_intercept, soft_margin=options.soft_margin)
+
+    def fit(
+        self,
+        state: State | None,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        watch: Watch | None = None,
+    ) -> Fitted:
+        options = self.options
+        rows, labels, features, radius = inputs.check_fit(options, X, y, several=True)
+        if several := labels.ndim == 2:
+            check_number_of_labels(self, labels)
+        given = check_weights(sample_weight, rows.shape[0])
+        check_any(int(np.count_nonzero(given)))
+        there = slice(None) if given.all() else given > 0.0
+        classes = inputs.classes_of(labels[there])
+        codes = np.zeros(labels.shape, np.int32)
+        codes[there] = inputs.class_codes(labels[there], classes)
+        weights = given
+        if not several:
+            weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
+        is_hard, width = options.soft_margin == 0.0, rows.shape[1]
+        task = Task(
+            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
+            targets=inputs.as_targets(codes, classes.size),
+            worth=(weights > 0.0).astype(float) if is_hard else weights,
+            penalty=float(options.soft_margin),
+            width=width,
+            filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
+            intercept=bool(options.fit_intercept),
+            radius=radius,
+            tol=float(options.tol or 0.0),
+            max_iter=int(options.max_iter),
+        )
+        problems = inputs.problems_for(classes, multilabel=several)
+        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
+            found = solve(task, problems, advance)
+        return self.concluded(found, classes, features, radius, several)
+
+    def concluded(
+        self,
+        found: Solution,
+        classes: np.ndarray,
+        features: Features,
+        radius: float,
+        several: bool,
+        schema: dict[str, Any] | None = None,
+        limit: str = "max_iter",
+    ) -> Fitted:
+        """What is known by a solution, for rows of at most that norm; see `MaxMargin.conclude`."""
+        if not np.isfinite(found.weights).all():
+            raise ValueError(
+                "MaxMargin found weights that are not finite: scale the features, or choose a "
+                "soft_margin nearer to their squares."
+            )
+        state = State(
+            as_model(Hyperplanes.of(found)),
+            classes,
+            features,
+            found.margins,
+            multilabel=several,
+            n_iter=found.n_iter,
+            converged=bool(found.reached.all()),
+            schema=schema,
+        )
+        return Fitted(state, "" if state.converged else self._complaint(state, radius, limit))
+
+    def learn(
+        self,
+        state: State | None,
+        batch: Batch,
+        *,
+        alone: bool = False,
+        changing: AbstractContextManager[object] = UNSHARED,
+    ) -> Learnt:
+        raise ValueError("MaxMargin needs all rows at once: use fit, or an online learner.")
+
+    def check_can_stream(self) -> None:
+        raise ValueError("MaxMargin needs all rows at once: it learns from no stream.")
+
+    def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
+        return outputs(self.options, state, X)
+
+    def _complaint(self, state: State, radius: float, limit: str) -> str:
+        """What a user should know about a fit that did not reach what was asked for."""
+        certificate = certified(
+            state.model, state.known_margins(), state.ceiling, inputs.shown(state)
+        )
+        separable = certificate.bound > NOTHING * radius
+        if self.options.soft_margin == 0.0 and not separable:
+            return (
+                f"No hyperplane separates these rows by more than {certificate.bound:.2g}, where "
+                f"the longest row has {radius:.2g}: a hard margin needs rows that can be "
+                "separated. Use soft_margin > 0."
+            )
+        tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
+        return (
+            f"MaxMargin certifies {certificate.ratio:.6g} of the best margin after {steps}; "
+            f"tol={tol} asks for 1 - {tol}. Increase {limit}, or scale the features: rounding "
+            "may leave no more to gain."
+        )
+
+
+def as_model(found: Hyperplanes) -> Model:
+    """They answer what is asked of a model after a fit, and learn nothing more."""
+    return cast(Model, found)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
@@ -17,22 +18,25 @@ from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
-from maxmargin.estimator import inputs
-from maxmargin.estimator.decision import Decision
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.incremental import known_classes
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.predicting import check_new_X
-from maxmargin.estimator.recipes import prepared, recipe_of
-from maxmargin.estimator.sample_weights import check_any, check_weights
-from maxmargin.estimator.state import State
-from maxmargin.estimator.state_access import Stateful
 from maxmargin.estimator.stream_fit import Streamable
+from maxmargin.models.base import Model
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.model_formulas import Densities
+from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.spaces.gaussian_mixture import Mixture, class_logs, learn_mixture, new_mixture
+from maxmargin.training import inputs
+from maxmargin.training.decision import Decision
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.learning import known_classes
+from maxmargin.training.options import Batch, Options
+from maxmargin.training.outputs import check_new_X
+from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
+from maxmargin.training.recipes import prepared, recipe_of
+from maxmargin.training.sample_weights import check_any, check_weights
+from maxmargin.training.state import State
 
 # One call of the compiled loop looks at about so many numbers, and can then be interrupted.
 VALUES_PER_CALL = 2**24
@@ -156,7 +160,7 @@ class MixtureModel:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
+class NOCA(Streamable):
     """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
 
     ::
@@ -290,11 +294,9 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    can_grow: ClassVar[bool] = False
-
     # ------------------------------------------------------------------------------------ learning
     @writing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NOCA:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NOCA:
         """Learn from ``X``, ``y`` in `max_iter` passes.
 
         Parameters
@@ -309,31 +311,19 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        X, y, features, _ = inputs.check_fit(self, X, y)
-        order = presented(sample_weight, y.size)
-        check_any(order.size)
-        classes = inputs.classes_of(y[np.unique(order)])
-        state, how = self._begun(classes, features), (self._rule(), self._reading())
-        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        codes = np.zeros(y.size, np.int32)
-        codes[order] = inputs.class_codes(y[order], classes)
-        passes, interrupted = 0, None
-        try:
-            with bar("NOCA", self.max_iter, "passes", enabled=bool(self.verbose)) as advance:
-                while passes < self.max_iter:
-                    if self.shuffle:
-                        random.shuffle(order)
-                    state.model.learn(X, codes, order, *how, advance)
-                    passes += 1
-        except KeyboardInterrupt as signal:
-            interrupted = signal
-        self._state = state._replace(n_iter=passes)
+        self._state, _, interrupted = self.__trainer__().fit(None, X, y, sample_weight)
         if interrupted is not None:
             raise interrupted
         return self
 
     @writing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> NOCA:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NOCA:
         """Learn from each row of ``X``, ``y`` once, in the order given.
 
         Any way of cutting a stream into calls gives the same components, to the bit.
@@ -352,40 +342,24 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        self._state, _ = self._learnt(self._known(), X, y, classes, sample_weight=sample_weight)
+        batch = Batch(X, y, classes, sample_weight)
+        self._state = self.__trainer__().learn(self.__state__(), batch).state
         return self
 
-    def _learnt(
-        self,
-        state: State | None,
-        X: Any,
-        y: Any,
-        classes: Any,
-        alone: bool = False,
-        sample_weight: Any = None,
-    ) -> tuple[State, None]:
-        """The state after each row was learnt from once; the one before is changed if ``alone``."""
-        X, features = inputs.check_X(self, X, None if state is None else state.features)
-        y = inputs.check_y(y, X.shape[0])
-        before = None if state is None else state.classes
-        known = known_classes(classes, before, can_grow=False)
-        codes, order = inputs.class_codes(y, known), presented(sample_weight, y.size)
-        inputs.check_values(X, features)
-        if state is None:
-            state = self._begun(known, features)
-        elif state.model.mixture.owners.size != self.max_components:
-            raise ValueError(
-                "The 'max_components' parameter of NOCA cannot change on a fitted model."
-            )
-        model = state.model if alone else copy.deepcopy(state.model)
-        model.learn(X, codes, order, self._rule(), self._reading(), quiet)
-        return state._replace(model=model), None
-
-    def _begun(self, classes: np.ndarray, features: Features) -> State:
-        """A state without components."""
-        most, rho = int(self.max_components), float(self.rho)
-        model = MixtureModel(classes.size, features.count, most, rho)
-        return State(model, classes, features, margins=np.empty(0))
+    def _new_trainer(self) -> MixtureTrainer:
+        return MixtureTrainer(
+            Options(
+                type(self).__name__,
+                max_iter=self.max_iter,
+                shuffle=self.shuffle,
+                random_state=self.random_state,
+                verbose=self.verbose,
+            ),
+            self._rule(),
+            READINGS[self.nearest, self.variance],
+            most=int(self.max_components),
+            rho=float(self.rho),
+        )
 
     def _rule(self) -> NOCARule:
         width = float(self.epsilon / 2 if self.width is None else self.width)
@@ -398,32 +372,24 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
             normalised=self.output == "probability",
         )
 
-    def _reading(self) -> type[Mixture]:
-        return READINGS[self.nearest, self.variance]
-
     # --------------------------------------------------------------------------------- predicting
-    def _class_logs(self, X: Any) -> np.ndarray:
+    def _class_logs(self, X: ArrayLike) -> np.ndarray:
         state = self._fitted()
-        X = check_new_X(self, prepared(state, X), state.features)
-        logs = np.empty((X.shape[0], state.classes.size))
-        rows = as_rows(X, NO_TAIL)
-        mixture = own_buffers(state.model.mixture)
-        class_logs(rows, self.weighting == "count", mixture, logs)
-        return logs
+        return self.__trainer__().outputs(state, prepared(state, X))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probability of each class, by the densities of its components."""
         logs = self._class_logs(X)
         logs[~np.isfinite(logs).any(axis=1)] = 0.0  # nothing is known
         chances = np.exp(logs - logs.max(axis=1, keepdims=True))
         return chances / chances.sum(axis=1, keepdims=True)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``f = P(positive) - 1/2`` for two classes, else the probability of each class."""
         chances = self.predict_proba(X)
         return chances[:, 1] - 0.5 if self.classes_.size == 2 else chances
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of each row; of two equally likely ones the positive."""
         logs = self._class_logs(X)
         if self.classes_.size == 2:
@@ -435,7 +401,7 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         state, used = self._fitted(), self._used()
         if not used.stop:
             raise NotFittedError("This NOCA instance has learnt from no row: nothing is known.")
-        mixture, classes = state.model.mixture, state.classes.size
+        mixture, classes = self._mixture(), state.classes.size
         levels = mixture.levels[used] + np.log(self.weights_)
         owners = mixture.owners[used].copy()
         return Decision(
@@ -518,10 +484,10 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------------------ what was learnt
     def _mixture(self) -> Mixture:
-        return self._fitted().model.mixture
+        return mixture_of(self._fitted()).mixture
 
     def _used(self) -> slice:
-        return slice(0, self._fitted().model.used())
+        return slice(0, mixture_of(self._fitted()).used())
 
     @property
     def components_(self) -> np.ndarray:
@@ -549,14 +515,14 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
     def n_margin_errors_(self) -> int:
         return int(self._mixture().state.errors[0])
 
-    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> MixtureModel:
+    def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
         leaves = found.pop("model")
         components, width = leaves["mixture.means"].shape
         model = model_tree.filled(MixtureModel(classes.size, width, components, 0.0), leaves)
         model_tree.check_ranges(model, classes.size)
         if leaves or model.used() > components:
             raise model_tree.Misfit("the parts of mixture do not fit together")
-        return model
+        return cast(Model, model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -564,7 +530,107 @@ class NOCA(Streamable, Stateful, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def presented(sample_weight: Any, rows: int) -> np.ndarray:
+class MixtureTrainer:
+    """Moves the components of a mixture.
+
+    Parameters
+    ----------
+    options : Options
+    rule : NOCARule
+    reading : how components move
+    most : components at most
+    rho : the margin at first
+    """
+
+    can_grow = False
+
+    def __init__(
+        self, options: Options, rule: NOCARule, reading: type[Mixture], *, most: int, rho: float
+    ) -> None:
+        self.options, self.rule, self.reading = options, rule, reading
+        self.most, self.rho = most, rho
+
+    @property
+    def spec(self) -> ModelSpec:
+        raise TypeError("NOCA has components in place of weights: no model is built for it.")
+
+    def fit(
+        self,
+        state: State | None,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        watch: Watch | None = None,
+    ) -> Fitted:
+        options = self.options
+        rows, labels, features, _ = inputs.check_fit(options, X, y)
+        order = presented(sample_weight, labels.size)
+        check_any(order.size)
+        classes = inputs.classes_of(labels[np.unique(order)])
+        state = self._begun(classes, features)
+        random = np.random.default_rng(check_random_state(options.random_state).randint(2**31 - 1))
+        codes = np.zeros(labels.size, np.int32)
+        codes[order] = inputs.class_codes(labels[order], classes)
+        model, passes, interrupted = mixture_of(state), 0, None
+        try:
+            with bar("NOCA", options.max_iter, "passes", enabled=bool(options.verbose)) as advance:
+                while passes < options.max_iter:
+                    if options.shuffle:
+                        random.shuffle(order)
+                    model.learn(rows, codes, order, self.rule, self.reading, advance)
+                    passes += 1
+        except KeyboardInterrupt as signal:
+            interrupted = signal
+        return Fitted(state._replace(n_iter=passes), interrupted=interrupted)
+
+    def learn(
+        self,
+        state: State | None,
+        batch: Batch,
+        *,
+        alone: bool = False,
+        changing: AbstractContextManager[object] = UNSHARED,
+    ) -> Learnt:
+        X, features = inputs.check_X(
+            self.options, batch.X, None if state is None else state.features
+        )
+        y = inputs.check_y(batch.y, X.shape[0])
+        before = None if state is None else state.classes
+        known = known_classes(batch.classes, before, can_grow=False)
+        codes, order = inputs.class_codes(y, known), presented(batch.weight, y.size)
+        inputs.check_values(X, features)
+        if state is None:
+            state = self._begun(known, features)
+        elif mixture_of(state).mixture.owners.size != self.most:
+            raise ValueError(
+                "The 'max_components' parameter of NOCA cannot change on a fitted model."
+            )
+        model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
+        model.learn(X, codes, order, self.rule, self.reading, quiet)
+        return Learnt(state._replace(model=cast(Model, model)))
+
+    def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
+        """Logarithms of the densities of classes."""
+        checked = check_new_X(self.options, X, state.features)
+        logs = np.empty((checked.shape[0], state.classes.size))
+        mixture = own_buffers(mixture_of(state).mixture)
+        class_logs(as_rows(checked, NO_TAIL), self.rule.by_size, mixture, logs)
+        return logs
+
+    def check_can_stream(self) -> None:
+        """Nothing has to be known of all rows."""
+
+    def _begun(self, classes: np.ndarray, features: Features) -> State:
+        """A state without components."""
+        model = MixtureModel(classes.size, features.count, self.most, self.rho)
+        return State(cast(Model, model), classes, features, margins=np.empty(0))
+
+
+def mixture_of(state: State) -> MixtureModel:
+    return cast(MixtureModel, state.model)
+
+
+def presented(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
     """The numbers of the rows, each as often as its weight says."""
     times = check_weights(sample_weight, rows)
     if (odd := np.flatnonzero(times != np.floor(times))).size:

@@ -13,9 +13,9 @@ from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
-from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
+from maxmargin.training.passes import Outcome, Plan, run_passes
 
 
 @rule

@@ -10,9 +10,9 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
-from maxmargin.estimator.passes import Outcome, Plan, run_passes
 from maxmargin.models.base import Model
 from maxmargin.spaces.problem_scalars import ROUNDING
+from maxmargin.training.passes import Outcome, Plan, run_passes
 
 # |w| grows until its inverse is the best margin, and for ever if there is none. Where |x| |w| has
 # passed this, squared, a margin of 1 is less than what rounding does to w.x.

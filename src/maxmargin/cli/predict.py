@@ -100,7 +100,7 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
     try:
         return learner.predict(X)
     except ValueError as error:
-        from maxmargin.estimator.inputs import check_values
+        from maxmargin.training.inputs import check_values
 
         check_values(X)
         raise ValueError(f"{name}: {error}") from error

@@ -24,8 +24,8 @@ from maxmargin.distributed.distributed_fit import check_can_learn
 from maxmargin.distributed.distributed_newton import Progress
 from maxmargin.distributed.executor import Question, derived
 from maxmargin.distributed.shards import File, Held, ShardError
-from maxmargin.estimator.handles import put, state_of
-from maxmargin.estimator.sample_weights import check_weights
+from maxmargin.training.protocol import put_state, state_of
+from maxmargin.training.sample_weights import check_weights
 
 try:
     import dask
@@ -451,7 +451,7 @@ def _answer_to_nothing(local: Any, method: str) -> np.ndarray:
     given = np.zeros((1, local.n_features_in_))
     learner = copy.copy(local)
     state: Any = state_of(learner)
-    put(learner, state._replace(features=state.features._replace(names=None)))
+    put_state(learner, state._replace(features=state.features._replace(names=None)))
     return getattr(learner, method)(given)[:0]
 
 

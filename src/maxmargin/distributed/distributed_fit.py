@@ -14,8 +14,8 @@ from maxmargin.distributed.hard_margin import separated
 from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas
 from maxmargin.distributed.survey import Found, Overview, Survey, overview
-from maxmargin.estimator.handles import put
-from maxmargin.estimator.state import problems_for
+from maxmargin.training.inputs import problems_for
+from maxmargin.training.protocol import put_state
 
 
 def quiet(progress: Progress) -> None:
@@ -69,7 +69,7 @@ def fit(
     known, encoded, schema = _surveyed(learner, shards, executor)
     if not exact:
         state, interrupted = mixed(learner, known, executor, encoded, rounds or 1, report)
-        put(estimator, state._replace(schema=schema))
+        put_state(estimator, state._replace(schema=schema))
     else:
         columns, most, limit = known.columns, int(learner.max_iter), "max_iter"
         if rounds is not None and rounds <= most:

@@ -22,7 +22,6 @@ from maxmargin.core.rows import Tail
 from maxmargin.distributed.executor import Executor
 from maxmargin.distributed.shards import Rows
 from maxmargin.distributed.survey import Overview
-from maxmargin.estimator import inputs
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.hessian import (
     ConjugateGradients,
@@ -43,6 +42,7 @@ from maxmargin.models.newton_solver import (
     Task,
     solve,
 )
+from maxmargin.training import inputs
 
 # Lengths of a step at which its cost is asked for, and those between two known lengths.
 SHORTER = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1.0])

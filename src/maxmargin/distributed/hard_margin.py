@@ -19,11 +19,11 @@ from maxmargin.core.rows import Tail
 from maxmargin.distributed.distributed_newton import Best, Progress, Report, sample_task
 from maxmargin.distributed.executor import Executor
 from maxmargin.distributed.survey import Overview, stacked
-from maxmargin.estimator import inputs
 from maxmargin.models.blas_threads import one_thread
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
 from maxmargin.spaces.problem_scalars import ROUNDING
+from maxmargin.training import inputs
 
 # In a round all shards together send about so many rows of each class in each problem, and so many
 # for each feature; a shard at least so many.

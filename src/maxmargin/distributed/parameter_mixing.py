@@ -15,12 +15,15 @@ from sklearn.base import BaseEstimator, clone
 from maxmargin.distributed.distributed_newton import Progress, Report
 from maxmargin.distributed.executor import Executor
 from maxmargin.distributed.survey import Overview
-from maxmargin.estimator import inputs
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.handles import holding, is_online, learnt, spec_of, state_of
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.state import State, shown
 from maxmargin.models.model_mixing import mixture
+from maxmargin.training import inputs
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.inputs import shown
+from maxmargin.training.online import OnlineTrainer
+from maxmargin.training.options import Batch
+from maxmargin.training.passes import certified
+from maxmargin.training.protocol import is_learner, state_of, trainer_of, with_state
+from maxmargin.training.state import State
 
 
 class Part(NamedTuple):
@@ -46,16 +49,16 @@ class Pass(NamedTuple):
 
     def answer(self, shard: Any) -> Part | None:
         """None of a shard without rows."""
-        learner = self.learner
+        learner, trainer = self.learner, trainer_of(self.learner)
         state, seen = state_of(learner), 0
         known = self.classes if state is None else None
         for rows in shard.rows():
             y = rows.codes if rows.codes.ndim == 2 else self.classes[rows.codes]
             weight = rows.worth if self.weighted else None
-            state = learnt(learner, state, rows.X, y, known, weight)
+            state = trainer.learn(state, Batch(rows.X, y, known, weight)).state
             state.model.settle()
             known, seen = None, seen + rows.worth.size
-        return Part(holding(learner, state), seen) if state is not None and seen else None
+        return Part(with_state(learner, state), seen) if state is not None and seen else None
 
     def merged(self, answers: Sequence[Part | None]) -> Part | None:
         parts = [part for part in answers if part is not None]
@@ -70,7 +73,7 @@ class Pass(NamedTuple):
             None if before is None else before.model,
         )
         state = states[0]._replace(model=model)
-        return Part(holding(self.learner, state), int(rows.sum()))
+        return Part(with_state(self.learner, state), int(rows.sum()))
 
 
 class Margins(NamedTuple):
@@ -93,13 +96,14 @@ class Margins(NamedTuple):
 def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
     """Raise if there are no means of what the learner learns, before anything is learnt."""
     name = type(learner).__name__
-    if not is_online(learner):
+    trainer = trainer_of(learner) if is_learner(learner) else None
+    if not isinstance(trainer, OnlineTrainer) or not trainer.options.incremental:
         raise TypeError(
             f"{name} cannot learn from rows in many places: MaxMargin does, and the online "
             "learners of maxmargin with linear weights."
         )
     learner.check_parameters()
-    spec = spec_of(learner)
+    spec = trainer.spec
     if spec.kernel != "linear" or spec.on_full is not None or spec.experts:
         raise ValueError(
             f"{name} with a kernel, on a budget, or of several learners cannot be mixed: its "
@@ -146,7 +150,7 @@ def mixed(
             settled = state is not None and after.model.updates() == state.model.updates()
             converged = bool(settled and learner.settles)
             state = after._replace(n_iter=done, converged=converged)
-            common = holding(common, state)
+            common = with_state(common, state)
             ratio = 0.0
             if measures and (tol is not None or converged or done == rounds):
                 lowest = executor.ask(Margins(common), shards)

@@ -12,12 +12,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin import streams
-from maxmargin.estimator import inputs
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.streams.addresses import is_address, without_credentials
 from maxmargin.streams.folders import addresses_like
 from maxmargin.streams.svmlight import SvmlightSource
+from maxmargin.training import inputs
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.protocol import trainer_of
+from maxmargin.training.sample_weights import check_weights
 
 
 class ShardError(ValueError):
@@ -149,7 +150,7 @@ class Columns(NamedTuple):
 
     def encode(self, block: Block) -> Rows:
         X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
-        X, _ = inputs.check_X(self.learner, X, self.features)
+        X, _ = inputs.check_X(trainer_of(self.learner).options, X, self.features)
         y = inputs.check_y(block.y, X.shape[0], several=self.several)
         worth = check_weights(block.weight, X.shape[0])
         if not worth.all():

@@ -10,17 +10,18 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
-from maxmargin.estimator import inputs
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.messages import likely_classes, only_one_class
-from maxmargin.estimator.multilabel import check_number_of_labels
-from maxmargin.estimator.sample_weights import (
+from maxmargin.models.newton_solver import MOST_DIRECT
+from maxmargin.training import inputs
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.messages import likely_classes, only_one_class
+from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.protocol import trainer_of
+from maxmargin.training.sample_weights import (
     check_any,
     check_products,
     check_weights,
     weights_by_totals,
 )
-from maxmargin.models.newton_solver import MOST_DIRECT
 
 # A sample has so many rows of all shards together, and so many for each feature up to
 # `MOST_DIRECT`; but no more numbers than these.
@@ -89,10 +90,12 @@ class Survey(NamedTuple):
         seen, reservoir, features = NOTHING, None, None
         random = np.random.default_rng(shard.number)
         for block in shard.blocks():
-            X, columns = inputs.check_X(self.learner, block.X, self._same(features, block))
+            X, columns = inputs.check_X(
+                trainer_of(self.learner).options, block.X, self._same(features, block)
+            )
             features = features or columns
             y = inputs.check_y(block.y, X.shape[0], several=True)
-            check_number_of_labels(self.learner, y)
+            check_number_of_labels(trainer_of(self.learner), y)
             inputs.check_labels(y)
             radius = inputs.check_values(X, columns)
             weight = check_weights(block.weight, X.shape[0])

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
-from maxmargin.estimator import inputs, multilabel, stopping
-from maxmargin.estimator.calibration import in_one_pass
+from maxmargin.estimator import serialization
 from maxmargin.estimator.callbacks import Watched, reported
 from maxmargin.estimator.incremental import Incremental
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.messages import diverged
-from maxmargin.estimator.one_row import RowByRow
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, Facts, completed_docstring
-from maxmargin.estimator.passes import Outcome, Plan, run_passes
-from maxmargin.estimator.predicting import Predicting
-from maxmargin.estimator.sample_weights import counted, unused_class_weight
-from maxmargin.estimator.state import State, problems_for, shown
-from maxmargin.estimator.state_access import Stateful
 from maxmargin.estimator.stream_fit import Streamable
 from maxmargin.models import devices
 from maxmargin.models.base import Model
-from maxmargin.models.build import build
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
+from maxmargin.training import stopping
+from maxmargin.training.online import OnlineTrainer
+from maxmargin.training.options import SHARED, Options
+from maxmargin.training.passes import Outcome, Plan, run_passes
+from maxmargin.training.sample_weights import unused_class_weight
+from maxmargin.training.types import Rows, Rule, Targets, Tree
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OnlineClassifier(
-    Predicting, Incremental, RowByRow, Streamable, Stateful, Watched, ClassifierMixin, BaseEstimator
-):
-    """Base of all learners: a rule, plus this shell; what it can do beside `fit`, its bases give.
+class OnlineClassifier(Incremental, Streamable, Watched):
+    """Base of all learners with a rule: parameters, and a trainer made of them.
 
     A subclass is a dataclass whose fields are its hyper-parameters; it defines ``_rule`` and
     ``_parameter_constraints``, and ``_spec`` if its model is not the usual one for its parameters.
@@ -74,7 +70,7 @@ class OnlineClassifier(
         super().__init_subclass__(**kwargs)
         cls.__doc__ = completed_docstring(cls)
 
-    def _rule(self, p: float) -> Any:
+    def _rule(self, p: float) -> Rule:
         """The rule for the present hyper-parameters, in that norm."""
         raise AttributeError(f"{type(self).__name__} does not define a rule")
 
@@ -87,7 +83,7 @@ class OnlineClassifier(
 
     def _uses_weights(self) -> bool:
         """Do sample weights change what is learnt, by the present hyper-parameters?"""
-        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()
+        return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -96,7 +92,7 @@ class OnlineClassifier(
 
     # ------------------------------------------------------------------------------------ learning
     @writing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
 
         Ctrl-C ends the fit after the rows in work; the model keeps what it has learnt so far.
@@ -117,90 +113,54 @@ class OnlineClassifier(
         self
         """
         self._validate_params()
-        before = self._known() if self.warm_start else None
-        X, y, features, radius = inputs.check_fit(self, X, y, several=True)
-        if (several := y.ndim == 2) or before is not None:
-            multilabel.check_number_of_labels(self, y, before)
-        worth = totals = None
-        if sample_weight is not None or self.class_weight is not None:
-            X, y, worth, totals = counted(X, y, sample_weight, self.class_weight, self.kernel)
-            radius = inputs.check_values(X)
-        classes = inputs.classes_of(y)
-        codes = inputs.class_codes(y, classes)
-        if before is None:
-            problems, randomness = problems_for(classes, multilabel=several), self.random_state
-            model, rows, radius = build(
-                self._spec(),
-                problems,
-                X,
-                radius=radius,
-                sample_weight=worth,
-                random_state=randomness,
-            )
-            state = State(model, classes, features, margins=np.empty(0), multilabel=several)
-        else:
-            model = self._continued(before, classes, X, worth)
-            rows = model.fit_rows(X, worth)
-            columns = before.features.columns
-            state = before._replace(model=model, features=features._replace(columns=columns))
-        model.begin_fit(rows)
-        # Something to say where too few updates were made to prove more.
-        ceiling = model.ceiling(rows, radius) if self.max_iter > 1 else np.inf
-        by_steps = worth if self.soft_margin == 0.0 else None
-        targets = inputs.as_targets(codes, classes.size, state.spare, by_steps)
-        plan = self._plan(X, ceiling, state, sample_weight)
-        run: Any = self._run_passes
-        if "_skl_callbacks" in vars(self):
-            run = reported(self, run, state, (X, y, sample_weight))
-        outcome = run(model, rows, targets, plan)
-        model = outcome.model if worth is by_steps else outcome.model.apart_from_rows()
-        if not model.is_finite():
-            raise ValueError(diverged(type(self).__name__))
-        if model.trials() == 0 and outcome.interrupted is not None:
-            raise outcome.interrupted
-        self._state = state._replace(
-            model=model,
-            margins=outcome.margins,
-            measured=model.trials(),
-            ceiling=ceiling,
-            n_iter=outcome.n_iter,
-            converged=outcome.converged,
-            more=outcome.more,
-            totals=totals,
-            calibration=plan.calibrating and plan.calibrating.maps,
-        )
-        if outcome.interrupted is not None:
-            raise outcome.interrupted
-        if outcome.warning:
-            stopping.warn(outcome.warning)
+        before = self.__state__() if self.warm_start else None
+        trainer = self._trainer = self._new_trainer()  # parameters may have changed in place
+        watch = partial(reported, self) if "_skl_callbacks" in vars(self) else None
+        self._state, warning, interrupted = trainer.fit(before, X, y, sample_weight, watch)
+        if interrupted is not None:
+            raise interrupted
+        if warning:
+            stopping.warn(warning)
         return self
 
-    def _plan(self, X: Any, ceiling: float, state: State, sample_weight: Any) -> Plan:
-        calibrating = self.calibration and in_one_pass(self, state, sample_weight, X.shape[0])
-        given = "max_iter", "tol", "shuffle", "random_state", "settles", "n_jobs"
-        return Plan(
-            **{name: getattr(self, name) for name in given},
-            name=type(self).__name__,
-            verbose=bool(self.verbose),
-            separable=self.soft_margin > 0.0,
-            values=X.size,
-            ceiling=ceiling,
-            shown=shown(state),
-            unset=tuple(
-                name for name, off in self.against_noise.items() if getattr(self, name, name) == off
-            ),
-            calibrating=calibrating,
+    def __trainer__(self) -> OnlineTrainer:
+        """The trainer, made anew after a parameter was changed."""
+        if (trainer := self.__dict__.get("_trainer")) is None:
+            trainer = self._trainer = self._new_trainer()
+        return trainer
+
+    def _new_trainer(self) -> OnlineTrainer:
+        bare = self._bare()
+        return OnlineTrainer(bare._options(), bare._rule, bare._spec, bare._run_passes)
+
+    def _bare(self) -> Self:
+        """The same parameters without a state: a trainer must not keep one alive."""
+        bare = object.__new__(type(self))
+        bare.__dict__.update((name, value) for name, value in vars(self).items() if name[0] != "_")
+        return bare
+
+    def _options(self) -> Options:
+        """The hyper-parameters that training reads."""
+        off = self.against_noise.items()
+        return Options(
+            type(self).__name__,
+            incremental=hasattr(self, "partial_fit"),
+            unset=tuple(name for name, value in off if getattr(self, name, name) == value),
+            **{name: getattr(self, name) for name in SHARED if hasattr(self, name)},
         )
 
-    def _run_passes(self, model: Model, rows: Any, targets: Any, plan: Plan) -> Outcome:
+    def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
         return run_passes(model, rows, targets, self._rule(model.p), plan)
+
+    def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
+        return serialization.model_by(self, found, classes)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "device" and (state := self.__dict__.get("_state")) is not None:
             self._state = state._replace(model=devices.on_device(state.model, value))
         super().__setattr__(name, value)
-        if name in self._parameter_constraints:
-            for made_for_others in ("_one_row", "_checked_spec"):
+        if name[0] != "_":  # a parameter
+            for made_for_others in ("_one_row", "_trainer"):
                 self.__dict__.pop(made_for_others, None)
 
     def __sklearn_tags__(self) -> Any:

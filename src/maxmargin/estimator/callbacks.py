@@ -10,9 +10,10 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from maxmargin._extras import Self
-from maxmargin.estimator.passes import Outcome, Plan
-from maxmargin.estimator.state import State
 from maxmargin.models.base import Model
+from maxmargin.training.passes import Outcome, Plan
+from maxmargin.training.state import State
+from maxmargin.training.types import Rows, Targets, Tree
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -65,9 +66,7 @@ class Report:
     given : rows, labels and weights, as the fit got them
     """
 
-    def __init__(
-        self, learner: BaseEstimator, context: Any, so_far: Any, given: dict[str, Any]
-    ) -> None:
+    def __init__(self, learner: BaseEstimator, context: Any, so_far: Any, given: Tree) -> None:
         self.learner, self.context, self.so_far, self.given = learner, context, so_far, given
         self.task: Any = None
 
@@ -92,21 +91,21 @@ def reported(learner: BaseEstimator, run: Run, state: State, given: tuple[Any, A
     learner, whose certificate is about all rows.
     """
     X, y, weight = given
-    told: dict[str, Any] = {"X": X, "y": y}
+    told: Tree = {"X": X, "y": y}
     if weight is not None:
         told["metadata"] = {"sample_weight": weight}
 
     @with_callbacks
     def told_of(
-        learner: BaseEstimator, model: Model, rows: Any, targets: Any, plan: Plan
+        learner: BaseEstimator, model: Model, rows: Rows, targets: Targets, plan: Plan
     ) -> Outcome:
-        def so_far(n_iter: int) -> dict[str, Any]:
+        def so_far(n_iter: int) -> Tree:
             now, margins = model.twin(), model.margins(rows, targets)
             now.end_fit()
             known = state._replace(model=now, margins=margins, n_iter=n_iter)
             return {"_state": known._replace(measured=now.trials(), ceiling=plan.ceiling)}
 
-        context = learner._init_callback_context(max_subtasks=plan.max_iter)
+        context = learner._init_callback_context(max_subtasks=plan.options.max_iter)
         context.call_on_fit_task_begin(estimator=learner, **told)
         report = Report(learner, context, so_far, told)
         outcome = run(model, rows, targets, plan._replace(report=report))

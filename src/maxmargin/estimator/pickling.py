@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from maxmargin.training.types import Tree
+
 
 class Sparse(NamedTuple):
     """The parts of a CSR matrix."""
@@ -24,12 +26,12 @@ class Sparse(NamedTuple):
     is_matrix: bool
 
 
-def packed(state: dict[str, Any]) -> dict[str, Any]:
+def packed(state: Tree) -> Tree:
     """The same state, made of what travels well."""
     return _mapped(state, _packed_leaf, {})
 
 
-def unpacked(state: dict[str, Any]) -> dict[str, Any]:
+def unpacked(state: Tree) -> Tree:
     """The state that `packed` was given."""
     return _mapped(state, _unpacked_leaf, {})
 

@@ -6,25 +6,20 @@ from functools import update_wrapper
 from typing import Any, cast
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin._extras import is_on_device
 from maxmargin.certificates import Certificate
-from maxmargin.estimator import device_inputs
-from maxmargin.estimator.decision import Decision
-from maxmargin.estimator.feature_columns import Features, is_plain, without_names
-from maxmargin.estimator.inputs import Header, validated
+from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
-from maxmargin.estimator.messages import check_finite
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import Maps, log_odds, log_shares, sigmoids
-from maxmargin.estimator.recipes import prepared, recipe_of
-from maxmargin.estimator.sparse_inputs import sound
-from maxmargin.estimator.state import State, shown
+from maxmargin.training.decision import Decision
+from maxmargin.training.inputs import shown
+from maxmargin.training.passes import certified
+from maxmargin.training.platt import Maps, log_odds, log_shares, sigmoids
+from maxmargin.training.recipes import prepared, recipe_of
+from maxmargin.training.state import State
 
 
 class _IfCalibrated:
@@ -39,7 +34,7 @@ class _IfCalibrated:
         )
         update_wrapper(self, method)  # type: ignore[arg-type]
 
-    def __get__(self, clf: BaseEstimator | None, kind: Any = None) -> Any:
+    def __get__(self, clf: BaseLearner | None, kind: type | None = None) -> Any:
         try:
             return self._method.__get__(clf, kind)
         except AttributeError:
@@ -58,23 +53,20 @@ def if_calibrated(method: Method) -> Method:
     return cast(Method, _IfCalibrated(method))
 
 
-class Predicting:
-    """Gives a learner `predict`, `coef_`, `certificate_` and the like; it must be `Stateful`."""
+def as_scores(outputs: np.ndarray) -> np.ndarray:
+    """Outputs of the problems that users see, as `decision_function` gives them."""
+    return outputs.ravel() if outputs.shape[1] == 1 else outputs
 
-    _fitted: Any
-    classes_: np.ndarray
+
+class Predicting(BaseLearner):
+    """A learner with `predict`, `coef_`, `certificate_` and the like."""
 
     @reading
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``w.x + b`` for each row; of shape (n_samples,) for two classes, else one column each."""
-        state = self._fitted()
-        return self._scores(state, check_new_X(self, prepared(state, X), state.features))
+        return as_scores(self._scored(X)[1])
 
-    def _scores(self, state: State, X: Any) -> np.ndarray:
-        scores = state.model.outputs(X)[:, shown(state)]
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of each row; a score of exactly 0 counts as positive.
 
         Where rows can have several labels, an array of 0 and 1 with a column for each.
@@ -91,7 +83,7 @@ class Predicting:
 
     @if_calibrated
     @reading
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """The probability of each class, with ``calibration="online"``.
 
         For two classes Platt's sigmoid of the score; for more, those of one class against the rest,
@@ -131,7 +123,7 @@ class Predicting:
 
     @if_calibrated
     @reading
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """The logarithms of `predict_proba`, to full precision also of small probabilities."""
         state, scores = self._scored(X)
         odds = self._log_odds(state, scores)
@@ -141,11 +133,10 @@ class Predicting:
             return np.hstack([log_expit(-odds), log_expit(odds)])
         return log_shares(odds)
 
-    def _scored(self, X: Any) -> tuple[State, np.ndarray]:
+    def _scored(self, X: ArrayLike) -> tuple[State, np.ndarray]:
         """What is known now, and the scores by it; one column for each problem that is shown."""
         state = self._fitted()
-        scores = self._scores(state, check_new_X(self, prepared(state, X), state.features))
-        return state, scores.reshape(scores.shape[0], -1)
+        return state, self.__trainer__().outputs(state, prepared(state, X))
 
     def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
         """Those of the positive class of each problem that is shown."""
@@ -163,7 +154,7 @@ class Predicting:
     def __decision__(self) -> Decision:
         """What all of these come from."""
         state = self._fitted()
-        calibrated = getattr(self, "calibration", None) is not None
+        calibrated = self.__trainer__().options.calibration is not None
         return Decision(
             formula=state.model.formula(state.features.count),
             shown=shown(state),
@@ -223,18 +214,3 @@ class Predicting:
     @property
     def converged_(self) -> bool:
         return self._fitted().converged
-
-
-def check_new_X(clf: BaseEstimator, X: Any, features: Features) -> Any:
-    """Rows to predict: finite, and of columns that the learner knows."""
-    if is_on_device(X):
-        X, _ = device_inputs.checked(clf, X, features)
-        device_inputs.check_values(X)
-        return X
-    if sparse.issparse(X):
-        X, _ = sound(X)
-    if not is_plain(X, features):
-        X = without_names(X, features)
-        X = validated(Header(clf, features), X, reset=False, ensure_all_finite=False)
-    check_finite(X, features)
-    return X

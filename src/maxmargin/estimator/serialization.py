@@ -5,17 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.estimator.calibration import maps_for
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.passes import certified
-from maxmargin.estimator.platt import Maps, what_is_wrong
-from maxmargin.estimator.recipes import recipe_of, restored, storable
-from maxmargin.estimator.state import State, problems_for, shown
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
@@ -29,13 +23,26 @@ from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
+from maxmargin.training.calibration import maps_for
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.inputs import problems_for, shown
+from maxmargin.training.passes import certified
+from maxmargin.training.platt import Maps, what_is_wrong
+from maxmargin.training.protocol import trainer_of
+from maxmargin.training.recipes import recipe_of, restored, storable
+from maxmargin.training.state import State
+from maxmargin.training.types import Tree
 
+if TYPE_CHECKING:
+    from maxmargin.estimator.learner import BaseLearner
+
+Value = TypeVar("Value")
 # Left out of the structure where they are that: without a budget nothing is ever evicted, whatever
 # the parameter says, and older files know of no costs, and of few learners that average.
 LEFT_OUT = {"on_full": None, "costs": None, "average": False}
 
 
-def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
+def learnt(state: State, parameters: Tree) -> Tree:
     """A state as a dictionary of what files hold."""
     features, model = state.features, state.model
     found = {
@@ -66,9 +73,7 @@ def learnt(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def relearnt(
-    found: dict[str, Any], make_model: Callable[[dict[str, Any], np.ndarray], Any]
-) -> State:
+def relearnt(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> State:
     """The state that a dictionary tells of; raises unless its parts fit together."""
     classes = _checked_classes(found.pop("classes"))
     features = _checked_features(found)
@@ -95,7 +100,19 @@ def relearnt(
     return state
 
 
-def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> Model:
+def model_by(learner: BaseLearner, found: Tree, classes: np.ndarray) -> Model:
+    """The model of a file, built as the parameters that the learner had then say."""
+    structure, parameters = found.pop("structure"), learner.get_params(deep=False)
+    wanted = STRUCTURAL & parameters.keys() - LEFT_OUT.keys()
+    if structure.keys() - LEFT_OUT.keys() != wanted:
+        raise ValueError("the model is not one for the parameters")
+    others = {k: v for k, v in parameters.items() if k not in STRUCTURAL}
+    then = type(learner)(**others | structure)
+    then.check_parameters()
+    return model_from(found, classes, trainer_of(then).spec)
+
+
+def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     """The model of a learner, checked against one that is freshly built."""
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
@@ -114,7 +131,7 @@ def model_from(found: dict[str, Any], classes: np.ndarray, spec: ModelSpec) -> M
 
 
 def _one_from(
-    leaves: dict[str, Any], spec: ModelSpec, problems: int, spare: bool, width: int, private: int
+    leaves: Tree, spec: ModelSpec, problems: int, spare: bool, width: int, private: int
 ) -> Model:
     _check_size(leaves, spec, problems, width, private)
     known: Any = leaves.get("p")
@@ -139,9 +156,7 @@ def _one_from(
     return _filled(blank, leaves)
 
 
-def _vote_from(
-    leaves: dict[str, Any], spec: ModelSpec, problems: int, spare: bool, width: int
-) -> VoteModel:
+def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, spare: bool, width: int) -> VoteModel:
     groups = []
     for k, (one, count) in enumerate(spec.experts):
         path = f"groups.{k}."
@@ -157,9 +172,7 @@ def _vote_from(
     return model
 
 
-def _check_size(
-    leaves: dict[str, Any], spec: ModelSpec, problems: int, width: int, private: int
-) -> None:
+def _check_size(leaves: Tree, spec: ModelSpec, problems: int, width: int, private: int) -> None:
     """Refuse lengths that are not those of the weights, before memory is allocated for them."""
     if spec.kernel == "linear" and spec.on_full is None:
         _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
@@ -167,13 +180,13 @@ def _check_size(
         raise Misfit("there are private coordinates without linear.weights")
 
 
-def _check_shape(leaves: dict[str, Any], path: str, wanted: tuple[int, ...]) -> None:
+def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
     found = getattr(leaves.get(path), "shape", None)
     if found != wanted:
         raise Misfit(f"{path} has the shape {found}, not {wanted}")
 
 
-def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
+def _filled(blank: Any, leaves: Tree) -> Any:
     """The model that the leaves tell of, given a blank one: first rows, then all that follows."""
     if isinstance(blank, KernelModel | BudgetModel):
         width, problems = blank.width(), blank.problems()
@@ -222,10 +235,10 @@ def _filled(blank: Any, leaves: dict[str, Any]) -> Any:
     return model
 
 
-def summary(state: State) -> dict[str, Any]:
+def summary(state: State) -> Tree:
     """What there is to say about what was learnt, in few words."""
     model = state.model
-    words: dict[str, Any] = {
+    words: Tree = {
         "n_features": int(state.features.count),
         "classes": [in_words(label) for label in state.classes.tolist()],
     }
@@ -234,7 +247,7 @@ def summary(state: State) -> dict[str, Any]:
     if hasattr(model, "mistakes"):  # it learnt row by row
         words["mistakes"] = model.mistakes()
     if model.verdicts() == 0:
-        return words | {"components": model.used()}
+        return words | {"components": model.used()}  # type: ignore[attr-defined]
     if hasattr(model, "updates"):
         words["updates"] = model.updates()
     if model.has_supports:
@@ -258,7 +271,7 @@ def _checked_classes(classes: Any) -> np.ndarray:
     return classes
 
 
-def _checked_features(found: dict[str, Any]) -> Features:
+def _checked_features(found: Tree) -> Features:
     count = _count(found.pop("features"), 1)
     names, columns = found.pop("names", None), found.pop("columns", None)
     if names is not None:
@@ -275,7 +288,7 @@ def _checked_features(found: dict[str, Any]) -> Features:
     return Features(count, names, columns)
 
 
-def _checked_margins(margins: Any, model: Any) -> np.ndarray:
+def _checked_margins(margins: object, model: Model) -> np.ndarray:
     wanted = model.verdicts()
     if not isinstance(margins, np.ndarray) or margins.shape != (wanted,) or margins.dtype != float:
         raise Misfit("there is not one margin for each problem")
@@ -291,7 +304,7 @@ def _checked_totals(totals: Any, classes: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(totals)
 
 
-def _checked_maps(found: Any, model: Any) -> Maps | None:
+def _checked_maps(found: Any, model: Model) -> Maps | None:
     if found is None:
         return None
     fresh = maps_for(model)
@@ -309,19 +322,19 @@ def _checked_maps(found: Any, model: Any) -> Maps | None:
     return fresh
 
 
-def _count(value: Any, least: int = 0) -> int:
+def _count(value: object, least: int = 0) -> int:
     if type(value) is not int or not least <= value < MOST:
         raise Misfit(f"{value!r} is not a whole number from {least} on")
     return value
 
 
-def _of_type(value: Any, kind: type) -> Any:
+def _of_type(value: object, kind: type[Value]) -> Value:
     if type(value) is not kind:
         raise Misfit(f"{value!r} is not a {kind.__name__}")
     return value
 
 
-def _not_negative(value: Any) -> float:
+def _not_negative(value: object) -> float:
     if not (isinstance(value, float) and value >= 0.0):
         raise Misfit(f"{value!r} is not a bound on margins")
     return value

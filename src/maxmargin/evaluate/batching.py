@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin import streams
-from maxmargin.estimator import inputs
-from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.streams import Block, Option, OptionError, Source
+from maxmargin.training import inputs
+from maxmargin.training.sample_weights import check_weights
 
 
 def opened(stream: Any, y: Any) -> Any:

@@ -16,10 +16,11 @@ from maxmargin.certificates import Certificate, geometric_margins
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.core.row_scans import lowest_outputs
 from maxmargin.core.rows import NO_TAIL
-from maxmargin.estimator import inputs
-from maxmargin.estimator.sample_weights import counted
 from maxmargin.evaluate.last_step import last_step
 from maxmargin.models.linear_model import as_rows
+from maxmargin.training import inputs
+from maxmargin.training.protocol import trainer_of
+from maxmargin.training.sample_weights import counted
 
 
 def certify(
@@ -92,7 +93,7 @@ def certify(
     prover = PUMMA(
         delta=tol, fit_intercept=has_intercept, max_iter=max_iter, random_state=0, verbose=verbose
     )
-    X, _ = inputs.check_X(prover, X)
+    X, _ = inputs.check_X(trainer_of(prover).options, X)
     if X.shape[1] != coef.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
     y = inputs.check_y(y, X.shape[0], several=True)

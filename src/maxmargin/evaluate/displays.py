@@ -15,10 +15,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._extras import plotting
-from maxmargin.estimator import inputs
 from maxmargin.evaluate.last_step import last_step, last_step_of_copy
 from maxmargin.evaluate.margin_trace import HEADROOM, Moment, draw_run, end_of, replay
 from maxmargin.evaluate.progressive_run import STEP, Learner, Progress, progressive
+from maxmargin.training import inputs
+from maxmargin.training.protocol import trainer_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -250,7 +251,7 @@ class MarginDisplay:
                     "margin pass MaxMargin, with the same soft_margin."
                 )
             slow.set_params(shuffle=False)
-        X, _ = inputs.check_X(slow, X)
+        X, _ = inputs.check_X(trainer_of(slow).options, X)
         y = inputs.check_y(y, X.shape[0])
         if np.unique(y).size > 2 and getattr(slow, "multiclass", "ovr") != "ovr":
             raise ValueError(

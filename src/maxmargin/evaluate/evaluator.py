@@ -17,11 +17,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.estimator import OnlineClassifier, inputs
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.drift import Drift, Watch, become
 from maxmargin.evaluate.metrics import Followed, Metric
 from maxmargin.evaluate.predictions import Predicted, classes_by, hinge_losses
 from maxmargin.evaluate.scores import Scores
+from maxmargin.training import inputs
 
 # Rows learnt in one go from a stream that may drift: after a drift, some are learnt again.
 ROWS_WATCHED = 2048

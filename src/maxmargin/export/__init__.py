@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimator.decision import Decision, decision_of
-from maxmargin.estimator.platt import LARGEST, Sigmoids
 from maxmargin.export.graph import Graph
 from maxmargin.export.model_nodes import outputs
 from maxmargin.export.recipe_nodes import features
+from maxmargin.training.decision import Decision, decision_of
+from maxmargin.training.platt import LARGEST, Sigmoids
 
 DTYPES = {"float32": np.float32, "float64": np.float64}
 

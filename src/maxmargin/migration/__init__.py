@@ -15,9 +15,9 @@ from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.pegasos import Pegasos
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.handles import put, state_of
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.model_mixing import fold_all
+from maxmargin.training.protocol import put_state, state_of
 
 # Parameters that mean the same.
 SAME = "fit_intercept", "max_iter", "shuffle", "random_state", "class_weight", "warm_start"
@@ -77,9 +77,10 @@ def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     learner.partial_fit(*nothing, classes=classes, sample_weight=[0.0])
     state = state_of(learner)
     assert state is not None
+    assert isinstance(state.model, LinearModel)
     names = getattr(given, "feature_names_in_", None)
     model = adopted(state.model, given.coef_, given.intercept_, trials=int(given.t_) - 1)
-    put(learner, state._replace(model=model, features=state.features._replace(names=names)))
+    put_state(learner, state._replace(model=model, features=state.features._replace(names=names)))
     return learner
 
 

@@ -7,7 +7,7 @@ from maxmargin import _registry
 _PARTS = {
     "algorithms": ["bisectionperceptron.Round", "noca.MixtureModel"],
     "core": ["joint_loop.Rivals", "rows.Tail", "experts.Votes"],
-    "estimator": ["feature_columns.Features", "pickling.Sparse", "platt.Maps", "state.State"],
+    "estimator": ["pickling.Sparse"],
     "kernels": [
         *("functions.GaussianKernel", "functions.LinearKernel"),
         *("functions.PolynomialKernel", "functions.PrecomputedKernel"),
@@ -52,6 +52,7 @@ _PARTS = {
         *("budget_space.Slots", "certificate_vectors.Witness"),
     ],
     "streams": ["recipe.Recipe"],
+    "training": ["feature_columns.Features", "platt.Maps", "state.State"],
 }
 
 TRUSTED_TYPES = [

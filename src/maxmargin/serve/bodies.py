@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from maxmargin.estimator.messages import listed
-from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.serve.arrow_sizes import table_within
 from maxmargin.serve.commands import Answer, Label, Learn, checked_id, new_id
 from maxmargin.serve.events import Lesson
@@ -23,6 +21,8 @@ from maxmargin.serve.http_errors import Refusal, malformed, unlearnable
 from maxmargin.serve.service import Service
 from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
+from maxmargin.training.messages import listed
+from maxmargin.training.sample_weights import check_weights
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from maxmargin.estimator.recipes import RECIPE
 from maxmargin.persistence import ModelFileError, read_file
 from maxmargin.persistence.checkpoints import KIND, CheckpointFile
 from maxmargin.persistence.container import explained
@@ -22,6 +21,7 @@ from maxmargin.serve.service import (
     decoded_record,
     taught,
 )
+from maxmargin.training.recipes import RECIPE
 
 
 class Replay:

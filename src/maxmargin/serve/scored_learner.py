@@ -9,10 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import maxmargin
-from maxmargin.estimator import OnlineClassifier, handles
-from maxmargin.estimator.recipes import RECIPE, restored, storable
-from maxmargin.estimator.sample_weights import told_weights
-from maxmargin.estimator.state import problems_for
+from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.models.build import check_fits
 from maxmargin.models.spec import ModelSpec
@@ -20,6 +17,10 @@ from maxmargin.serve.progressive_stats import Standing
 from maxmargin.streams import Recipe
 from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
+from maxmargin.training.inputs import problems_for
+from maxmargin.training.protocol import put_state, state_of, trainer_of
+from maxmargin.training.recipes import RECIPE, restored, storable
+from maxmargin.training.sample_weights import told_weights
 
 # Learners without a seed get one: what they learn must be the same whenever it is learnt again.
 SEED = 0
@@ -55,7 +56,7 @@ def checked_learner(learner: object) -> OnlineClassifier:
     if learner.random_state is None:
         learner.random_state = SEED
     learner.check_parameters()
-    if (state := handles.state_of(learner)) is not None:
+    if (state := state_of(learner)) is not None:
         if state.multilabel:
             raise ValueError("rows with several labels cannot be served.")
         if not isinstance(recipe_of(learner), Recipe | None):
@@ -105,7 +106,7 @@ class Pupil:
         self.places = {label: code for code, label in enumerate(classes.tolist())}
         self.standing = standing or Standing(classes.size)
         self.refused = 0  # lessons that others could learn
-        self.spec = handles.spec_of(learner)
+        self.spec = trainer_of(learner).spec
         self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
 
     @property
@@ -137,7 +138,7 @@ class Pupil:
         """How its rows are read, if they are raw."""
         if self.schema is not None or self.preparing() is None:
             return self.schema
-        state: Any = handles.state_of(self.learner)
+        state: Any = state_of(self.learner)
         return dict(state.schema)
 
     def learn(self, rows: Any, codes: list[int], weights: np.ndarray | None) -> None:
@@ -166,8 +167,8 @@ class Pupil:
             raise
         try:
             if schema is not None:
-                state: Any = handles.state_of(self.learner)
-                handles.put(self.learner, state._replace(schema=schema))
+                state: Any = state_of(self.learner)
+                put_state(self.learner, state._replace(schema=schema))
                 self.schema = None
             wrong = classes_by(outputs) != truth
             self.standing.add(truth, wrong, hinge_losses(outputs, truth))
@@ -175,7 +176,7 @@ class Pupil:
             raise HalfLearnt(f"there was no memory to count what was learnt: {error}") from error
 
     def _trials(self) -> int:
-        state = handles.state_of(self.learner)
+        state = state_of(self.learner)
         return 0 if state is None else state.model.trials()
 
     def _as_wide(self, rows: np.ndarray) -> np.ndarray:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.platt import Maps, copied_maps
+from maxmargin.models.base import Model
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.platt import Maps, copied_maps
 
 
 class State(NamedTuple):
@@ -18,7 +19,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    model : Model, or what stands for one, see `NOCA`
+    model : a Model, or what answers the same questions after a fit (`Hyperplanes`, `MixtureModel`)
     classes : the labels, sorted
     features : the columns
     margins : those reached for each problem, NaN where they are not known
@@ -33,7 +34,7 @@ class State(NamedTuple):
     more : attributes that only one learner has
     """
 
-    model: Any
+    model: Model
     classes: np.ndarray
     features: Features
     margins: np.ndarray
@@ -53,20 +54,6 @@ class State(NamedTuple):
         if self.model.trials() == self.measured:
             return self.margins
         return np.full(self.model.verdicts(), np.nan)
-
-
-def problems_for(classes: np.ndarray, spare: bool = False, multilabel: bool = False) -> int:
-    """How many weight vectors there are for these classes."""
-    if spare:
-        return classes.size + 1
-    return 1 if classes.size == 2 and not multilabel else classes.size
-
-
-def shown(state: State) -> slice:
-    """The problems that users see."""
-    if not state.spare:
-        return slice(None)
-    return slice(1, 2) if state.classes.size == 2 else slice(0, state.classes.size)
 
 
 def grown(state: State, width: int, classes: np.ndarray) -> State:

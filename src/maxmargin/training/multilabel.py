@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from maxmargin.estimator.state import State
+from maxmargin.training.state import State
+from maxmargin.training.types import Matrix
 
-# What must be so of a learner, and how to say it.
-NEEDED: dict[str, tuple[Any, str]] = {
-    "takes_several": (True, "another learner"),
-    "kernel": ("linear", "kernel='linear'"),
-    "budget": (None, "budget=None"),
-    "multiclass": ("ovr", "multiclass='ovr'"),
-    "class_weight": (None, "class_weight=None"),
-}
+if TYPE_CHECKING:
+    from maxmargin.training.protocol import Trainer
 
 
-def is_indicator(y: Any) -> bool:
+def is_indicator(y: Matrix) -> bool:
     """Is it of two dimensions, and of 0 and 1?"""
     y = np.asarray(y) if isinstance(y, list | tuple) else y
     if getattr(y, "ndim", 1) != 2 or type_of_target(y, "y") != "multilabel-indicator":
@@ -29,7 +24,7 @@ def is_indicator(y: Any) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-def indicator(y: Any) -> np.ndarray:
+def indicator(y: Matrix) -> np.ndarray:
     """The labels as compiled loops take them, a byte each."""
     return np.ascontiguousarray(y.toarray() if sparse.issparse(y) else y).astype(np.int8)
 
@@ -48,16 +43,23 @@ def with_as_many_labels(y: np.ndarray, labels: int) -> np.ndarray:
     return y
 
 
-def needs(clf: Any) -> str:
+def needs(trainer: Trainer) -> str:
     """What would have to be otherwise for rows to have several labels, if anything."""
-    found = [need for name, (value, need) in NEEDED.items() if getattr(clf, name, value) != value]
-    return found[0] if found else ""
+    options, spec = trainer.options, trainer.spec
+    needed = {
+        "another learner": options.takes_several,
+        "kernel='linear'": options.kernel == "linear",
+        "budget=None": spec.budget is None,
+        "multiclass='ovr'": spec.multiclass == "ovr",
+        "class_weight=None": options.class_weight is None,
+    }
+    return next((need for need, is_met in needed.items() if not is_met), "")
 
 
 def check_number_of_labels(
-    clf: Any, y: np.ndarray, state: State | None = None, grow: bool = False
+    trainer: Trainer, y: np.ndarray, state: State | None = None, grow: bool = False
 ) -> None:
-    """Raise if rows have several labels and the learner, or what it knows, has not; or the reverse.
+    """Raise if rows have several labels and the learner, or its state, has one; or the reverse.
 
     ``grow`` says that new labels may come, which of several nobody could tell.
     """
@@ -65,8 +67,8 @@ def check_number_of_labels(
     if state is not None and state.multilabel != several:
         how_many = "several labels" if state.multilabel else "one label"
         raise ValueError(f"y must have {how_many} a row, as before.")
-    if several and (what := "grow=False" if grow else needs(clf)):
+    if several and (what := "grow=False" if grow else needs(trainer)):
         raise ValueError(
-            f"y has several labels a row: {type(clf).__name__} needs {what} for that (or "
+            f"y has several labels a row: {trainer.options.name} needs {what} for that (or "
             "sklearn.multiclass.OneVsRestClassifier around it)."
         )

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from maxmargin.estimator.platt import Sigmoids
 from maxmargin.models.model_formulas import Formula
+from maxmargin.training.platt import Sigmoids
 
 
 class Decision(NamedTuple):

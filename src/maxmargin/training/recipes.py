@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from maxmargin.estimator.state import State
+from maxmargin.training.state import State
+from maxmargin.training.types import Matrix, Tree
 
 RECIPE = "recipe"
 
@@ -16,15 +18,15 @@ def recipe_of(state: State | None) -> Any:
     return None if state is None or state.schema is None else state.schema.get(RECIPE)
 
 
-def prepared(state: State, X: Any) -> Any:
+def prepared(state: State, X: ArrayLike) -> Matrix:
     """Rows as the model takes them."""
     recipe = recipe_of(state)
     return X if recipe is None else recipe.transform(X)
 
 
 def learnt_along(
-    state: State | None, X: Any, sample_weight: Any = None
-) -> tuple[State | None, Any]:
+    state: State | None, X: ArrayLike, sample_weight: ArrayLike | None = None
+) -> tuple[State | None, Matrix]:
     """The state whose recipe has learnt from rows of some weight, and the rows prepared."""
     if state is None or state.schema is None or (recipe := recipe_of(state)) is None:
         return state, X
@@ -63,7 +65,7 @@ def names_of(state: State) -> np.ndarray | None:
 
 
 # ---------------------------------------------------------------------------------------- for files
-def storable(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+def storable(schema: Tree | None) -> Tree | None:
     """A schema in what files hold."""
     if schema is None or RECIPE not in schema:
         return schema

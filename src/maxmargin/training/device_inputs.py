@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike
 
 from maxmargin.core.loop import LARGEST_XX
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.kernels.cuda import cupy_library
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.options import Options
+from maxmargin.training.types import Matrix
 
 
-def on_host(array: Any) -> Any:
+def on_host(array: ArrayLike) -> np.ndarray:
     """An array of a GPU, such as labels."""
     return cupy_library().xp.asarray(array).get()
 
 
-def checked(clf: BaseEstimator, X: Any, features: Features | None) -> tuple[Any, Features]:
+def checked(options: Options, X: Matrix, features: Features | None) -> tuple[Matrix, Features]:
     """``X`` as a float array of CuPy, and its columns, which are ``features`` if there are such."""
-    if getattr(clf, "device", "cpu") != "cuda":
+    if options.device != "cuda":
         raise ValueError(
-            f"X is on a GPU, and {type(clf).__name__} is not: use device='cuda' and a kernel, or "
+            f"X is on a GPU, and {options.name} is not: use device='cuda' and a kernel, or "
             "take X to the host."
         )
     xp = cupy_library().xp
@@ -32,7 +32,7 @@ def checked(clf: BaseEstimator, X: Any, features: Features | None) -> tuple[Any,
         raise ValueError(f"Found array with shape {X.shape}, while a minimum of 1 is required.")
     if features is not None and X.shape[1] != features.count:
         raise ValueError(
-            f"X has {X.shape[1]} features, but {type(clf).__name__} is expecting {features.count} "
+            f"X has {X.shape[1]} features, but {options.name} is expecting {features.count} "
             "features as input."
         )
     if X.dtype not in (np.float32, np.float64):
@@ -40,7 +40,7 @@ def checked(clf: BaseEstimator, X: Any, features: Features | None) -> tuple[Any,
     return X, features or Features(X.shape[1])
 
 
-def check_values(X: Any) -> float:
+def check_values(X: Matrix) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
     xp = cupy_library().xp
     squares = xp.square(X, dtype=np.float64).sum(axis=1)

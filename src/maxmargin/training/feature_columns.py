@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+
+from maxmargin.training.types import Columns, Matrix
 
 
 class Features(NamedTuple):
@@ -24,16 +26,16 @@ class Features(NamedTuple):
 
     count: int  # type: ignore[assignment]
     names: np.ndarray | None = None
-    columns: dict[Any, int] | None = None
+    columns: Columns | None = None
 
-    def named_columns(self) -> dict[Any, int] | None:
+    def named_columns(self) -> Columns | None:
         """The columns of names, from dicts or from a table; None if there are no names."""
         if self.columns is not None:
             return dict(islice(self.columns.items(), self.count))
         return None if self.names is None else {name: k for k, name in enumerate(self.names)}
 
 
-def without_names(X: Any, features: Features) -> Any:
+def without_names(X: Matrix, features: Features) -> Matrix:
     """``X``, or the values of a table whose columns are those that the learner knows by dicts."""
     if features.columns is None or features.names is not None or not hasattr(X, "columns"):
         return X
@@ -45,7 +47,7 @@ def without_names(X: Any, features: Features) -> Any:
     return X.to_numpy()
 
 
-def is_plain(X: Any, features: Features) -> bool:
+def is_plain(X: Matrix, features: Features) -> bool:
     """Is there nothing to convert?"""
     return (
         type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array)

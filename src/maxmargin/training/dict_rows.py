@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from maxmargin.estimator.feature_columns import Features
-from maxmargin.estimator.state import State, grown
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.streams.iterators import entries
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.state import State, grown
+from maxmargin.training.types import DictRow, Matrix
 
 
-def met(x: dict[Any, Any], state: State | None) -> tuple[State | None, Features]:
+def met(x: DictRow, state: State | None) -> tuple[State | None, Features]:
     """Give columns to names that have none, and weights to the columns, beside what there was."""
     features = Features(0) if state is None else named_features(state)
     columns = features.columns
@@ -51,7 +52,7 @@ def named_features(state: State) -> Features:
     return features._replace(columns={name: k for k, name in enumerate(names)})
 
 
-def with_names(features: Features, new: list[Any]) -> Features:
+def with_names(features: Features, new: list[Hashable]) -> Features:
     """With columns for these names, which have none."""
     columns = features.columns
     if columns is None:
@@ -64,13 +65,11 @@ def with_names(features: Features, new: list[Any]) -> Features:
     return Features(len(columns), names, columns)
 
 
-def are_dicts(X: Any) -> bool:
+def are_dicts(X: object) -> bool:
     return isinstance(X, list) and len(X) > 0 and all(isinstance(row, Mapping) for row in X)
 
 
-def met_all(
-    rows: Sequence[Mapping[Any, Any]], state: State | None
-) -> tuple[State | None, Features, Any]:
+def met_all(rows: Sequence[DictRow], state: State | None) -> tuple[State | None, Features, Matrix]:
     """`met` for some dicts, and these as a matrix."""
     found = [dict(entries(row, f"row {k}")) for k, row in enumerate(rows)]
     names: dict[Any, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
@@ -15,6 +15,10 @@ from maxmargin.certificates import Certificate
 from maxmargin.core.targets import weights_in
 from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
+from maxmargin.training.types import Advance, Rows, Rule, Targets
+
+if TYPE_CHECKING:
+    from maxmargin.training.passes import Passes, Plan
 
 # Passes, and rows, that are presented without fewer mistakes before a fit gives up, ...
 PATIENCE, PATIENT_ROWS = 10, 200_000
@@ -27,6 +31,16 @@ BELOW_ROUNDING = 1e-10
 SEARCHES = "sklearn.model_selection"
 # Searches over many fits that were told of one.
 told: WeakSet[Any] = WeakSet()
+
+
+class Report(Protocol):
+    """Who is told of full passes."""
+
+    def begin(self) -> None:
+        """A pass begins."""
+
+    def end(self, n_iter: int) -> bool:
+        """It has ended, the ``n_iter``-th by the rows presented: does anybody ask for an end?"""
 
 
 class Progress:
@@ -71,7 +85,7 @@ class Progress:
         """Is it time to look for the best weights? Means, and those of kernels, stay the last."""
         return self.idle >= self.patience / 2 and not (model.spec.average or model.has_supports)
 
-    def compared(self, passes: Any, order: np.ndarray, advance: Any) -> int:
+    def compared(self, passes: Passes, order: np.ndarray, advance: Advance | None) -> int:
         """Let ``passes`` present these rows, and keep a twin of the model with the fewest errors.
 
         The number of updates.
@@ -106,7 +120,7 @@ class Progress:
         )
 
 
-def _errors(model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> float:
+def _errors(model: Model, rows: Rows, targets: Targets, rule: Rule, shown: slice) -> float:
     """The share of rows that the model is wrong about, as it is now; of very many, of some.
 
     Rows that count more, count more here.
@@ -126,13 +140,14 @@ def _errors(model: Model, rows: Any, targets: Any, rule: Any, shown: slice) -> f
     return float(np.average(wrong, weights=None if weights is None else weights[some]))
 
 
-def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool) -> str:
+def complaint(plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, forgets: bool) -> str:
     """What a user should know about a fit that did not reach what was asked for."""
-    name, ratio, wanted = plan.name, certificate.ratio, 1.0 - (plan.tol or 0.0)
-    if plan.tol is not None and not ratio >= wanted:
+    options, ratio = plan.options, certificate.ratio
+    name, wanted = options.name, 1.0 - (options.tol or 0.0)
+    if options.tol is not None and not ratio >= wanted:
         return (
             f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} "
-            f"passes, less than the {wanted:.4f} that tol={plan.tol} asks for. If no update was "
+            f"passes, less than the {wanted:.4f} that tol={options.tol} asks for. If no update was "
             "left to make, ask the rule for more: a smaller delta, epsilon or alpha."
         )
     if certificate.bound == 0.0:
@@ -150,7 +165,7 @@ def complaint(plan: Any, certificate: Certificate, n_iter: int, stuck: bool, for
             "soft_margin is for rows that cannot be separated."
         )
     # With rows forgotten there may be updates for ever.
-    if plan.settles and plan.max_iter > 1 and not forgets:
+    if options.settles and options.max_iter > 1 and not forgets:
         other = "" if plan.separable else "; if the data are not separable, set soft_margin"
         return f"{name} still made updates in pass {n_iter}. Increase max_iter{other}."
     return ""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.core.targets import balance
-from maxmargin.estimator.messages import listed
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.weight_column import LARGEST, SMALLEST
+from maxmargin.training.messages import listed
+from maxmargin.training.options import ClassWeight
+from maxmargin.training.types import Matrix
 
 
-def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
+def check_weights(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
     """How often each row counts, as an array of float64 of its own; by default once."""
     if sample_weight is None:
         return np.ones(rows)
@@ -42,8 +45,12 @@ def check_weights(sample_weight: Any, rows: int) -> np.ndarray:
 
 
 def counted(
-    X: Any, y: np.ndarray, sample_weight: Any, class_weight: Any = None, kernel: Any = "linear"
-) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
+    X: Matrix,
+    y: np.ndarray,
+    sample_weight: ArrayLike | None,
+    class_weight: ClassWeight = None,
+    kernel: object = "linear",
+) -> tuple[Matrix, np.ndarray, np.ndarray, np.ndarray | None]:
     """Rows, labels and weights of a fit without those of weight 0, which are no rows.
 
     Only if there are such, the others are copied. Last, if there are weights of classes, the totals
@@ -93,7 +100,7 @@ def check_any(counting: int) -> None:
 
 
 def weights_of_classes(
-    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+    class_weight: ClassWeight, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """How often rows of each class count, by its code, given all rows of a fit.
 
@@ -102,7 +109,9 @@ def weights_of_classes(
     return weights_by_totals(class_weight, classes, np.bincount(codes, weights, classes.size))
 
 
-def weights_by_totals(class_weight: Any, classes: np.ndarray, totals: np.ndarray) -> np.ndarray:
+def weights_by_totals(
+    class_weight: ClassWeight, classes: np.ndarray, totals: np.ndarray
+) -> np.ndarray:
     """The same, given the sums of the weights of the rows of each class."""
     if isinstance(class_weight, str):
         return totals.sum() / (classes.size * totals)
@@ -110,7 +119,7 @@ def weights_by_totals(class_weight: Any, classes: np.ndarray, totals: np.ndarray
 
 
 def told_weights(
-    class_weight: dict[Any, Any] | None, classes: np.ndarray, *, others: bool = False
+    class_weight: dict[Hashable, float] | None, classes: np.ndarray, *, others: bool = False
 ) -> np.ndarray:
     """How often rows of each class count, by its code, as told; those not told of count once.
 
@@ -144,7 +153,7 @@ def only_counted(order: np.ndarray, weights: np.ndarray, *, look: bool) -> np.nd
 
 
 def running_weights(
-    class_weight: str | dict[Any, Any],
+    class_weight: str | dict[Hashable, float],
     classes: np.ndarray,
     codes: np.ndarray,
     order: np.ndarray,

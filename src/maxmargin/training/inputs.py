@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -15,21 +17,29 @@ from maxmargin._extras import is_on_device
 from maxmargin.core.row_scans import first_unusable
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
-from maxmargin.estimator import device_inputs, messages, multilabel
-from maxmargin.estimator.feature_columns import Features, is_plain, without_names
-from maxmargin.estimator.sparse_inputs import sound
 from maxmargin.models.linear_model import as_rows, read_only
+from maxmargin.training import device_inputs, messages, multilabel
+from maxmargin.training.feature_columns import Features, is_plain, without_names
+from maxmargin.training.options import Options
+from maxmargin.training.sparse_inputs import sound
+from maxmargin.training.state import State
+from maxmargin.training.types import Matrix, Targets
 
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
 
 
 # ------------------------------------------------------------------------------------------ columns
-class Header:
+@lru_cache
+def _class_named(name: str) -> type:
+    return type(name, (), {})
+
+
+class Header(ClassifierMixin, BaseEstimator):
     """A stand-in for an estimator, which scikit-learn's validation may write on."""
 
-    def __init__(self, clf: BaseEstimator, features: Features | None) -> None:
-        self._clf = clf
+    def __init__(self, name: str, features: Features | None) -> None:
+        self._name = name
         if features is not None:
             self.n_features_in_ = features.count
             if features.names is not None:
@@ -37,36 +47,35 @@ class Header:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # messages name the learner
-        return type(self._clf)
-
-    def __sklearn_tags__(self) -> Any:
-        return self._clf.__sklearn_tags__()
+        return _class_named(self._name)
 
     def features(self) -> Features:
         return Features(self.n_features_in_, vars(self).get("feature_names_in_"))
 
 
-def check_X(clf: BaseEstimator, X: Any, features: Features | None = None) -> tuple[Any, Features]:
+def check_X(
+    options: Options, X: ArrayLike, features: Features | None = None
+) -> tuple[Matrix, Features]:
     """``X`` as a float array or CSR matrix, in the user's own memory if possible, and its columns.
 
     These are ``features``, if there are such already. Values are checked later, by `check_values`.
     """
     if type(X) is not np.ndarray and is_on_device(X):
-        return device_inputs.checked(clf, X, features)
+        return device_inputs.checked(options, X, features)
     X, canonical = sound(X) if sparse.issparse(X) else (X, True)
     if features is not None:
         if is_plain(X, features) and canonical:
             return X, features  # what `validate_data` would say, without its overhead
         X = without_names(X, features)
-    header = Header(clf, features)
+    header = Header(options.name, features)
     X = validated(header, X, reset=features is None, ensure_all_finite=False)
     if not canonical and not sound(X)[1]:
-        X = X.copy()  # repeated entries must be added up before they are squared
-        X.sum_duplicates()
+        X = X.copy()  # type: ignore[union-attr]  # entries are added up before they are squared
+        X.sum_duplicates()  # type: ignore[union-attr]
     return X, features or header.features()
 
 
-def validated(header: Header, X: Any, **options: Any) -> Any:
+def validated(header: Header, X: Matrix, **options: bool) -> Matrix:
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError("Input X is a masked array: fill what is masked, or leave those rows out.")
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table, or of an array
@@ -81,7 +90,7 @@ def validated(header: Header, X: Any, **options: Any) -> Any:
 
 
 # ------------------------------------------------------------------------------------------- values
-def check_values(X: Any, features: Features | None = None) -> float:
+def check_values(X: Matrix, features: Features | None = None) -> float:
     """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
     if type(X) is not np.ndarray and is_on_device(X):
         return device_inputs.check_values(X)
@@ -92,17 +101,17 @@ def check_values(X: Any, features: Features | None = None) -> float:
 
 
 def check_fit(
-    clf: BaseEstimator, X: Any, y: Any, *, several: bool = False
-) -> tuple[Any, np.ndarray, Features, float]:
+    options: Options, X: ArrayLike, y: ArrayLike, *, several: bool = False
+) -> tuple[Matrix, np.ndarray, Features, float]:
     """All rows and labels of a fit, the columns, and the largest norm of a row."""
-    X, features = check_X(clf, X)
-    y = check_y(y, X.shape[0], several=several)
-    check_labels(y)
-    return X, y, features, check_values(X, features)
+    rows, features = check_X(options, X)
+    labels = check_y(y, rows.shape[0], several=several)
+    check_labels(labels)
+    return rows, labels, features, check_values(rows, features)
 
 
 # ------------------------------------------------------------------------------------------- labels
-def check_y(y: Any, rows: int, *, several: bool = False) -> np.ndarray:
+def check_y(y: Matrix, rows: int, *, several: bool = False) -> np.ndarray:
     """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -169,9 +178,23 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes.astype(np.int32)
 
 
+def problems_for(classes: np.ndarray, spare: bool = False, multilabel: bool = False) -> int:
+    """How many weight vectors there are for these classes."""
+    if spare:
+        return classes.size + 1
+    return 1 if classes.size == 2 and not multilabel else classes.size
+
+
+def shown(state: State) -> slice:
+    """The problems that users see."""
+    if not state.spare:
+        return slice(None)
+    return slice(1, 2) if state.classes.size == 2 else slice(0, state.classes.size)
+
+
 def as_targets(
     codes: np.ndarray, classes: int, spare: bool = False, worth: np.ndarray | None = None
-) -> Any:
+) -> Targets:
     """One problem for two classes, one-vs-rest for more, and for several labels a row.
 
     ``spare``: always one-vs-rest, with a last problem without rows; ``worth``: weights for steps.

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike
 
 from maxmargin.core.rows import NO_TAIL, DenseRows
-from maxmargin.core.trace import Trace
-from maxmargin.estimator.platt import Maps, copied_maps, follow, new_maps
-from maxmargin.estimator.state import State
+from maxmargin.core.trace import MeanTrace, Trace
+from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.streams import Option, OptionError
+from maxmargin.training.options import Options
+from maxmargin.training.platt import Maps, copied_maps, follow, new_maps
+from maxmargin.training.state import State
+from maxmargin.training.types import Rows, Rule, Targets
 
 NO_WEIGHTS = np.empty(0)
 # Where no level is followed, rows are not looked at.
 NO_ROWS = DenseRows(read_only(np.empty((0, 0))), NO_TAIL)
 
 
-def knows_level(model: Any) -> bool:
+def knows_level(model: Model) -> bool:
     """Can the score of the mean of rows be followed?
 
     Its weights must be vectors that move along the row itself.
     """
     is_plain = isinstance(model, LinearModel) and not isinstance(model, PairModel)
-    return is_plain and model.p == 2.0 and not model.is_joint
+    return is_plain and model.p == 2.0 and not model.is_joint  # type: ignore[attr-defined]
 
 
-def maps_for(model: Any) -> Maps:
+def maps_for(model: Model) -> Maps:
     """Those that have followed no rows."""
     return new_maps(model.problems(), model.width() if knows_level(model) else None)
 
 
-def traced(model: Any, places: int) -> Any:
+def traced(model: Model, places: int) -> Trace | MeanTrace:
     """A trace with room for what maps have to know."""
     trace = model.tracing(places)
     if knows_level(model):
@@ -51,18 +52,20 @@ class Calibrating:
     weights : how often rows count, or none
     """
 
-    def __init__(self, model: Any, maps: Maps | None, weights: np.ndarray) -> None:
+    def __init__(self, model: Model, maps: Maps | None, weights: np.ndarray) -> None:
         self.model, self.weights = model, weights
         self.maps = maps_for(model) if maps is None else copied_maps(maps, model.width())
 
-    def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
+    def present(
+        self, rows: Rows, targets: Targets, order: np.ndarray, rule: Rule, trace: Trace
+    ) -> None:
         """`Model.present`, with the maps."""
         model, own = self.model, traced(self.model, order.size)
         if trace.history.size:  # the caller reads them as well
             own = trace._replace(steps=own.steps)
         own = own._replace(touched=trace.touched, stamp=trace.stamp)
         trials = model.trials() if model.spec.average else -1
-        model.present(rows, targets, order, rule, own)
+        model.present(rows, targets, order, rule, own)  # type: ignore[arg-type]
         rows = rows if knows_level(model) else NO_ROWS
         scores, outputs, weights = own.scores(), own.history, self.weights
         follow(rows, scores, outputs, own.steps, targets, order, weights, self.maps, trials)
@@ -72,7 +75,7 @@ class Calibrating:
         self.model.settle()
 
 
-def calibrating(model: Any, maps: Maps | None, weights: np.ndarray | None) -> Calibrating:
+def calibrating(model: Model, maps: Maps | None, weights: np.ndarray | None) -> Calibrating:
     """What learns, and follows its own scores from these maps on.
 
     ``weights`` are those of rows only: weights of classes say what mistakes cost, not how often
@@ -86,14 +89,16 @@ def calibrating(model: Any, maps: Maps | None, weights: np.ndarray | None) -> Ca
     return Calibrating(model, maps, NO_WEIGHTS if weights is None else weights)
 
 
-def in_one_pass(clf: BaseEstimator, state: State, sample_weight: Any, rows: int) -> Calibrating:
+def in_one_pass(
+    options: Options, state: State, sample_weight: ArrayLike | None, rows: int
+) -> Calibrating:
     """The same for a fit of so many rows, which must be one pass over them."""
-    if not hasattr(clf, "partial_fit"):
+    if not options.incremental:
         raise ValueError(
-            f"calibration='online' needs rows that come one by one, and {type(clf).__name__} needs "
+            f"calibration='online' needs rows that come one by one, and {options.name} needs "
             "all at once: use sklearn.calibration.CalibratedClassifierCV around it."
         )
-    check_passes("online", "max_iter", clf.max_iter)  # type: ignore[attr-defined]
+    check_passes("online", "max_iter", options.max_iter)
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)

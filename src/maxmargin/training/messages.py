@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite
 
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
-from maxmargin.estimator.feature_columns import Features
 from maxmargin.streams import Option, OptionError
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.types import Matrix
 
 MOST_LISTED = 10
 RAW_COLUMNS = (
@@ -30,7 +29,7 @@ def hint_at_recipes(error: ValueError) -> None:
         raise ValueError(f"{error}. {RAW_COLUMNS}") from error
 
 
-def unusable_row(X: Any, i: int, features: Features | None = None) -> str:
+def unusable_row(X: Matrix, i: int, features: Features | None = None) -> str:
     """Why nothing can be learnt from row ``i``; see `core.row_scans.first_unusable`."""
     if sparse.issparse(X):
         mine = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
@@ -52,7 +51,7 @@ def unusable_row(X: Any, i: int, features: Features | None = None) -> str:
     )
 
 
-def check_finite(X: Any, features: Features) -> None:
+def check_finite(X: Matrix, features: Features) -> None:
     """Raise if a value is none, and say where."""
     is_sparse = sparse.issparse(X)
     values = X.data if is_sparse else X

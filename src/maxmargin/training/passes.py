@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -14,10 +14,13 @@ from maxmargin._terminal import bar
 from maxmargin.certificates import Certificate
 from maxmargin.certificates.convex_combinations import presuming_mercer
 from maxmargin.core.trace import NO_TRACE
-from maxmargin.estimator import stopping
-from maxmargin.estimator.messages import diverged
 from maxmargin.models.base import Model
 from maxmargin.models.parallel_ovr import Parts
+from maxmargin.training import stopping
+from maxmargin.training.calibration import Calibrating
+from maxmargin.training.messages import diverged
+from maxmargin.training.options import Options
+from maxmargin.training.types import Advance, Rows, Rule, Targets
 
 # One call of the compiled loop takes some dozen milliseconds: short enough to show progress and to
 # be interrupted, long enough for the call itself not to count.
@@ -32,37 +35,33 @@ LEAST_ROWS = 2048
 
 
 class Plan(NamedTuple):
-    """What is asked of the passes of a fit; see the parameters of learners, and:
+    """What is asked of the passes of a fit.
 
-    settles : does a pass without an update mean that there will never be one again?
-    separable : can any rows be separated?
+    Attributes
+    ----------
+    options : the hyper-parameters
     values : numbers in all rows
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
-    unset : parameters that help where rows cannot be separated, and that are not set
-    n_jobs : on how many threads problems are learnt
     calibrating : the model with what follows its scores, if that is asked for
     report : who is told of full passes, if somebody is; see `callbacks`
     """
 
-    name: str
-    max_iter: int
-    tol: float | None
-    shuffle: bool
-    random_state: Any
-    verbose: bool
-    settles: bool
-    separable: bool
+    options: Options
     values: int
     ceiling: float
     shown: slice
-    unset: tuple[str, ...] = ()
-    n_jobs: int | None = None
-    calibrating: Any = None
-    report: Any = None
+    calibrating: Calibrating | None = None
+    report: stopping.Report | None = None
+
+    @property
+    def separable(self) -> bool:
+        """Can any rows be separated?"""
+        return self.options.soft_margin > 0.0
 
     def random(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        random = check_random_state(self.options.random_state)
+        return np.random.default_rng(random.randint(2**31 - 1))
 
 
 class Outcome(NamedTuple):
@@ -77,12 +76,15 @@ class Outcome(NamedTuple):
     more: dict[str, Any] = {}  # what only one learner has to say
 
 
-def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> Outcome:
+RunPasses = Callable[[Model, Rows, Targets, Plan], Outcome]
+
+
+def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> Outcome:
     """Present rows until nothing is left to learn, for `max_iter` passes, or until Ctrl-C."""
     passes = Passes(model, rows, targets, rule, plan)
-    interrupted = None
-    shown = bar(plan.name, plan.max_iter, "passes") if plan.verbose else nullcontext()
-    jobs = 1 if plan.calibrating else min(effective_n_jobs(plan.n_jobs), model.parts())
+    options, interrupted = plan.options, None
+    shown = bar(options.name, options.max_iter, "passes") if options.verbose else nullcontext()
+    jobs = 1 if plan.calibrating else min(effective_n_jobs(options.n_jobs), model.parts())
     learner = Parts(model, rows, targets, jobs) if jobs > 1 else nullcontext(passes.learner)
     with learner as passes.learner:
         try:
@@ -99,10 +101,10 @@ def run_passes(model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> 
     # Means of weights may be on the wrong side of a row where nothing is left to learn.
     stuck = passes.converged and certificate.margin < 0.0 and not model.spec.average
     converged = passes.converged and certificate.bound > 0.0 and not stuck
-    warning, unproved = "", plan.tol is not None and not certificate.ratio >= 1.0 - plan.tol
+    warning, unproved = "", options.tol is not None and not certificate.ratio >= 1.0 - options.tol
     if gave_up:
         warning = gave_up.complaint(
-            plan.name, certificate.bound, passes.n_iter, plan.unset, model.spec.average
+            options.name, certificate.bound, passes.n_iter, options.unset, model.spec.average
         )
     elif (unproved or not converged) and not passes.stopped:
         warning = stopping.complaint(plan, certificate, passes.n_iter, stuck, model.is_full())
@@ -125,59 +127,79 @@ def certified(
 class Passes:
     """Full passes, and between them passes over the rows that still matter."""
 
-    def __init__(self, model: Model, rows: Any, targets: Any, rule: Any, plan: Plan) -> None:
+    def __init__(self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
         self.learner: Any = plan.calibrating or model
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
-        self.schedule = Schedule(self.count, plan.shuffle, plan.random())
+        self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())
         self.mistakes: list[int] = []  # of each full pass
         self.first_doubt = max(stopping.PATIENCE, stopping.PATIENT_ROWS / self.count) / 2
         self.progress: stopping.Progress | None = None
         self.presented, self.n_iter, self.converged, self.stopped = 0, 0, False, False
+        self.may_give_up = plan.options.settles and not plan.separable and not model.is_full()
+        self.next_check = 1  # of the certificate, after so many passes
 
-    def run(self, advance: Any) -> None:
-        model, plan, next_check = self.model, self.plan, 1
-        may_give_up = plan.settles and not plan.separable and not model.is_full()
+    def run(self, advance: Advance | None) -> None:
+        """Full passes until one of them is the last, and between them what still matters."""
+        model, report = self.model, self.plan.report
         while True:
-            if plan.report is not None:
-                plan.report.begin()
+            if report is not None:
+                report.begin()
             mistakes = model.mistakes()
             updates = self.full_pass(advance)
             if not model.is_finite():
-                raise ValueError(diverged(plan.name))
-            self.converged = plan.settles and updates == 0
-            if plan.tol is not None and self.n_iter >= next_check:
-                margins = model.margins(self.rows, self.targets)
-                ratio = certified(model, margins, plan.ceiling, plan.shown).ratio
-                self.converged |= ratio > 0.0 and ratio >= 1.0 - plan.tol
-                # Looking costs a pass: do it each time the passes have grown by an eighth.
-                next_check = self.n_iter + max(1, self.n_iter // 8)
-            self.stopped = plan.report is not None and plan.report.end(self.n_iter)
-            if self.converged or self.stopped or self.n_iter >= plan.max_iter:
+                raise ValueError(diverged(self.plan.options.name))
+            self.converged = self._has_converged(updates)
+            self.stopped = report is not None and report.end(self.n_iter)
+            if self.converged or self.stopped or self.n_iter >= self.plan.options.max_iter:
                 return
-            if may_give_up:
-                self.mistakes.append(model.mistakes() - mistakes)
-                if len(self.mistakes) >= self.first_doubt:
-                    self.progress = self.progress or stopping.Progress(self.count)
-                    if self.progress.ends_with(self.mistakes):
-                        return
-            # Rows that cannot be separated must not get more weight than their number.
-            separated = plan.separable or model.mistakes() == mistakes
-            if separated and plan.settles and plan.shuffle and not model.spec.average:
-                # Leave room for a full pass at the end.
-                most = (plan.max_iter - self.n_iter - 1) * self.count
-                for order in self.schedule.recent(most):
-                    self.learn(order, advance)
+            made = model.mistakes() - mistakes
+            if self._gives_up(made):
+                return
+            self._present_recent(made, advance)
 
-    def full_pass(self, advance: Any) -> int:
+    def _has_converged(self, updates: int) -> bool:
+        """Was the last full pass, with so many updates, the last that is needed?"""
+        options = self.plan.options
+        converged = options.settles and updates == 0
+        if options.tol is not None and self.n_iter >= self.next_check:
+            margins = self.model.margins(self.rows, self.targets)
+            ratio = certified(self.model, margins, self.plan.ceiling, self.plan.shown).ratio
+            converged |= ratio > 0.0 and ratio >= 1.0 - options.tol
+            # Looking costs a pass: do it each time the passes have grown by an eighth.
+            self.next_check = self.n_iter + max(1, self.n_iter // 8)
+        return bool(converged)
+
+    def _gives_up(self, mistakes: int) -> bool:
+        """Do passes, the last of which made so many mistakes, make no fewer any more?"""
+        if not self.may_give_up:
+            return False
+        self.mistakes.append(mistakes)
+        if len(self.mistakes) < self.first_doubt:
+            return False
+        self.progress = self.progress or stopping.Progress(self.count)
+        return self.progress.ends_with(self.mistakes)
+
+    def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
+        """Present the rows that still matter, after a full pass with so many mistakes."""
+        options = self.plan.options
+        # Rows that cannot be separated must not get more weight than their number.
+        separated = self.plan.separable or mistakes == 0
+        if separated and options.settles and options.shuffle and not self.model.spec.average:
+            # Leave room for a full pass at the end.
+            most = (options.max_iter - self.n_iter - 1) * self.count
+            for order in self.schedule.recent(most):
+                self.learn(order, advance)
+
+    def full_pass(self, advance: Advance | None) -> int:
         """Present all rows; the number of updates. If it is doubtful, look at errors on the way."""
         order, doubted = self.schedule.everything(), self.progress
         if not (doubted and doubted.compares(self.model)):
             return self.learn(order, advance)
         return doubted.compared(self, order, advance)
 
-    def learn(self, order: np.ndarray, advance: Any) -> int:
+    def learn(self, order: np.ndarray, advance: Advance | None) -> int:
         """Present the rows ``order``; the number of updates."""
         model, schedule, before = self.model, self.schedule, self.model.updates()
         for start in range(0, order.size, self.rows_per_call):

@@ -6,15 +6,14 @@ that is inside. So both are looked at first, once, whoever made them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
 from maxmargin.core.row_scans import are_canonical, first_malformed
+from maxmargin.training.types import Matrix
 
 
-def sound(X: Any) -> tuple[Any, bool]:
+def sound(X: Matrix) -> tuple[Matrix, bool]:
     """``X`` itself if it is safe to follow, and whether it is known to be canonical CSR.
 
     Arrays that are not contiguous, or whose indices are of a type that loops do not take, are
@@ -46,7 +45,7 @@ def sound(X: Any) -> tuple[Any, bool]:
     return X, canonical and X.format == "csr"
 
 
-def _as_indices(X: Any, array: np.ndarray) -> np.ndarray:
+def _as_indices(X: Matrix, array: np.ndarray) -> np.ndarray:
     """Contiguous, of 32 or 64 bits, and signed: then what is too large for that is negative."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(_invalid(X, f"its indices are of the type {array.dtype}"))
@@ -55,5 +54,5 @@ def _as_indices(X: Any, array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.int32 if array.dtype.itemsize < 4 else np.int64)
 
 
-def _invalid(X: Any, what: str) -> str:
+def _invalid(X: Matrix, what: str) -> str:
     return f"Input X is not a valid {X.format.upper()} matrix: {what}."

@@ -1,0 +1,1 @@
+"""Learning as functions from state to state, without an estimator."""

@@ -1,0 +1,195 @@
+"""The trainer of all learners with a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.models.build import build
+from maxmargin.models.spec import ModelSpec
+from maxmargin.training import inputs, learning
+from maxmargin.training.calibration import in_one_pass
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.messages import diverged
+from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.options import Batch, Options
+from maxmargin.training.outputs import outputs
+from maxmargin.training.passes import Outcome, Plan, RunPasses
+from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
+from maxmargin.training.sample_weights import counted
+from maxmargin.training.state import State, grown
+from maxmargin.training.types import Matrix, Rows, Rule
+
+
+class FitRows(NamedTuple):
+    """All rows of a fit but those of weight 0; weights are multiplied by those of classes."""
+
+    X: Matrix
+    y: np.ndarray
+    classes: np.ndarray
+    features: Features
+    radius: float
+    weight: np.ndarray | None
+    totals: np.ndarray | None
+
+
+class OnlineTrainer:
+    """Presents rows to a rule, in passes or one by one.
+
+    Parameters
+    ----------
+    options : Options
+    rule : the rule of the learner in a p-norm
+    spec : says what models are built from
+    run : the passes of a fit
+    """
+
+    can_grow = True
+
+    def __init__(
+        self,
+        options: Options,
+        rule: Callable[[float], Rule],
+        spec: Callable[[], ModelSpec],
+        run: RunPasses,
+    ) -> None:
+        self.options, self.rule, self._spec, self._run = options, rule, spec, run
+        self._checked: ModelSpec | None = None
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._spec()
+
+    def learn(
+        self,
+        state: State | None,
+        batch: Batch,
+        *,
+        alone: bool = False,
+        changing: AbstractContextManager[object] = UNSHARED,
+    ) -> Learnt:
+        return learning.learn(self, state, batch, alone, changing)
+
+    def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
+        return outputs(self.options, state, X)
+
+    def fit(
+        self,
+        state: State | None,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        watch: Watch | None = None,
+    ) -> Fitted:
+        given = self._fit_rows(state, X, y, sample_weight)
+        begun = self._begun(given) if state is None else self._continued(state, given)
+        state, rows, radius = begun
+        model, options = state.model, self.options
+        model.begin_fit(rows)
+        # Something to say where too few updates were made to prove more.
+        ceiling = model.ceiling(rows, radius) if options.max_iter > 1 else np.inf
+        by_steps = given.weight if options.soft_margin == 0.0 else None
+        codes = inputs.class_codes(given.y, given.classes)
+        targets = inputs.as_targets(codes, given.classes.size, state.spare, by_steps)
+        plan = Plan(options, given.X.size, ceiling, inputs.shown(state))
+        if options.calibration:
+            follower = in_one_pass(options, state, sample_weight, given.X.shape[0])
+            plan = plan._replace(calibrating=follower)
+        run = self._run
+        if watch is not None:
+            run = watch(run, state, (given.X, given.y, sample_weight))
+        outcome = run(model, rows, targets, plan)
+        if given.weight is not by_steps:
+            outcome = outcome._replace(model=outcome.model.apart_from_rows())
+        return self._concluded(state, outcome, plan, given.totals)
+
+    def _fit_rows(
+        self, before: State | None, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> FitRows:
+        rows, labels, features, radius = inputs.check_fit(self.options, X, y, several=True)
+        if labels.ndim == 2 or before is not None:
+            check_number_of_labels(self, labels, before)
+        weight, totals, by_class = None, None, self.options.class_weight
+        if sample_weight is not None or by_class is not None:
+            rows, labels, weight, totals = counted(
+                rows, labels, sample_weight, by_class, self.options.kernel
+            )
+            radius = inputs.check_values(rows)
+        classes = inputs.classes_of(labels)
+        return FitRows(rows, labels, classes, features, radius, weight, totals)
+
+    def _begun(self, given: FitRows) -> tuple[State, Rows, float]:
+        """A state at w = 0, the rows as its model takes them, and their largest norm."""
+        several = given.y.ndim == 2
+        model, rows, radius = build(
+            self.spec,
+            inputs.problems_for(given.classes, multilabel=several),
+            given.X,
+            radius=given.radius,
+            sample_weight=given.weight,
+            random_state=self.options.random_state,
+        )
+        state = State(model, given.classes, given.features, np.empty(0), multilabel=several)
+        return state, rows, radius
+
+    def _continued(self, before: State, given: FitRows) -> tuple[State, Rows, float]:
+        """The same for a fit that goes on from the last one, with rows of the same kind."""
+        self.check_structure(before)
+        private, X = before.model.private_coordinates(), given.X
+        if given.weight is not None and private:
+            raise ValueError("warm_start with a soft margin cannot go on with weights of rows.")
+        # With a kernel, the soft margin is part of it.
+        is_soft = self.options.soft_margin > 0.0 and self.options.kernel == "linear"
+        old = before.classes.tolist(), before.features.count, private
+        now = given.classes.tolist(), X.shape[1], X.shape[0] if is_soft else 0
+        if old != now:
+            raise ValueError(
+                "warm_start needs the classes, the number of features and, with a soft margin, "
+                f"the number of rows of the last fit, without weights: {old}, got {now}."
+            )
+        # Without room for more columns.
+        model = grown(before, before.features.count, given.classes).model.continued()
+        features = given.features._replace(columns=before.features.columns)
+        state = before._replace(model=model, features=features)
+        return state, model.fit_rows(X, given.weight), given.radius
+
+    def _concluded(
+        self, state: State, outcome: Outcome, plan: Plan, totals: np.ndarray | None
+    ) -> Fitted:
+        model = outcome.model
+        if not model.is_finite():
+            raise ValueError(diverged(self.options.name))
+        if model.trials() == 0 and outcome.interrupted is not None:
+            raise outcome.interrupted
+        state = state._replace(
+            model=model,
+            margins=outcome.margins,
+            measured=model.trials(),
+            ceiling=plan.ceiling,
+            n_iter=outcome.n_iter,
+            converged=outcome.converged,
+            more=outcome.more,
+            totals=totals,
+            calibration=None if plan.calibrating is None else plan.calibrating.maps,
+        )
+        return Fitted(state, outcome.warning, outcome.interrupted)
+
+    def check_structure(self, state: State) -> None:
+        """Refuse to go on with a model that was built for other parameters."""
+        spec = state.model.spec
+        if self._checked is spec:
+            return  # nothing has changed since
+        if found := spec.difference(self.spec):
+            name, before, now = found
+            raise ValueError(
+                f"The '{name}' parameter of {self.options.name} cannot change on a fitted model: "
+                f"it was {before!r}, got {now!r}. Fit anew without warm_start."
+            )
+        self._checked = spec
+
+    def check_can_stream(self) -> None:
+        learning.check_can_stream(self.options)

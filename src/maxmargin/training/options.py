@@ -1,0 +1,82 @@
+"""What a trainer is told: the hyper-parameters that it reads, and rows to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# The parameter `class_weight`.
+ClassWeight = dict[Hashable, float] | str | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """The hyper-parameters of a learner that training reads; its rule and its model have others.
+
+    They mean what they mean for learners (see `estimator.parameters`), and:
+
+    name : of the learner, for messages
+    settles : does a pass without an update mean that there will never be one again?
+    takes_several : can rows have several labels?
+    incremental : does it learn from some rows at a time?
+    unset : parameters that help where rows cannot be separated, and that are not set
+    """
+
+    name: str
+    fit_intercept: bool = True
+    intercept_scaling: float | str = 1.0
+    soft_margin: float = 0.0
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    device: str = "cpu"
+    average: bool = False
+    max_iter: int = 1
+    tol: float | None = None
+    shuffle: bool = True
+    random_state: Any = None
+    class_weight: ClassWeight = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    calibration: str | None = None
+    settles: bool = False
+    takes_several: bool = True
+    incremental: bool = True
+    unset: tuple[str, ...] = ()
+
+    @property
+    def averages_kernels(self) -> bool:
+        """Does it predict by averaged coefficients of a kernel, whose outputs no loop computes?"""
+        return self.average and self.kernel != "linear"
+
+
+# Those that an estimator has as attributes of the same name, if it has them.
+SHARED = tuple(
+    each.name for each in fields(Options) if each.name not in ("name", "incremental", "unset")
+)
+
+
+class Batch(NamedTuple):
+    """Rows to learn from, as users give them.
+
+    Attributes
+    ----------
+    X, y : rows and labels
+    classes : all labels that can occur, for the first batch
+    weight : how often each row counts; once by default
+    order : in which rows are learnt, by default as they come; a row i that stands there as
+        ``-1 - i`` is only looked at
+    grow : may there be new columns and labels?
+    traced : write down what the model says of each row before it learns from it?
+    """
+
+    X: ArrayLike
+    y: ArrayLike
+    classes: ArrayLike | None = None
+    weight: ArrayLike | None = None
+    order: np.ndarray | None = None
+    grow: bool = False
+    traced: bool = False

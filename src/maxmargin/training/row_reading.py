@@ -1,0 +1,164 @@
+"""A single row as models take it: from a dict, a pair (indices, values) or an array."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
+from maxmargin.models.linear_model import read_only
+from maxmargin.streams.iterators import entries
+from maxmargin.training.feature_columns import Features
+from maxmargin.training.types import Columns, DictRow, Matrix
+
+# The columns of so many different sets of names are remembered.
+MOST_LAYOUTS = 1000
+# As many as indices of 32 bits can tell apart.
+MOST_COLUMNS = 2**31 - 1
+
+# What `learn_one` takes for a row, and a sparse row among it.
+Row = Any
+Pair = tuple[Any, Any]
+
+
+class Layout:
+    """How to read dicts with certain names.
+
+    Attributes
+    ----------
+    row, values : the sparse row, whose values are those of the last dict that was read
+    fill : takes the values, all of them
+    which : the names to take the values of, if not all in their order
+    complete : are there columns for all names?
+    names : of the dicts whose values, all of them and in their order, are those of the row; None if
+        there are no such
+    """
+
+    __slots__ = "complete", "fill", "names", "row", "values", "which"
+
+    def __init__(
+        self,
+        names: tuple[Hashable, ...],
+        row: SparseRows,
+        fill: Callable[..., None],
+        which: list[Hashable] | None,
+        complete: bool,
+    ) -> None:
+        self.row, self.values, self.fill = row, row.values, fill
+        self.which, self.complete = which, complete
+        self.names = list(names) if complete and which is None else None
+
+    def read(self, x: DictRow) -> SparseRows:
+        """The row of a dict with these names, until another one is read."""
+        if self.which is None:
+            self.fill(*x.values())
+        else:
+            self.fill(*[x[name] for name in self.which])
+        return self.row
+
+
+def new_layout(
+    names: tuple[Hashable, ...], columns: Columns, count: int, width: int, tail: Tail
+) -> Layout:
+    """How to read such a dict, given columns of names, of which the first ``count`` are there."""
+    found = [columns.get(name, count) for name in names]
+    numbers = sorted(found)
+    known = bisect_left(numbers, count)
+    complete, which = known == len(names), None
+    if not complete or numbers != found:
+        name_of = dict(zip(found, names, strict=True))
+        which = [name_of[number] for number in numbers[:known]]
+    values, in_order = np.empty(known), np.array(numbers[:known], dtype=np.int32)
+    # Constructors of named tuples take twice as long.
+    row = tuple.__new__(
+        SparseRows, (read_only(values), read_only(in_order), starts_of(known), width, tail)
+    )
+    fill = partial(packing(known), values.data, 0)
+    return Layout(names, row, fill, which, complete)
+
+
+@lru_cache(MOST_LAYOUTS)
+def packing(count: int) -> Callable[..., None]:
+    """Writes so many numbers into a buffer."""
+    return struct.Struct(f"{count}d").pack_into
+
+
+@lru_cache(MOST_LAYOUTS)
+def starts_of(count: int) -> np.ndarray:
+    """Where a single sparse row with so many entries begins and ends."""
+    return read_only(np.array([0, count], dtype=np.int32))
+
+
+def numbers_of(x: Row) -> np.ndarray:
+    """As a contiguous array: the machine code is for such."""
+    try:
+        return np.ascontiguousarray(x, dtype=np.float64)
+    except (TypeError, OverflowError) as problem:
+        raise ValueError(f"x has a value that is not a number: {problem}.") from None
+
+
+def checked_pair(x: Pair, width: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Columns, in order, and values of a sparse row; any number of columns if there is no width."""
+    if len(x) != 2:
+        raise ValueError("A sparse row is a pair (indices, values) of the same length.")
+    columns, numbers = np.asarray(x[0]), numbers_of(x[1])
+    if columns.ndim != 1 or columns.shape != numbers.shape:
+        raise ValueError("A sparse row is a pair (indices, values) of the same length.")
+    if columns.size and columns.dtype.kind not in "iu":
+        raise ValueError(f"The indices of a sparse row must be integers, got {columns.dtype}.")
+    if columns.size > 1 and not (columns[1:] > columns[:-1]).all():
+        order = np.argsort(columns)
+        columns, numbers = columns[order], numbers[order]
+        if (columns[1:] == columns[:-1]).any():
+            raise ValueError("A sparse row has an index twice.")
+    if columns.size and not 0 <= columns[0] <= columns[-1] < (width or MOST_COLUMNS):
+        raise ValueError(f"A sparse row has an index outside 0..{(width or MOST_COLUMNS) - 1}.")
+    return np.ascontiguousarray(columns, dtype=np.int32), numbers
+
+
+def dense_row(x: Row, width: int) -> np.ndarray:
+    """A dense row as a matrix."""
+    values = numbers_of(x)
+    if values.shape not in ((width,), (1, width)):
+        raise ValueError(f"x has the shape {values.shape}, but {width} features are expected.")
+    return values.reshape(1, -1)
+
+
+def in_numbers(x: DictRow) -> DictRow:
+    """The same row, with columns for its texts, if it has any; see `streams.iterators`."""
+    return dict(entries(x, "x")) if any(isinstance(each, str) for each in x.values()) else x
+
+
+def what_is_wrong(row: DenseRows | SparseRows, x: Row) -> str:
+    if isinstance(x, dict):
+        dict(entries(x, "x"))  # raises if it can name the column
+    values = np.ravel(row.values)
+    for is_bad, what in ((np.isnan, "NaN"), (np.isinf, "infinity")):
+        if (bad := np.flatnonzero(is_bad(values))).size:
+            place = bad[0] if isinstance(row, DenseRows) else row.columns[bad[0]]
+            return f"x contains {what} (column {place})."
+    return "x is too large or too small to compute with: rescale the features."
+
+
+def as_matrix(x: Row, features: Features | None) -> Matrix:
+    """A single row as `partial_fit` and `predict` take it."""
+    count = None if features is None else features.count
+    if isinstance(x, dict):
+        columns = None if features is None else features.named_columns()
+        if columns is None or count is None:
+            raise ValueError("x is a dict, but the learner knows no names of features.")
+        x = dict(entries(x, "x"))
+        row = new_layout(tuple(x), columns, count, count, NO_TAIL).read(x)
+        return sparse.csr_matrix((row.values, row.columns, row.starts), (1, count))
+    if isinstance(x, tuple):
+        indices, values = checked_pair(x, count)
+        width = int(indices.max(initial=-1)) + 1 if count is None else count
+        return sparse.csr_matrix((values, indices, [0, indices.size]), (1, width))
+    values = numbers_of(x)
+    return dense_row(values, values.size if count is None else count)

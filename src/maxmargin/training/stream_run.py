@@ -1,0 +1,541 @@
+"""Learning from a source of any size, in constant memory, and going on after a crash."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from maxmargin import streams
+from maxmargin._terminal import bar
+from maxmargin.persistence.checkpoints import CheckpointFile
+from maxmargin.training.inputs import as_targets, class_codes, shown
+from maxmargin.training.messages import likely_classes
+from maxmargin.training.options import Batch
+from maxmargin.training.passes import certified
+from maxmargin.training.protocol import (
+    Fitted,
+    Trainer,
+    is_learner,
+    state_of,
+    trainer_of,
+    with_state,
+)
+from maxmargin.training.recipes import restored, storable
+from maxmargin.training.state import State, grown
+from maxmargin.training.types import Advance, Matrix, Tree
+
+# Without a number of rows, checkpoints are written so often.
+SECONDS_BETWEEN_CHECKPOINTS = 30.0
+MEGABYTE = 1e6
+MOST_LABELS = 10  # in a message
+
+
+class Request(NamedTuple):
+    """What is asked of a fit to a stream; see the parameters of `fit_stream`."""
+
+    passes: int = 1
+    classes: ArrayLike | None = None
+    checkpoint: str | PathLike[str] | None = None
+    every: int | None = None
+    progress: bool = False
+
+    def check(self) -> None:
+        """Raise if a number is none."""
+        every = 1 if self.every is None else self.every
+        for name, value in (("passes", self.passes), ("every", every)):
+            if not (isinstance(value, Integral) and value >= 1):
+                raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}.")
+
+
+def fit_stream(
+    learner: BaseEstimator, before: State | None, source: streams.Source, request: Request
+) -> Fitted:
+    """What a learner knows after a source, from the beginning or from ``before`` on.
+
+    The learner itself stays as it is. If Ctrl-C came before the first row, it is raised.
+    """
+    trainer, classes = trainer_of(learner), request.classes
+    _check_passes(trainer, source, request.passes)
+    file = None if request.checkpoint is None else CheckpointFile(request.checkpoint)
+    found = None if file is None else file.read(Checkpoint.of)
+    if found is None:
+        survey = source.glance()
+        found_classes: ArrayLike = () if survey.classes is None else survey.classes
+        if classes is None and np.size(found_classes) < 2:  # they may be sorted by label
+            survey = source.survey()
+        reached = _beginning(before, source, survey, classes, file)
+    else:
+        found.check_same(learner, source, classes, request.passes)
+        reached = found.reached
+        assert reached.schema is not None  # as `Checkpoint.of` has checked
+        source.restore(reached.schema)
+    job = Job(trainer, partial(with_state, learner), source, file, request)
+    run = Run(reached, job, guessed=classes is None)
+    for may_be_surprised in (source.repeatable, False):
+        try:
+            run.go()
+            break
+        except streams.Surprise:
+            if not may_be_surprised:
+                raise
+        except KeyboardInterrupt as signal:
+            if run.reached.state is None:
+                raise
+            return Fitted(run.known(), interrupted=signal)
+        reached = _beginning(before, source, source.survey(), classes, file)
+        run = Run(reached, job, guessed=False)
+    return Fitted(run.known())
+
+
+class Job(NamedTuple):
+    """What a run has to do.
+
+    Attributes
+    ----------
+    trainer : learns from the blocks
+    holder : a learner that knows a state, to be written to a file
+    source, file, request : rows, checkpoints, and what is asked for
+    """
+
+    trainer: Trainer
+    holder: Callable[[State | None], BaseEstimator]
+    source: streams.Source
+    file: CheckpointFile | None
+    request: Request
+
+
+@dataclass
+class RunState:
+    """How far a run over a stream has come.
+
+    Attributes
+    ----------
+    state : State or None
+        What was learnt.
+    classes : array
+        All labels that can occur.
+    width : int
+        Number of columns so far; the state may have room for more.
+    position : Position
+        Where the next block begins.
+    passes : int
+        Passes that are over.
+    updates : int
+        Made before this pass.
+    settled : bool
+        Is nothing left to learn?
+    source : str
+        The identity of the source.
+    schema : dict
+        How its columns are read.
+    """
+
+    state: State | None
+    classes: Any
+    width: int = 0
+    position: streams.Position = streams.START
+    passes: int = 0
+    updates: int = 0
+    settled: bool = False
+    source: str = ""
+    schema: dict[str, Any] | None = None
+
+    def place(self) -> str:
+        """For messages."""
+        return f"row {self.position.row:,} of pass {self.passes + 1}"
+
+
+def _beginning(
+    before: State | None,
+    source: streams.Source,
+    survey: streams.Survey,
+    classes: ArrayLike | None,
+    file: CheckpointFile | None,
+) -> RunState:
+    """A run from the first row on."""
+    source.begin()
+    if survey.classes is None:
+        raise ValueError(f"{source.name} has no labels.")
+    if before is not None:
+        model = before.model.continued()
+        before, classes = before._replace(model=model, ceiling=np.inf), before.classes
+    if classes is not None and np.unique(classes).size < 2:
+        raise ValueError(f"classes must name at least two labels, got {list(classes)}.")  # type: ignore[arg-type]
+    if classes is None:
+        classes = likely_classes(survey.classes, survey.rows)
+    classes = np.unique(classes)
+    _check_classes(classes, source)
+    return RunState(
+        before,
+        classes=classes,
+        updates=0 if before is None else before.model.updates(),
+        source=source.identity() if file else "",
+        schema=source.schema(),
+    )
+
+
+class Run:
+    """Passes over a source, from where ``reached`` says; it is kept up to date.
+
+    If its classes are ``guessed``, another one is a surprise, not an error.
+    """
+
+    def __init__(self, reached: RunState, job: Job, guessed: bool) -> None:
+        self.reached, self.guessed = reached, guessed
+        self.trainer, self.holder, self.source, self.file, self.request = job
+        self.options = self.trainer.options
+        self._written_at = time.monotonic()
+        self._written_row = reached.position.row
+        # The number of trials before the last block, and that block.
+        self._before: tuple[int, streams.Block | None] = (0, None)
+
+    def go(self) -> None:
+        """Learn until nothing is left to do; Ctrl-C leaves a checkpoint."""
+        if self._is_over():
+            return
+        total = None if self.source.total is None else self.source.total / MEGABYTE
+        with Interrupts() as interrupts:
+            self._write()  # to know at once whether it can be done
+            try:
+                while not self._is_over():
+                    with bar(self._title(), total, "MB", enabled=self.request.progress) as advance:
+                        self._one_pass(interrupts, advance)
+                    self._leave_no_room()
+                    self.source.end_pass()
+                    settled = self._has_settled()
+                    with interrupts.held_back():
+                        self._end_pass(settled)
+            finally:
+                self._leave_no_room()
+                if self.reached.state is not None:
+                    self.reached.state = self.known()
+                self._write()
+
+    def known(self) -> State:
+        """What was learnt, and how rows were read and prepared for that."""
+        assert self.reached.state is not None
+        self._reach()
+        return self.reached.state._replace(schema=self.source.schema())
+
+    def _is_over(self) -> bool:
+        return self.reached.passes >= self.request.passes or self.reached.settled
+
+    def _title(self) -> str:
+        title, state = f"{self.options.name}, pass {self.reached.passes + 1}", self.reached.state
+        if self.reached.passes and self.options.tol is not None and state is not None:
+            return f"{title}, certified {_ratio(state):.4f}"
+        return title
+
+    def _one_pass(self, interrupts: Interrupts, advance: Advance) -> None:
+        reached, done, began = self.reached, 0, time.perf_counter()
+        first_row = reached.position.row
+        for block in self.source.blocks(reached.position):
+            with interrupts.held_back():
+                self._before = self._trials(), block
+                self._learn(block)
+                reached.position = block.end
+                self._reach()
+                if self._is_due():
+                    self._write()
+            assert reached.state is not None
+            rows, mistakes = block.end.row - first_row, reached.state.model.mistakes()
+            rate = rows / max(time.perf_counter() - began, 1e-9)
+            note = f"{block.end.row:,} rows, {rate:,.0f} rows/s, {mistakes:,} mistakes"
+            advance((block.done - done) / MEGABYTE, note=note)
+            done = block.done
+
+    def _trials(self) -> int:
+        return 0 if self.reached.state is None else self.reached.state.model.trials()
+
+    def _reach(self) -> None:
+        """Tell the source how far rows were learnt from, whatever stopped the run there."""
+        trials, block = self._before
+        if block is not None and self._trials() != trials:
+            self.source.reach(block)
+
+    def _learn(self, block: streams.Block) -> None:
+        assert block.y is not None
+        reached, classes = self.reached, self.reached.classes
+        where = f"{self.source.name}, in rows {reached.position.row:,} to {block.end.row - 1:,}"
+        if (strange := np.setdiff1d(block.y, classes)).size:
+            raise (streams.Surprise if self.guessed else streams.StreamError)(
+                f"{where}: the labels {_listed(strange)} are not among the classes "
+                f"{_listed(classes)}; say all of them by ",
+                streams.Option("classes", ""),
+                ".",
+            )
+        X, grow, state = block.X, False, reached.state
+        if state is not None and X.shape[1] > state.features.count:
+            grow = self._make_room(X)
+        reached.width, state = max(reached.width, X.shape[1]), reached.state
+        if state is not None and sparse.issparse(X) and X.shape[1] < state.features.count:
+            shape = (X.shape[0], state.features.count)
+            X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape, copy=False)
+        batch = Batch(X, block.y, None if state is not None else classes, block.weight, grow=grow)
+        try:
+            reached.state = self.trainer.learn(state, batch, alone=True).state
+            reached.state.model.settle()
+        except ValueError as error:
+            raise streams.StreamError(f"{where}: {error}") from error
+
+    def _make_room(self, X: Matrix) -> bool:
+        """Let rows be as wide as these; does the model grow when it learns from them?
+
+        Where columns of which nothing is known yet make no difference, there will be some more of
+        them than needed, so that this does not happen again soon.
+        """
+        state, width = self.reached.state, X.shape[1]
+        assert state is not None
+        if sparse.issparse(X) and state.model.can_have_room(2 * width):
+            self.reached.state = _resized(state, 2 * width)
+            return False
+        if self.source.repeatable:
+            raise streams.Surprise(f"{self.source.name}: rows have become wider.")
+        if not self.trainer.can_grow:
+            raise streams.StreamError(
+                f"{self.source.name}: rows have become wider, and {self.options.name} must know "
+                "the number of columns from the start."
+            )
+        return True
+
+    def _leave_no_room(self) -> None:
+        """Only the columns that there were are known, and no others."""
+        state, width = self.reached.state, self.reached.width
+        if state is not None and 0 < width < state.features.count:
+            self.reached.state = _resized(state, width)
+
+    def _has_settled(self) -> bool:
+        """Is there nothing left to learn?"""
+        state = self.reached.state
+        if self.reached.position.row == 0 or state is None:
+            raise streams.StreamError(f"{self.source.name}: there are no rows.")
+        settled = self.options.settles and state.model.updates() == self.reached.updates
+        if self.options.tol is not None:
+            self.reached.state = state = measured(state, self.source)
+            ratio = _ratio(state)
+            settled |= ratio > 0.0 and ratio >= 1.0 - self.options.tol
+        return bool(settled)
+
+    def _end_pass(self, settled: bool) -> None:
+        reached, state = self.reached, self.reached.state
+        assert state is not None
+        reached.passes += 1
+        reached.settled = settled
+        reached.updates = state.model.updates()
+        self._written_row -= reached.position.row  # rows of several passes count together
+        reached.position = streams.START
+        reached.state = state._replace(n_iter=reached.passes, converged=settled)
+
+    def _is_due(self) -> bool:
+        if self.file is None:
+            return False
+        if self.request.every is None:
+            return time.monotonic() - self._written_at >= SECONDS_BETWEEN_CHECKPOINTS
+        return self.reached.position.row - self._written_row >= self.request.every
+
+    def _write(self) -> None:
+        if self.file is not None:
+            reached = self.reached
+            reached.schema = self.source.schema()
+            content = {**vars(reached), "position": list(reached.position)}
+            content["schema"] = storable(reached.schema)
+            content["learner"] = self.holder(content.pop("state"))
+            self.file.write(content, reached.place())
+            self._written_at, self._written_row = time.monotonic(), reached.position.row
+
+
+def _resized(state: State, width: int) -> State:
+    features = state.features._replace(count=width)
+    return grown(state, width, state.classes)._replace(features=features)
+
+
+def measured(state: State, source: streams.Source) -> State:
+    """With the margins on all rows but those of weight 0, which takes one more look at them."""
+    lowest: Any = np.full(state.model.verdicts(), np.inf)
+    for block in source.blocks():
+        assert block.y is not None
+        X, y = block.X, block.y
+        if block.weight is not None and not block.weight.all():
+            X, y = X[block.weight > 0.0], y[block.weight > 0.0]
+            if y.size == 0:
+                continue
+        codes = class_codes(y, state.classes)
+        targets = as_targets(codes, state.classes.size, state.spare)
+        rows = state.model.rows(X)
+        lowest = np.minimum(lowest, state.model.margins(rows, targets))
+    return state._replace(margins=lowest, measured=state.model.trials())
+
+
+def _ratio(state: State) -> float:
+    return certified(state.model, state.known_margins(), state.ceiling, shown(state)).ratio
+
+
+def _check_passes(trainer: Trainer, source: streams.Source, passes: int) -> None:
+    """Raise if there are to be looks at rows that cannot be had again."""
+    options = trainer.options
+    looks = passes > 1 or options.tol is not None
+    if looks and not source.repeatable:
+        raise ValueError(
+            f"More than one pass, and tol, need a source that can be read again; {source.name} "
+            "cannot."
+        )
+    if looks and options.soft_margin > 0.0:
+        raise streams.OptionError(
+            "soft_margin > 0 gives each row a coordinate of its own, which would have to be kept "
+            "between passes: use ",
+            streams.Option("passes", 1),
+            " and ",
+            streams.Option("tol", None),
+            ", or fit.",
+        )
+    if options.tol is None:
+        return
+    spec = trainer.spec
+    if spec.kernel != "linear" or spec.on_full is not None:
+        raise streams.OptionError(
+            "tol with a kernel, or on a budget, needs all rows at once: use fit, or ",
+            streams.Option("tol", None),
+            ".",
+        )
+
+
+def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
+    if classes.size == 0:
+        raise streams.StreamError(f"{source.name}: there are no rows.")
+    if classes.size == 1:
+        known = f"{source.name} has only one class, {classes.tolist()}"
+        if source.repeatable:
+            raise ValueError(f"{known}.")
+        option = streams.Option("classes", "")
+        raise streams.OptionError(f"{known}, in its first block; say all of them by ", option, ".")
+    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise streams.StreamError(f"{source.name}: there are labels that are no numbers.")
+
+
+# -------------------------------------------------------------------------------------- checkpoints
+class Checkpoint(NamedTuple):
+    """How far a run has come, and with which learner."""
+
+    reached: RunState
+    learner: BaseEstimator
+
+    @classmethod
+    def of(cls, content: Tree) -> Checkpoint:
+        """What a file says; raises unless a run can go on from there."""
+        learner, classes = content.pop("learner"), content["classes"]
+        if not (is_learner(learner) and hasattr(learner, "fit_stream")):
+            raise ValueError("there is no learner in it")
+        position, state = streams.Position(*content.pop("position")), state_of(learner)
+        content["schema"] = restored(content["schema"])
+        one = RunState(state=state, position=position, **content)
+        counts = (*position, one.width, one.passes, one.updates)
+        if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
+            raise ValueError("its counts are no numbers")
+        if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
+            raise ValueError("its classes are none")
+        if not (type(one.settled) is bool and type(one.source) is str and type(one.schema) is dict):
+            raise ValueError("it does not describe a source")
+        if state is not None and not np.array_equal(state.classes, classes):
+            raise ValueError("its learner has other classes")
+        if position.row > 0 and state is None:
+            raise ValueError("its learner has learnt nothing")
+        return cls(one, learner)
+
+    def place(self) -> str:
+        return self.reached.place()
+
+    def check_same(
+        self, wanted: BaseEstimator, source: streams.Source, classes: ArrayLike | None, passes: int
+    ) -> None:
+        """Refuse to go on with another learner, or another source, or farther on than asked for."""
+        reached, learner, instead = self.reached, self.learner, "use another file, or delete it."
+        if type(learner) is not type(wanted):
+            raise ValueError(
+                f"The checkpoint is one of {type(learner).__name__}, not {type(wanted).__name__}; "
+                f"{instead}"
+            )
+        then, now = learner.get_params(deep=False), wanted.get_params(deep=False)
+        for name, value in now.items():
+            if _comparable(then[name]) != _comparable(value):
+                made = streams.Option(name, then[name])
+                raise streams.OptionError(
+                    "The checkpoint was made with ", made, f", not {value!r}; {instead}"
+                )
+        if reached.source != source.identity():
+            raise ValueError(
+                f"The checkpoint is one of another source than {source.name}, or of what it was "
+                f"before it was changed; {instead}"
+            )
+        if classes is not None and not np.array_equal(np.unique(classes), reached.classes):
+            raise ValueError(
+                f"The checkpoint was made for the classes {_listed(reached.classes)}; {instead}"
+            )
+        if (reached.passes, reached.position.row) > (passes, 0):
+            raise streams.OptionError(
+                "The checkpoint is farther on than ",
+                streams.Option("passes", passes),
+                f": {reached.passes} passes and {reached.position.row:,} rows; {instead}",
+            )
+
+
+def _listed(labels: np.ndarray) -> str:
+    """The first of the labels, as a list."""
+    shown = ", ".join(map(repr, labels[:MOST_LABELS].tolist()))
+    return f"[{shown}, ...] ({labels.size:,} in all)" if labels.size > MOST_LABELS else f"[{shown}]"
+
+
+def _comparable(value: Any) -> str:
+    """A parameter as text; of generators of random numbers, which go on, only the kind."""
+    if isinstance(value, dict):
+        return repr(sorted((_comparable(key), _comparable(each)) for key, each in value.items()))
+    is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
+    return repr(getattr(value, "item", lambda: value)()) if is_plain else type(value).__name__
+
+
+# ------------------------------------------------------------------------------------------- Ctrl-C
+class Interrupts:
+    """Ctrl-C, held back while something is done that must be done as a whole."""
+
+    def __init__(self) -> None:
+        self._busy = False
+        self._asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        # Where Ctrl-C is ignored, as by `nohup` or behind `&`, it stays so.
+        is_heard = signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
+        if is_heard and threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, *_: object) -> None:
+        self._asked = True
+        if not self._busy:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+        if self._asked:
+            raise KeyboardInterrupt
