@@ -1,4 +1,4 @@
-"""Kill a server that is being taught, and start it again: ``python tests/serve/kills.py 200``.
+"""Kill a server that is being learn_block, and start it again: ``python tests/serve/kills.py 200``.
 
 Clients with ids send single events, lines, batches and labels of predictions; what was not
 acknowledged is sent again. SIGKILL comes at any moment, also while the server starts. Some kills

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("pyarrow")
 
 from serve import shadow_parameters
-from serve.flat_memory import growth, taught
+from serve.flat_memory import growth, learn_block
 from serve.full_disks import fill_disks
 from serve.fuzzed_requests import fuzz
 from serve.kills import kill_servers
@@ -70,7 +70,7 @@ def test_shadows_with_parameters_of_all_kinds(tmp_path):
 
 
 def test_memory_is_flat(tmp_path):
-    assert growth(taught(20_000, tmp_path, shared())) < 1000.0
+    assert growth(learn_block(20_000, tmp_path, shared())) < 1000.0
 
 
 def test_slow_clients(tmp_path):

@@ -1,6 +1,6 @@
 """What stands in the body of a request: rows, labels, weights and ids, in JSON, NDJSON or Arrow.
 
-Whatever is wrong with it is said by a `Refusal`, which names the field, the row or the line.
+Whatever is wrong with it is said by a `HTTPError`, which names the field, the row or the line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from maxmargin.estimator.sample_weights import check_weights
 from maxmargin.serve.arrow_sizes import table_within
 from maxmargin.serve.commands import Answer, Label, Learn, checked_id, new_id
 from maxmargin.serve.events import Lesson
-from maxmargin.serve.http_errors import Refusal, malformed, unlearnable
+from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
 from maxmargin.serve.service import Service
 from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
@@ -43,7 +43,7 @@ def parsed(body: bytes, where: str = "the body", rows: int | None = None) -> Any
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise malformed(f"{where} is no JSON: {error}.") from None
+        raise bad_request(f"{where} is no JSON: {error}.") from None
 
 
 def check_containers(body: bytes, rows: int) -> None:
@@ -61,7 +61,7 @@ def check_containers(body: bytes, rows: int) -> None:
     outside = ~np.logical_xor.accumulate(letters == ord('"'))
     opening = (letters == ord("[")) | (letters == ord("{"))
     if np.count_nonzero(opening & outside) > most:
-        raise Refusal(413, f"the body has more arrays and objects than {rows:,} rows need.")
+        raise HTTPError(413, f"the body has more arrays and objects than {rows:,} rows need.")
 
 
 def object_of(body: bytes, fields: Collection[str], where: str = "the body") -> dict[str, Any]:
@@ -71,10 +71,10 @@ def object_of(body: bytes, fields: Collection[str], where: str = "the body") -> 
 
 def checked_object(found: Any, fields: Collection[str], where: str) -> dict[str, Any]:
     if type(found) is not dict:
-        raise malformed(f"{where} must be a JSON object.")
+        raise bad_request(f"{where} must be a JSON object.")
     for name in found:
         if name not in fields:
-            raise malformed(f"{where} has a field {name!r:.80}; known are {', '.join(fields)}.")
+            raise bad_request(f"{where} has a field {name!r:.80}; known are {', '.join(fields)}.")
     return found
 
 
@@ -86,10 +86,10 @@ def lines_of(body: bytes, most: int) -> Iterator[tuple[str, Any]]:
         if line.strip():
             count += 1
             if count > most:
-                raise Refusal(413, f"there are more than {most:,} lines.")
+                raise HTTPError(413, f"there are more than {most:,} lines.")
             yield f"line {number}", parsed(line, f"line {number}")
     if not count:
-        raise malformed("the body has no lines.")
+        raise bad_request("the body has no lines.")
 
 
 def needed(found: dict[str, Any], name: str, where: str = "") -> Any:
@@ -97,7 +97,7 @@ def needed(found: dict[str, Any], name: str, where: str = "") -> Any:
         return found[name]
     except KeyError:
         place = f"{where}: " if where else ""
-        raise malformed(f"{place}there is no field {name!r}.") from None
+        raise bad_request(f"{place}there is no field {name!r}.") from None
 
 
 # ------------------------------------------------------------------------------------------- rows
@@ -107,40 +107,40 @@ def one_row(row: Any, where: str = "row") -> Any:
         try:
             numbers = array("d", row)
         except TypeError:
-            raise malformed(f"{where} has a value that is not a number.") from None
+            raise bad_request(f"{where} has a value that is not a number.") from None
         if not numbers:
-            raise malformed(f"{where} is empty.")
+            raise bad_request(f"{where} is empty.")
         return np.frombuffer(numbers).reshape(1, -1)
     if type(row) is dict:
         return [row]
-    raise malformed(f"{where} must be an array of numbers or an object.")
+    raise bad_request(f"{where} must be an array of numbers or an object.")
 
 
 def many_rows(rows: Any, most: int, place: Callable[[int], str] = "row {}".format) -> Any:
     """Rows as a matrix, or as a list of dicts."""
     if type(rows) is not list or not rows:
-        raise malformed("rows must be an array of at least one row.")
+        raise bad_request("rows must be an array of at least one row.")
     if len(rows) > most:
-        raise Refusal(413, f"there are {len(rows):,} rows; at most {most:,} are taken at once.")
+        raise HTTPError(413, f"there are {len(rows):,} rows; at most {most:,} are taken at once.")
     kind = type(rows[0])
     if kind not in (list, dict):
-        raise malformed(f"{place(0)} must be an array of numbers or an object.")
+        raise bad_request(f"{place(0)} must be an array of numbers or an object.")
     if kinds := set(map(type, rows)) - {kind}:
         bad = next(k for k, row in enumerate(rows) if type(row) in kinds)
-        raise malformed(f"{place(bad)} is not of the kind of {place(0)}.")
+        raise bad_request(f"{place(bad)} is not of the kind of {place(0)}.")
     if kind is dict:
         return rows
     width = len(rows[0])
     if set(map(len, rows)) != {width}:
         bad = next(k for k, row in enumerate(rows) if len(row) != width)
-        raise malformed(f"{place(bad)} has {len(rows[bad])} columns, not {width}.")
+        raise bad_request(f"{place(bad)} has {len(rows[bad])} columns, not {width}.")
     if not width:
-        raise malformed(f"{place(0)} is empty.")
+        raise bad_request(f"{place(0)} is empty.")
     try:
         numbers = array("d", chain.from_iterable(rows))
     except TypeError:
         bad = next(k for k, row in enumerate(rows) if not _are_numbers(row))
-        raise malformed(f"{place(bad)} has a value that is not a number.") from None
+        raise bad_request(f"{place(bad)} has a value that is not a number.") from None
     return np.frombuffer(numbers).reshape(len(rows), width)
 
 
@@ -149,7 +149,7 @@ def _are_numbers(row: list[Any]) -> bool:
 
 
 def check_rows(service: Service, rows: Any) -> None:
-    """Raise a `Refusal` if the learner cannot take such rows, as far as that is seen at once."""
+    """Raise a `HTTPError` if the learner cannot take such rows, as far as that is seen at once."""
     most = service.limits.columns
     learner = service.live.learner
     raw = service.live.preparing() is not None
@@ -157,15 +157,15 @@ def check_rows(service: Service, rows: Any) -> None:
         width = rows.shape[1]
         if learner.__sklearn_is_fitted__() and not raw:
             if width != (wanted := learner.n_features_in_):
-                raise unlearnable(f"rows have {width} columns; the model has {wanted}.")
+                raise unprocessable(f"rows have {width} columns; the model has {wanted}.")
         elif width > most:
-            raise Refusal(413, f"rows have {width:,} columns; at most {most:,} are taken.")
+            raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
     elif isinstance(rows, list) and not raw:
         known = learner.n_features_in_ if learner.__sklearn_is_fitted__() else 0
         if known + sum(map(len, rows)) > most:
             names = {name for row in rows for name in row}
             if known + len(names) > most:
-                raise Refusal(413, f"there would be more than {most:,} columns.")
+                raise HTTPError(413, f"there would be more than {most:,} columns.")
 
 
 # --------------------------------------------------------------------------------------- lessons
@@ -180,22 +180,22 @@ def known_labels(
         bad = next(k for k, label in enumerate(labels) if label not in places)
     except TypeError:
         bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
-        raise malformed(f"{place(bad)}: a label must be a text or a number.") from None
+        raise bad_request(f"{place(bad)}: a label must be a text or a number.") from None
     known = listed(service.classes)
     where = f"{place(bad)}: " if len(labels) > 1 else ""
-    raise unlearnable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
+    raise unprocessable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
 
 
 def checked_weights(weights: Any, rows: int) -> list[float]:
     if type(weights) is not list or len(weights) != rows:
-        raise malformed(f"weights must be an array of {rows} numbers.")
+        raise bad_request(f"weights must be an array of {rows} numbers.")
     for k, weight in enumerate(weights):
         if not isinstance(weight, int | float) or isinstance(weight, bool):
-            raise malformed(f"row {k}: the weight must be a number.")
+            raise bad_request(f"row {k}: the weight must be a number.")
     try:
         check_weights(weights, rows)
     except ValueError as error:
-        raise unlearnable(str(error)) from None
+        raise unprocessable(str(error)) from None
     return weights
 
 
@@ -205,7 +205,7 @@ def learning(service: Service, kind: str, key: str | None, options: Any, body: b
         return _learning_json(service, body, key)
     if kind == NDJSON:
         if key is not None:
-            raise malformed("Idempotency-Key is of one event; lines have ids of their own.")
+            raise bad_request("Idempotency-Key is of one event; lines have ids of their own.")
         return _learning_lines(service, body)
     table, limits = table_of(service, body), service.limits
     labels = column_of(table, options.get("label") or "label")
@@ -232,7 +232,7 @@ def _learning_json(service: Service, body: bytes, key: str | None) -> Learn:
         labels, weights = needed(found, "labels"), found.get("weights")
         count = len(rows)
         if type(labels) is not list or len(labels) != count:
-            raise malformed(f"labels must be an array of {count}, one for each row.")
+            raise bad_request(f"labels must be an array of {count}, one for each row.")
         weights = None if weights is None else checked_weights(weights, count)
     else:
         checked_object(found, ONE_LESSON, "the body")
@@ -260,8 +260,8 @@ def _learning_lines(service: Service, body: bytes) -> Learn:
         given = found.get("id")
         try:
             ids.append(None if given is None else checked_id(given, limits.id_length))
-        except Refusal as refusal:
-            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
+        except HTTPError as refusal:
+            raise HTTPError(refusal.status, f"{where}: {refusal.reason}") from None
     rows = many_rows(raw, limits.rows, lambda k: lines[k][0])
     labels = known_labels(service, labels, lambda k: lines[k][0])
     check_rows(service, rows)
@@ -275,7 +275,7 @@ def _learning_lines(service: Service, body: bytes) -> Learn:
 def labelling(service: Service, kind: str, body: bytes) -> Label:
     """The task of ``POST /label``."""
     if kind == ARROW:
-        raise Refusal(415, f"labels come as {JSON} or {NDJSON}.")
+        raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
     several, most = True, service.limits.rows
     items: Iterable[tuple[str, Any]]
     if kind == NDJSON:
@@ -285,9 +285,9 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
         if type(found) is dict and "labels" in found:
             checked_object(found, {"labels"}, "the body")
             if type(found["labels"]) is not list or not found["labels"]:
-                raise malformed("labels must be an array of at least one object.")
+                raise bad_request("labels must be an array of at least one object.")
             if (count := len(found["labels"])) > most:
-                raise Refusal(413, f"there are {count:,} labels; at most {most:,} are taken.")
+                raise HTTPError(413, f"there are {count:,} labels; at most {most:,} are taken.")
             items = [(f"label {k}", each) for k, each in enumerate(found["labels"])]
         else:
             items, several = [("the body", found)], False
@@ -301,10 +301,10 @@ def labelling(service: Service, kind: str, body: bytes) -> Label:
             (label,) = known_labels(service, [label])
             if weight is not None:
                 checked_weights([weight], 1)
-        except Refusal as refusal:
+        except HTTPError as refusal:
             if not several:
                 raise
-            raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
+            raise HTTPError(refusal.status, f"{where}: {refusal.reason}") from None
         answers.append(Answer(key, label, weight))
     return Label(answers, 2 * len(body), several=several)
 
@@ -341,10 +341,10 @@ def question(service: Service, found: Any, where: str = "the body") -> Question:
             ids = None
         elif ids is not None:
             if type(ids) is not list or len(ids) != len(raw):
-                raise malformed(f"ids must be true, or an array of {len(raw)}, one for each row.")
+                raise bad_request(f"ids must be true, or an array of {len(raw)}, one for each row.")
             ids = [checked_id(each, limits.id_length) for each in ids]
             if len(set(ids)) < len(ids):
-                raise malformed("ids has the same id twice.")
+                raise bad_request("ids has the same id twice.")
         several = True
     else:
         checked_object(found, ONE_QUESTION, where)
@@ -359,7 +359,7 @@ def question(service: Service, found: Any, where: str = "the body") -> Question:
             ids = [checked_id(ids, limits.id_length)]
     for name in ("scores", "proba"):
         if type(found.get(name, False)) is not bool:
-            raise malformed(f"{name} must be true or false.")
+            raise bad_request(f"{name} must be true or false.")
     check_rows(service, rows)
     scores, proba = found.get("scores", False), found.get("proba", False)
     return Question(rows, raw, ids, scores, proba, several)
@@ -371,22 +371,22 @@ def table_of(service: Service, body: bytes) -> Any:
     limits = service.limits
     try:
         table = table_within(body, limits.rows, limits.values, limits.table_bytes)
-    except Refusal:
+    except HTTPError:
         raise
     except StreamError as error:
-        raise Refusal(415, str(error)) from None
+        raise HTTPError(415, str(error)) from None
     except Exception as error:
-        raise malformed(f"the body is no Arrow stream: {error}.") from None
+        raise bad_request(f"the body is no Arrow stream: {error}.") from None
     if table.num_rows == 0:
-        raise malformed("the table has no rows.")
+        raise bad_request("the table has no rows.")
     if len(set(table.column_names)) < table.num_columns:
-        raise malformed("the table has two columns of the same name.")
+        raise bad_request("the table has two columns of the same name.")
     return table
 
 
 def column_of(table: Any, name: str) -> list[Any]:
     if name not in table.column_names:
-        raise malformed(f"the table has no column {name!r:.80}.")
+        raise bad_request(f"the table has no column {name!r:.80}.")
     return values_of(table.column(name))
 
 
@@ -411,22 +411,22 @@ def rows_of_table(service: Service, table: Any) -> Any:
         names = getattr(learner, "feature_names_in_", None)
         if names is not None:
             if lost := [name for name in names if name not in table.column_names]:
-                raise unlearnable(f"the table has no column {lost[0]!r}.")
+                raise unprocessable(f"the table has no column {lost[0]!r}.")
             table = table.select(list(names))
         elif (known := getattr(learner, "columns_", None)) is not None:
             if known.keys() != set(table.column_names):
                 return dicts_of_table(table)
             table = table.select(list(known))
     if not table.num_columns:
-        raise malformed("the table has no columns beside the label.")
+        raise bad_request("the table has no columns beside the label.")
     rows = np.empty((table.num_rows, table.num_columns))
     for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if kind_of(column.type) not in ("number", "boolean"):
-            raise unlearnable(f"column {name!r:.80} does not hold numbers.")
+            raise unprocessable(f"column {name!r:.80} does not hold numbers.")
         rows[:, k] = column.cast("float64", safe=False).to_numpy()
     if not np.isfinite(rows).all():
         bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
-        raise unlearnable(f"row {bad} has a value that is missing or not finite.")
+        raise unprocessable(f"row {bad} has a value that is missing or not finite.")
     return rows
 
 
@@ -436,7 +436,7 @@ def dicts_of_table(table: Any) -> list[dict[str, Any]]:
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if types.is_dictionary(column.type) else column.type
         if kind_of(kind) is None:
-            raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
+            raise unprocessable(f"column {name!r:.80} holds neither numbers nor text.")
         values = values_of(column)
         if types.is_decimal(kind):
             values = [None if value is None else float(value) for value in values]

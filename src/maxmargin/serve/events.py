@@ -16,7 +16,7 @@ import orjson
 
 from maxmargin._extras import Self
 from maxmargin.serve.arrow_sizes import table_within
-from maxmargin.serve.http_errors import malformed
+from maxmargin.serve.http_errors import bad_request
 from maxmargin.serve.limits import Limits
 from maxmargin.streams.arrow import arrow
 
@@ -189,7 +189,7 @@ def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
     try:
         text = orjson.dumps(head)
     except orjson.JSONEncodeError as error:  # JSON may be read deeper than it is written
-        raise malformed(f"the rows cannot be written down: {error}.") from None
+        raise bad_request(f"the rows cannot be written down: {error}.") from None
     return b"".join((PREFIX.pack(kind, len(text)), text, blob))
 
 

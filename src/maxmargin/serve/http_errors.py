@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Refusal(Exception):
+class HTTPError(Exception):
     """A request that is refused, with the status of HTTP and the reason.
 
     Attributes
@@ -19,20 +19,20 @@ class Refusal(Exception):
         self.status, self.reason, self.retry_after = status, reason, retry_after
 
 
-def malformed(reason: str) -> Refusal:
-    return Refusal(400, reason)
+def bad_request(reason: str) -> HTTPError:
+    return HTTPError(400, reason)
 
 
-def unlearnable(reason: str) -> Refusal:
+def unprocessable(reason: str) -> HTTPError:
     """The learner refuses it."""
-    return Refusal(422, reason)
+    return HTTPError(422, reason)
 
 
-def unavailable(reason: str) -> Refusal:
-    return Refusal(503, reason, retry_after=1)
+def unavailable(reason: str) -> HTTPError:
+    return HTTPError(503, reason, retry_after=1)
 
 
-def no_memory(error: MemoryError) -> Refusal:
+def no_memory(error: MemoryError) -> HTTPError:
     """The server has too little memory for it; nothing has changed."""
     why = f": {error}" if str(error) else ""
     return unavailable(

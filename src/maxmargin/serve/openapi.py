@@ -76,7 +76,7 @@ def document() -> Json:
 
 # What the server refuses: why, and an example of the sentence.
 REFUSALS = {
-    400: ("The request is malformed.", 'Line 3: "label" is missing.'),
+    400: ("The request is bad_request.", 'Line 3: "label" is missing.'),
     401: ("The token is missing or wrong.", "This server asks for its token."),
     403: ("The request comes from a page or a host name elsewhere.", "Origin is another one."),
     404: ("There is no such thing, or no more.", 'No prediction waits under the id "p-17".'),

@@ -23,7 +23,7 @@ from maxmargin.serve.bodies import (
 )
 from maxmargin.serve.commands import Await, new_id
 from maxmargin.serve.events import table_to_bytes
-from maxmargin.serve.http_errors import Refusal, unlearnable
+from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.scored_learner import outputs_of
 from maxmargin.serve.service import Service
 from maxmargin.streams.arrow import arrow
@@ -43,7 +43,7 @@ def predicted(service: Service, rows: Any) -> list[Any]:
         outputs = _outputs(learner, rows)
         return [labels[code] for code in classes_by(outputs).tolist()]
     except ValueError as error:
-        raise unlearnable(str(error)) from None
+        raise unprocessable(str(error)) from None
 
 
 def answered(
@@ -65,12 +65,12 @@ def answered(
                 asked = question(service, each, where)
                 rows += len(asked.rows)
                 if rows > limits.rows:
-                    raise Refusal(413, f"there are more than {limits.rows:,} rows in all.")
+                    raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
                 size += _size_of(service, asked)
                 _check_size(size, limits.answer_bytes)
                 lines.append(orjson.dumps(_answer_with_ids(service, asked, waiting)) + b"\n")
-            except Refusal as refusal:
-                raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
+            except HTTPError as refusal:
+                raise HTTPError(refusal.status, f"{where}: {refusal.reason}") from None
         content = b"".join(lines)
     if not waiting:
         return content, None
@@ -94,7 +94,7 @@ def _answer_with_ids(
 
 def _check_size(size: int, most: int) -> None:
     if size > most:
-        raise Refusal(413, f"the answer would have more than {most:,} bytes.")
+        raise HTTPError(413, f"the answer would have more than {most:,} bytes.")
 
 
 def _answered_table(
@@ -144,7 +144,7 @@ def answer(service: Service, asked: Question) -> dict[str, Any]:
         if asked.proba:
             found["probabilities"] = _by_class(asked, labels, _chances(learner, asked.rows))
     except ValueError as error:
-        raise unlearnable(str(error)) from None
+        raise unprocessable(str(error)) from None
     return found
 
 
@@ -154,7 +154,9 @@ def _outputs(learner: OnlineClassifier, rows: Any) -> np.ndarray:
 
 def _chances(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     if not hasattr(learner, "predict_proba"):
-        raise unlearnable("proba: the learner has no probabilities; calibration='online' gives it.")
+        raise unprocessable(
+            "proba: the learner has no probabilities; calibration='online' gives it."
+        )
     if isinstance(rows, list):
         return np.array([list(learner.predict_proba_one(row).values()) for row in rows])
     return learner.predict_proba(rows)
