@@ -32,7 +32,7 @@ from serve.logs import EVENT, records, segments
 
 import maxmargin
 from maxmargin import AMIRA, RandomBudgetPerceptron
-from maxmargin.serve.commands import Answer, Await, Call, Label, Learn
+from maxmargin.serve.commands import Await, Call, Label, LabelledId, Learn
 from maxmargin.serve.event_log import frame_of, header_of
 from maxmargin.serve.events import Lesson, NewShadow
 from maxmargin.serve.http_errors import HTTPError
@@ -67,7 +67,9 @@ def template(folder: Path, beginning: Beginning, lessons: list[Lesson], raw: lis
         service.ask_and_wait(Learn(lesson))
         service.ask_and_wait(Await([f"p{k}"], [row], [service.labels[0]]))
         if k % 3 == 0:
-            service.ask_and_wait(Label([Answer(f"p{k}", service.labels[1], None)], several=False))
+            service.ask_and_wait(
+                Label([LabelledId(f"p{k}", service.labels[1], None)], several=False)
+            )
     made = folder / "made"
     service.ask_and_wait(Call(lambda: shutil.copytree(folder / "live", made)))
     last = lessons[-1]

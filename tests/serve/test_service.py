@@ -10,12 +10,12 @@ from concurrent.futures import Future
 import numpy as np
 import pytest
 
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.serve.commands import Answer, Await, Call, Label, Learn
+from maxmargin.serve.commands import Await, Call, Label, LabelledId, Learn
 from maxmargin.serve.event_log import LogError, Record, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
@@ -131,7 +131,7 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         learn(service, X, labels, weights=weights)
         service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
-            service.ask_and_wait(Label([Answer(f"p{k - 1}", "yes", None)], several=False))
+            service.ask_and_wait(Label([LabelledId(f"p{k - 1}", "yes", None)], several=False))
     assert 0 < service.snapshot_sequence < service.sequence
     assert (service.answers.rows, service.answers.mistakes) == (4, 2)  # p0 and p6 were right
     again = opened(crashed(service, tmp_path / "two"))
@@ -283,7 +283,7 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
 
     def label(key, value):
-        return service.ask_and_wait(Label([Answer(key, value, None)], several=False))
+        return service.ask_and_wait(Label([LabelledId(key, value, None)], several=False))
 
     service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
     assert label("p", "yes") == {"learnt": 1, "duplicate": False, "sequence": 2}
@@ -298,7 +298,7 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
     assert service.sequence == 2
     assert service.rows == 1
-    several = Label([Answer("q", "no", None), Answer("r", "no", None)], several=True)
+    several = Label([LabelledId("q", "no", None), LabelledId("r", "no", None)], several=True)
     with pytest.raises(HTTPError, match="'r'"):
         service.ask_and_wait(several)
     assert service.waiting.get("q", 0.0) is not None  # nothing of the request was learnt
@@ -316,7 +316,7 @@ def test_an_id_is_learnt_once_by_whichever_route(tmp_path, ways, at_once):
 
     def task(way):
         if way == "label":
-            return Label([Answer("p", "yes", None)], several=False)
+            return Label([LabelledId("p", "yes", None)], several=False)
         if way == "learn":
             return Learn(Lesson(row, ["yes"], ids=["p"]))
         return Learn(Lesson(others, ["yes", "no"], ids=["p", "q"]), by_row=True)
@@ -353,7 +353,7 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     assert service.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(HTTPError, match="'d'"):
-        service.ask_and_wait(Label([Answer("d", "yes", None)], several=False))
+        service.ask_and_wait(Label([LabelledId("d", "yes", None)], several=False))
     service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.waiting) == 1
     assert service.waiting.bytes <= 2000
@@ -371,7 +371,7 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
         if k < 60:
             service.ask_and_wait(Await([f"p{k}"], [X[k].tolist()], [answers[k]]))
         if k >= 20:
-            late = Answer(f"p{k - 20}", labels[k - 20], None)
+            late = LabelledId(f"p{k - 20}", labels[k - 20], None)
             service.ask_and_wait(Label([late], several=False))
         if k == 40:
             service.ask_and_wait(ChangeShadows(Promotion("other")))
@@ -424,7 +424,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
 
     def label(where, key="p"):
-        return where.ask_and_wait(Label([Answer(key, "yes", None)], several=False))
+        return where.ask_and_wait(Label([LabelledId(key, "yes", None)], several=False))
 
     service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
     clock[0] += 50.0
@@ -829,7 +829,7 @@ def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_p
         assert refused.value.status == 413
     service.ask_and_wait(Await(["p"], [wide], ["a"]))
     with pytest.raises(HTTPError, match="3,003 numbers"):
-        service.ask_and_wait(Label([Answer("p", "b", None)], several=False))
+        service.ask_and_wait(Label([LabelledId("p", "b", None)], several=False))
     assert service.sequence == 1  # that of the prediction
     learn(service, [{"x1": 1.0}, {f"x{k}": 1.0 for k in range(600)}], ["a", "b"])
     with pytest.raises(HTTPError, match="3,600 numbers"):

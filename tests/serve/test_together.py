@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 pytest.importorskip("jinja2")
 import uvicorn
 from serve import browser

@@ -27,7 +27,7 @@ def replay(
 ) -> None:
     """Let another learner learn from past events: predict each row, then learn from it."""
     with one_line_errors():
-        require("orjson", extra="serve")
+        require("msgspec", extra="serve")
         learner = learner_options.make(algorithm, settings)
         if model is not None:
             check_writable(model)

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,14 +25,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from maxmargin.persistence import save
-from maxmargin.serve import bodies, openapi, pages, prediction_answers, status
+from maxmargin.serve import bodies, openapi, pages, prediction_answers, requests, status
 from maxmargin.serve.auth import LOOPBACK, Guard
-from maxmargin.serve.bodies import ARROW, JSON, KINDS
+from maxmargin.serve.bodies import ARROW, JSON, KINDS, NAME
 from maxmargin.serve.commands import Call, checked_id
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion
 from maxmargin.serve.http_errors import HTTPError, bad_request, unavailable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.registry import NAME, Models
+from maxmargin.serve.registry import Models
 from maxmargin.serve.service import READY, Beginning, ChangeShadows, Service, logger
 
 # Bodies that are read, and whose rows are predicted, in the loop itself; larger ones would let
@@ -310,7 +310,9 @@ class Application:
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
         options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
-        task = await self._worked(service, kind, bodies.learning, key_of(headers), options, body)
+        task = await self._worked(
+            service, kind, requests.learn_task, key_of(headers), options, body
+        )
         rows = task.lesson.rows
         result = await service.ask(task)
         if kind != ARROW:
@@ -321,7 +323,7 @@ class Application:
     async def _label(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
-        task = await self._worked(service, kind, bodies.labelling, body)
+        task = await self._worked(service, kind, requests.label_task, body)
         return json_answer(await service.ask(task))
 
     async def _predict(
@@ -423,7 +425,7 @@ class Application:
         try:
             while not self.stopping.is_set():
                 told = await self._told(service)
-                yield b"event: state\ndata: " + orjson.dumps(told) + b"\n\n"
+                yield b"event: state\ndata: " + msgspec.json.encode(told) + b"\n\n"
                 try:
                     await asyncio.wait_for(self.stopping.wait(), SECONDS_BETWEEN_STATES)
                 except asyncio.TimeoutError:
@@ -432,15 +434,14 @@ class Application:
             self.listeners -= 1
 
     async def _new_shadow(self, request: Request) -> Response:
-        service, found = self._service(request), await self._json(request)
-        bodies.checked_object(found, {"name", "algorithm", "parameters"}, "the body")
-        name, algorithm = bodies.needed(found, "name"), bodies.needed(found, "algorithm")
-        parameters = found.get("parameters") or {}
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise bad_request("name must be a text of letters, digits, '_', '.' and '-'.")
-        if not isinstance(algorithm, str) or not isinstance(parameters, dict):
-            raise bad_request("algorithm must be a text, and parameters an object.")
-        event = NewShadow(name, algorithm, parameters, self._ids(request))
+        service = self._service(request)
+        found = await self._read(bodies.ADD_SHADOW, request)
+        if not NAME.fullmatch(found.name):
+            raise bad_request(
+                "name must have at most 64 letters, digits, '_', '.' and '-', and begin with a "
+                "letter or digit."
+            )
+        event = NewShadow(found.name, found.algorithm, found.parameters or {}, self._ids(request))
         return json_response(await service.ask(ChangeShadows(event)), 201)
 
     async def _drop_shadow(self, request: Request) -> Response:
@@ -448,21 +449,23 @@ class Application:
         return json_response(await self._service(request).ask(ChangeShadows(event)))
 
     async def _promote(self, request: Request) -> Response:
-        service, found = self._service(request), await self._json(request)
-        bodies.checked_object(found, {"shadow"}, "the body")
-        name = bodies.needed(found, "shadow")
-        if not isinstance(name, str):
-            raise bad_request("shadow must be a text.")
-        return json_response(await service.ask(ChangeShadows(Promotion(name, self._ids(request)))))
+        service = self._service(request)
+        found = await self._read(bodies.PROMOTE, request)
+        event = Promotion(found.shadow, self._ids(request))
+        return json_response(await service.ask(ChangeShadows(event)))
 
-    async def _json(self, request: Request) -> Any:
+    async def _read(self, reader: bodies.Reader[Any], request: Request) -> Any:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != JSON:
             raise HTTPError(415, f"the content type must be {JSON}.")
         headers: Headers = dict(request.scope["headers"])
         body = await self._body(headers, request.receive)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._large, bodies.parsed, body, "the body", 0)
+
+        def read() -> Any:
+            bodies.check_containers(body, rows=0)
+            return reader.read(body)
+
+        return await asyncio.get_running_loop().run_in_executor(self._large, read)
 
     def _ids(self, request: Request) -> tuple[str, ...]:
         key = request.headers.get("idempotency-key")
@@ -569,14 +572,14 @@ class Answer:
 
 
 def json_answer(content: Any) -> Answer:
-    return Answer(200, orjson.dumps(content))
+    return Answer(200, msgspec.json.encode(content))
 
 
 def refused(refusal: HTTPError) -> Answer:
-    body = orjson.dumps({"error": refusal.reason})
+    body = refusal.body()
     return Answer(refusal.status, body, JSON, refusal.retry_after)
 
 
 def json_response(content: Any, status: int = 200) -> Response:
     headers = {"cache-control": "no-store"}
-    return Response(orjson.dumps(content), status, headers, media_type=JSON)
+    return Response(msgspec.json.encode(content), status, headers, media_type=JSON)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
-import orjson
 
 from maxmargin.serve.events import Event, Lesson, Waiting
 from maxmargin.serve.http_errors import HTTPError, bad_request
@@ -66,7 +66,7 @@ class Learn(Task):
         return {"learnt": learnt, "duplicate": self.duplicates > 0, "sequence": self.known}
 
 
-class Answer(NamedTuple):
+class LabelledId(NamedTuple):
     """The label that a prediction should have had."""
 
     id: str
@@ -77,7 +77,7 @@ class Answer(NamedTuple):
 class Label(Task):
     """Learn from rows that were predicted, now that their labels are there; each exactly once."""
 
-    def __init__(self, answers: Sequence[Answer], size: int = 0, *, several: bool) -> None:
+    def __init__(self, answers: Sequence[LabelledId], size: int = 0, *, several: bool) -> None:
         self.answers, self.bytes, self.several = answers, size, several
         self.duplicates, self.known = 0, 0
 
@@ -163,7 +163,7 @@ class Call(Task):
 
 def lesson_of(key: str, predicted: Prediction, label: Any, weight: float | None) -> Lesson:
     """What is learnt when the label of a prediction comes."""
-    row = orjson.loads(predicted.row)
+    row = msgspec.json.decode(predicted.row)
     rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
     weights = None if weight is None else [weight]
     return Lesson(rows, [label], weights, (), key, predicted.answer)
@@ -173,7 +173,8 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
-def checked_id(found: Any, most: int) -> str:
-    if not isinstance(found, str) or not 0 < len(found) <= most:
-        raise bad_request(f"id must be a text of 1 to {most} characters, got {found!r:.80}.")
+def checked_id(found: str | None, most: int, where: str = "") -> str:
+    if not found or len(found) > most:
+        place = f"{where}: " if where else ""
+        raise bad_request(f"{place}id must have 1 to {most} characters, got {found!r:.80}.")
     return found

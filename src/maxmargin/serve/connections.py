@@ -5,7 +5,6 @@ from __future__ import annotations
 from asyncio import TimerHandle, Transport
 from http import HTTPStatus
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from maxmargin.serve.http_errors import HTTPError
@@ -131,7 +130,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
                 self._refuse(self._refusal)
 
         def _refuse(self, refusal: HTTPError) -> None:
-            body = orjson.dumps({"error": refusal.reason})
+            body = refusal.body()
             head = f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n"
             if refusal.retry_after is not None:
                 head += f"retry-after: {refusal.retry_after}\r\n"

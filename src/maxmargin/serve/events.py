@@ -11,12 +11,11 @@ from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
-import orjson
 
 from maxmargin._extras import Self
 from maxmargin.serve.arrow_sizes import table_within
-from maxmargin.serve.http_errors import bad_request
 from maxmargin.serve.limits import Limits
 from maxmargin.streams.arrow import arrow
 
@@ -186,10 +185,7 @@ KINDS: dict[bytes, Any] = {
 
 
 def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
-    try:
-        text = orjson.dumps(head)
-    except orjson.JSONEncodeError as error:  # JSON may be read deeper than it is written
-        raise bad_request(f"the rows cannot be written down: {error}.") from None
+    text = msgspec.json.encode(head)
     return b"".join((PREFIX.pack(kind, len(text)), text, blob))
 
 
@@ -201,7 +197,7 @@ def decoded(payload: bytes, limits: Limits | None = None) -> Event:
     kind, size = PREFIX.unpack_from(payload)
     start = PREFIX.size + size
     view = memoryview(payload)
-    head, blob = orjson.loads(view[PREFIX.size : start]), view[start:]
+    head, blob = msgspec.json.decode(view[PREFIX.size : start]), view[start:]
     if kind == Lesson.kind:
         return Lesson.decoded(head, blob, limits or Limits())
     found: Event = KINDS[kind].decoded(head, blob)
