@@ -292,7 +292,7 @@ BAD = {
     "a deep row": (
         b'{"row": {"a": %s}, "label": "no"}' % (b"[" * 300 + b"]" * 300),
         400,
-        "a value of row",
+        "row.a must be",
     ),
     "half a character": (b'{"row": [1, 2], "label": "\\ud800"}', 400, "not valid JSON"),
 }

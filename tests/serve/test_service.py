@@ -1116,7 +1116,7 @@ TAMPERED = {
     "ids": ("ids", "[[1, 2]]"),
     "labelled": ("labelled", '[["a", 2]]'),
     "waiting": ("waiting", '[["a", [1.0], "now", 0]]'),
-    "deep": ("waiting", '[["a", ' + "[" * 400 + "]" * 400 + ", 1.0, 0]]"),
+    "deep": ("waiting", '[["a", ' + "[" * 3000 + "]" * 3000 + ", 1.0, 0]]"),
     "origin": ("origin", {}),
 }
 

@@ -103,7 +103,7 @@ class Example(NamedTuple):
 
 
 ROW = {"clicks": 3, "from": "mail"}
-ROWS = [ROW, {"clicks": 1, "from": "ad"}]
+ROWS: list[Any] = [ROW, {"clicks": 1, "from": "ad"}]
 SCORES = {"buys": 0.118457, "leaves": -0.118457}
 STATE: bodies.State = {
     "name": "default",
