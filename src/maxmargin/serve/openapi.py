@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -90,169 +91,25 @@ OF_BODIES = (400, 408, 413, 415, 422)
 
 
 # ---------------------------------------------------------------------------------------- examples
-class Example(NamedTuple):
-    """A request and its answer; a server with the classes "buys" and "leaves" gives these answers
-    to these requests, one after the other; numbers are rounded to six places.
-    """
+class Example(msgspec.Struct, frozen=True):
+    """A request and its answer, in JSON or lines of it."""
 
     route: str
-    title: str
-    body: Any
     answer: Any
+    body: Any = None
+    title: str = "one"
     kind: str = JSON
 
 
-ROW = {"clicks": 3, "from": "mail"}
-ROWS: list[Any] = [ROW, {"clicks": 1, "from": "ad"}]
-SCORES = {"buys": 0.118457, "leaves": -0.118457}
-STATE: bodies.State = {
-    "name": "default",
-    "status": "ok",
-    "algorithm": "PassiveAggressive",
-    "parameters": {"C": 1.0, "loss": "hinge"},  # and all others
-    "classes": ["buys", "leaves"],
-    "n_features": 3,
-    "columns": ["clicks", "from=mail", "from=ad"],
-    "sequence": 5,
-    "events": 4,
-    "rows": 6,
-    "updates": 5,
-    "mistakes": 4,
-    "answers": 1,
-    "wrong_answers": 1,
-    "answer_accuracy": 0.0,
-    "recent_answer_accuracy": 0.0,
-    "progressive_accuracy": 0.333333,
-    "recent_progressive_accuracy": 0.333333,
-    "loss": 0.993572,
-    "recent_loss": 0.993572,
-    "largest_class_share": 0.5,
-    "events_per_second": 1874.0,
-    "rows_per_second": 1874.0,
-    "latency_ms": {"learn": {"p50": 3.2, "p99": 12.4}, "predict": {"p50": 0.7, "p99": 3.9}},
-    "waiting": 0,
-    "queue": 0,
-    "log_bytes": 555,
-    "snapshot_sequence": 0,
-    "uptime_seconds": 12345.6,
-    "certificate": {"margin": None, "bound": 1.064395, "ratio": None},
-    "drift": [],
-    "largest_weights": [
-        {"name": "from=ad", "class": "leaves", "weight": 0.674931},
-        {"name": "clicks", "class": "leaves", "weight": 0.21137},
-        {"name": "from=mail", "class": "leaves", "weight": -0.15452},
-    ],
-    "learners": [
-        {
-            "name": "passiveaggressive",
-            "role": "live",
-            "algorithm": "PassiveAggressive",
-            "rows": 6,
-            "progressive_accuracy": 0.333333,
-            "recent_progressive_accuracy": 0.333333,
-            "loss": 0.993572,
-            "recent_loss": 0.993572,
-            "updates": 5,
-            "refused": 0,
-            "history": [],
-        }
-    ],
-    "history": [],
-    "example": ROWS[1],
-}
+# What a new server with the classes "buys" and "leaves" answers to these requests, one after the
+# other; numbers are rounded to six places, and not all parameters of the learner are shown.
+EXAMPLES = msgspec.json.decode(
+    Path(__file__).with_name("examples.json").read_bytes(), type=list[Example]
+)
 # The value of {shadow} in examples.
 SHADOW = "moving"
 # Fields of a state that are other ones whenever it is asked for.
 VOLATILE = ("events_per_second", "rows_per_second", "latency_ms", "log_bytes", "uptime_seconds")
-
-EXAMPLES = (
-    Example(
-        "POST /learn",
-        "one row",
-        {"row": ROW, "label": "buys", "id": "order-17"},
-        {"learnt": 1, "duplicate": False, "sequence": 1},
-    ),
-    Example(
-        "POST /learn",
-        "many rows",
-        {"rows": ROWS, "labels": ["buys", "leaves"], "weights": [1, 2]},
-        {"learnt": 2, "duplicate": False, "sequence": 2},
-    ),
-    Example(
-        "POST /learn",
-        "lines",
-        [{"row": row, "label": label} for row, label in zip(ROWS, ("buys", "leaves"), strict=True)],
-        {"learnt": 2, "duplicates": 0, "sequence": 3},
-        NDJSON,
-    ),
-    Example("POST /predict", "one row", {"row": ROW}, {"prediction": "buys"}),
-    Example("POST /predict", "many rows", {"rows": ROWS}, {"predictions": ["buys", "leaves"]}),
-    Example(
-        "POST /predict",
-        "with scores and an id",
-        {"row": ROW, "scores": True, "id": "visit-8"},
-        {"prediction": "buys", "scores": SCORES, "id": "visit-8"},
-    ),
-    Example(
-        "POST /predict",
-        "lines",
-        [{"row": row} for row in ROWS],
-        [{"prediction": "buys"}, {"prediction": "leaves"}],
-        NDJSON,
-    ),
-    Example(
-        "POST /label",
-        "one",
-        {"id": "visit-8", "label": "leaves"},
-        {"learnt": 1, "duplicate": False, "sequence": 5},
-    ),
-    Example(
-        "POST /label",
-        "several",
-        {"labels": [{"id": "visit-8", "label": "leaves"}]},
-        {"learnt": 0, "duplicates": 1, "sequence": 5},
-    ),
-    Example(
-        "POST /label",
-        "lines",
-        [{"id": "visit-8", "label": "leaves"}],
-        {"learnt": 0, "duplicates": 1, "sequence": 5},
-        NDJSON,
-    ),
-    Example("GET /model", "", None, STATE),
-    Example(
-        "POST /shadows",
-        "with parameters",
-        {"name": "moving", "algorithm": "NORMA", "parameters": {"rate": 0.1}},
-        {"sequence": 6, "duplicate": False},
-    ),
-    Example("DELETE /shadows/{shadow}", "", None, {"sequence": 7, "duplicate": False}),
-    Example(
-        "POST /shadows",
-        "without parameters",
-        {"name": "steady", "algorithm": "Perceptron"},
-        {"sequence": 8, "duplicate": False},
-    ),
-    Example("POST /promote", "", {"shadow": "steady"}, {"sequence": 9, "duplicate": False}),
-    Example("GET /health", "", None, {"status": "ok"}),
-    Example(
-        "GET /models",
-        "",
-        None,
-        {
-            "models": [
-                {
-                    "name": "default",
-                    "algorithm": "Perceptron",
-                    "status": "ok",
-                    "rows": 6,
-                    "recent_answer_accuracy": 0.0,
-                    "recent_progressive_accuracy": None,
-                }
-            ]
-        },
-    ),
-)
 
 
 # ------------------------------------------------------------------------------------------ routes
@@ -548,7 +405,7 @@ def _content(
         found[kind] = {"schema": TEXT if is_text else BINARY}
     for kind, title, value in examples:
         shown = value if kind == JSON else lines(value)
-        found[kind].setdefault("examples", {})[title or "one"] = {"value": shown}
+        found[kind].setdefault("examples", {})[title] = {"value": shown}
     return found
 
 
