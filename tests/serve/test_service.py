@@ -1,6 +1,7 @@
 """A service: what it knows is a function of its log, to the bit, whatever happens in between."""
 
 import errno
+import json
 import os
 import shutil
 import stat
@@ -402,7 +403,7 @@ def test_logs_and_snapshots_without_answers_go_on(tmp_path):
     service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
     service.ask_and_wait(Await(["a", "b"], [[1.0], [2.0]], ["no", "no"]))
     event = decoded(next(read_log(service.folder / "log")).payload)
-    old = Waiting.decoded({"i": event.ids, "x": event.rows, "t": event.time}, memoryview(b""))
+    old = Waiting.decoded(json.dumps({"i": event.ids, "x": event.rows, "t": event.time}).encode())
     assert old.answers == [None, None]
     content = service.ask_and_wait(Call(service._content))
     del content["answers"]

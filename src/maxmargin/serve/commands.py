@@ -140,7 +140,7 @@ class Await(Task):
         if not new:
             return []
         ids, rows, answers = (list(each) for each in zip(*new, strict=True))
-        return [Waiting(ids, rows, answers, now)]
+        return [Waiting(ids, rows, now, answers)]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         return {"ids": self.ids}
