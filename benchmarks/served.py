@@ -19,7 +19,7 @@ def free_socket() -> socket.socket:
 
 
 def starlette() -> None:
-    import orjson
+    import msgspec
     import uvicorn
     from river import linear_model, preprocessing
     from starlette.applications import Starlette
@@ -30,14 +30,14 @@ def starlette() -> None:
     model = preprocessing.StandardScaler() | linear_model.PAClassifier(C=1.0, mode=1)
 
     def answer(content: Any) -> Response:
-        return Response(orjson.dumps(content), media_type="application/json")
+        return Response(msgspec.json.encode(content), media_type="application/json")
 
     async def empty(request: Request) -> Response:
         await request.body()
         return answer({"learnt": 0})
 
     async def learn(request: Request) -> Response:
-        told = orjson.loads(await request.body())
+        told = msgspec.json.decode(await request.body())
         if "row" in told:
             model.learn_one(told["row"], told["label"] == "yes")
             return answer({"learnt": 1})
@@ -46,7 +46,7 @@ def starlette() -> None:
         return answer({"learnt": len(told["labels"])})
 
     async def predict(request: Request) -> Response:
-        row = orjson.loads(await request.body())["row"]
+        row = msgspec.json.decode(await request.body())["row"]
         return answer({"prediction": "yes" if model.predict_one(row) else "no"})
 
     routes = [

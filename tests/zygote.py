@@ -25,7 +25,7 @@ from typing import IO, Any
 
 # What commands come to need, where it is there. A function is called, as they do first.
 PRELOADED = ("maxmargin.cli.start:import_scikit_learn", "maxmargin.algorithms.amira", "uvicorn")
-PRELOADED += ("maxmargin.algorithms.randombudgetperceptron", "pyarrow.csv", "orjson", "httptools")
+PRELOADED += ("maxmargin.algorithms.randombudgetperceptron", "pyarrow.csv", "msgspec", "httptools")
 PRELOADED += (
     "maxmargin.cli",
     "maxmargin.cli.counted",

@@ -78,7 +78,9 @@ class Teacher(threading.Thread):
         return "/learn", as_arrow(Event(name, rows, labels)), headers, BATCH
 
 
-def taught(events: int, folder: Path, zygote: Zygote | None = None) -> list[tuple[int, int]]:
+def memory_over_events(
+    events: int, folder: Path, zygote: Zygote | None = None
+) -> list[tuple[int, int]]:
     """Rows so far and bytes of memory, at moments from the first to the last event."""
     limits = ("--limit", "waiting=500", "--limit", "known_ids=20000")
     server = Server(folder / "data", *KINDS["numbers"].options(folder), *limits, zygote=zygote)
@@ -123,7 +125,7 @@ def main() -> int:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="memory"))
     try:
-        found = taught(given.events, folder)
+        found = memory_over_events(given.events, folder)
     finally:
         shutil.rmtree(folder)
     low, high = (pick(memory for _, memory in found[len(found) // 2 :]) for pick in (min, max))

@@ -444,7 +444,7 @@ def _fuzz(
     count: int, seed: int, plain: tuple[Server, Wire], secured: tuple[Server, Wire], found: Found
 ) -> None:
     (server, wire), (guarded, guarded_wire), chance = plain, secured, random.Random(seed)
-    taught, began = learnt_rows(server), time.monotonic()
+    learned, began = learnt_rows(server), time.monotonic()
     unsure = 0  # rows in what nobody knows to be a request
     first = files_of(guarded, {"Authorization": f"Bearer {TOKEN}"})
     for number in range(count):
@@ -467,16 +467,16 @@ def _fuzz(
         if answer.status == 0 and request.whole and len(request.wire()) < 60_000:
             found.trouble(number, request, "no answer")
         if answer.status == 200 and request.method == "POST" and b'"learnt"' in answer.body[:100]:
-            taught += json.loads(answer.body)["learnt"]
+            learned += json.loads(answer.body)["learnt"]
         if 400 <= answer.status < 500 and request.whole and request.method == "POST":
             _reason(number, request, answer, found)
         if watched and answer.status != 200 and files_of(server) != before:
             found.trouble(number, request, f"{answer.status}, and the model has changed")
         if number % 500 == 499:
             there = learnt_rows(server)
-            if not taught <= there <= taught + unsure:
-                found.trouble(number, request, f"{there} rows are learnt, {taught} acknowledged")
-            taught, unsure = there, 0
+            if not learned <= there <= learned + unsure:
+                found.trouble(number, request, f"{there} rows are learnt, {learned} acknowledged")
+            learned, unsure = there, 0
             found.memory.append(server.resident())
         if number % 10_000 == 9999:
             rate = number / (time.monotonic() - began)

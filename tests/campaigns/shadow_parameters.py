@@ -43,8 +43,8 @@ from maxmargin.serve.commands import Call
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
-from maxmargin.serve.scored_learner import Pupil, new_learner
-from maxmargin.serve.service import READY, Beginning, Service, taught
+from maxmargin.serve.scored_learner import ScoredLearner, new_learner
+from maxmargin.serve.service import READY, Beginning, Service, learn_block
 from maxmargin.serve.status import certificate_of
 
 PATIENCE = 120.0
@@ -224,7 +224,7 @@ class History:
         self.loop = asyncio.new_event_loop()
         beginning = self.kind.beginning(folder.parent)
         twin = self.kind.beginning(folder.parent)
-        self.twin: Pupil | None = Pupil(twin.learner, twin.classes)
+        self.twin: ScoredLearner | None = ScoredLearner(twin.learner, twin.classes)
         self.models = Models(folder / "live", {"one": beginning}, limits=LIMITS)
         self.app = Application(self.models)
         self.service = self.models.services["one"]
@@ -276,7 +276,7 @@ class History:
         if len(reason) < 15:
             self.trouble(f"refused with {status} and no clear reason: {reason!r}")
 
-    def newest(self) -> Pupil:
+    def newest(self) -> ScoredLearner:
         return [*self.service.shadows.values()][-1]
 
     def learn(self) -> None:
@@ -292,7 +292,7 @@ class History:
         self.found.counts["lessons"] += 1
         if self.twin is not None:
             given = rows if isinstance(rows[0], dict) else np.array(rows, dtype=np.float64)
-            why = taught(self.twin, [Lesson(given, labels, weights)])
+            why = learn_block(self.twin, [Lesson(given, labels, weights)])
             if (why is None) != (status == 200):
                 self.trouble(f"{status} {answer}, without shadows {why}")
 
@@ -344,15 +344,15 @@ class History:
 
 
 def contents(service: Service) -> dict[str, Any]:
-    for pupil in (service.live, *service.shadows.values()):
-        settled(pupil)
+    for scored in (service.live, *service.shadows.values()):
+        settled(scored)
     return service._content()
 
 
-def settled(pupil: Pupil) -> Pupil:
+def settled(scored: ScoredLearner) -> ScoredLearner:
     """The same; a model keeps the certificate once it is asked for, and a file holds it."""
-    certificate_of(pupil.learner)
-    return pupil
+    certificate_of(scored.learner)
+    return scored
 
 
 async def called(app: Application, method: str, path: str, body: Any) -> tuple[int, Any]:
@@ -383,9 +383,9 @@ def memory_used() -> int:
 @contextmanager
 def watched(found: Outcome) -> Iterator[None]:
     """Disks are not waited for, and errors that are no refusals of a learner are troubles."""
-    learn, make = Pupil.learn, new_learner
+    learn, make = ScoredLearner.learn, new_learner
 
-    def learning(self: Pupil, *given: Any) -> None:
+    def learning(self: ScoredLearner, *given: Any) -> None:
         try:
             learn(self, *given)
         except ValueError as error:
@@ -408,7 +408,7 @@ def watched(found: Outcome) -> Iterator[None]:
     nothing = mock.patch.multiple(os, fsync=lambda file: None, fdatasync=lambda file: None)
     with (
         nothing,
-        mock.patch.object(Pupil, "learn", learning),
+        mock.patch.object(ScoredLearner, "learn", learning),
         mock.patch("maxmargin.serve.service.new_learner", making),
         warnings.catch_warnings(),
         np.errstate(all="ignore"),

@@ -32,13 +32,13 @@ from serve.logs import EVENT, records, segments
 
 import maxmargin
 from maxmargin import AMIRA, RandomBudgetPerceptron
-from maxmargin.serve.commands import Answer, Await, Call, Change, Label, Learn
+from maxmargin.serve.commands import Await, Call, Label, LabelledId, Learn
 from maxmargin.serve.event_log import frame_of, header_of
 from maxmargin.serve.events import Lesson, NewShadow
-from maxmargin.serve.http_errors import Refusal
+from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
-from maxmargin.serve.service import READY, Beginning
+from maxmargin.serve.service import READY, Beginning, ChangeShadows
 
 PATIENCE = 60.0
 FOREIGN = b"This belongs to somebody else.\n" * 9
@@ -62,12 +62,14 @@ def template(folder: Path, beginning: Beginning, lessons: list[Lesson], raw: lis
     models.start()
     service = models.services["one"]
     service.recovered.wait()
-    service.ask_and_wait(Change(NewShadow("other", "perceptron", {})))
+    service.ask_and_wait(ChangeShadows(NewShadow("other", "perceptron", {})))
     for k, (lesson, row) in enumerate(zip(lessons, raw, strict=True)):
         service.ask_and_wait(Learn(lesson))
         service.ask_and_wait(Await([f"p{k}"], [row], [service.labels[0]]))
         if k % 3 == 0:
-            service.ask_and_wait(Label([Answer(f"p{k}", service.labels[1], None)], several=False))
+            service.ask_and_wait(
+                Label([LabelledId(f"p{k}", service.labels[1], None)], several=False)
+            )
     made = folder / "made"
     service.ask_and_wait(Call(lambda: shutil.copytree(folder / "live", made)))
     last = lessons[-1]
@@ -250,7 +252,7 @@ def served(folder: Path, of: Template) -> tuple[str, str]:
     for name, service in first.services.items():
         try:
             service.ask_and_wait(Learn(of.lesson()))
-        except Refusal as refusal:
+        except HTTPError as refusal:
             if refusal.status >= 500:
                 trouble = f"after the start: {refusal.reason}"
         states[name] = (service.sequence, service.rows)

@@ -3,7 +3,7 @@
 import pytest
 
 pytest.importorskip("uvicorn")
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 
 BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
 

@@ -74,7 +74,7 @@ def test_blocks_run_and_print_what_is_shown(page, folder, monkeypatch, capsys):
     if page.name == "river.md":
         pytest.importorskip("river")
     if page.name == "serve.md":
-        for package in ("starlette", "uvicorn", "httptools", "orjson"):
+        for package in ("starlette", "uvicorn", "httptools", "msgspec"):
             pytest.importorskip(package)
     names = {"__name__": "__main__"}
     with Shell(monkeypatch, capsys) as shell:

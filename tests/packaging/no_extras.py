@@ -13,7 +13,7 @@ EXTRAS = {
     *("fsspec", "aiohttp"),
     *("onnx", "onnxruntime", "skl2onnx"),
     *("pandas", "polars", "skops"),
-    *("starlette", "uvicorn", "httptools", "uvloop", "orjson"),
+    *("starlette", "uvicorn", "httptools", "uvloop", "msgspec"),
     "river",
 }
 # scikit-learn brings narwhals from version 1.9 on.

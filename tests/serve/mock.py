@@ -5,12 +5,65 @@ import json
 import time
 import urllib.parse
 
+import msgspec
 from client.server import Handler
 
-from maxmargin.serve import openapi, pages
-from maxmargin.serve.schemas import STATE
+from maxmargin.serve import bodies, openapi, pages
 
 PREFIX = "/below"
+
+STATE = {
+    "name": "default",
+    "status": "ok",
+    "algorithm": "AMIRA",
+    "parameters": {"C": 1.0},
+    "classes": ["buys", "leaves"],
+    "n_features": 2,
+    "columns": ["clicks", "from=mail"],
+    "sequence": 4711,
+    "events": 4711,
+    "rows": 4711,
+    "updates": 903,
+    "mistakes": 518,
+    "answers": 2350,
+    "wrong_answers": 329,
+    "answer_accuracy": 0.86,
+    "recent_answer_accuracy": 0.9,
+    "progressive_accuracy": 0.89,
+    "recent_progressive_accuracy": 0.93,
+    "loss": 0.31,
+    "recent_loss": 0.22,
+    "largest_class_share": 0.61,
+    "events_per_second": 1874.0,
+    "rows_per_second": 1874.0,
+    "latency_ms": {"learn": {"p50": 3.2, "p99": 12.4}, "predict": {"p50": 0.7, "p99": 3.9}},
+    "waiting": 17,
+    "queue": 0,
+    "log_bytes": 834511,
+    "snapshot_sequence": 4000,
+    "uptime_seconds": 12345.6,
+    "certificate": {"margin": None, "bound": 0.0123, "ratio": None},
+    "drift": [{"row": 2800, "accuracy_before": 0.91, "accuracy_after": 0.78}],
+    "largest_weights": [{"name": "clicks", "class": "buys", "weight": 2.31}],
+    "learners": [
+        {
+            "name": "amira",
+            "role": "live",
+            "algorithm": "AMIRA",
+            "rows": 4711,
+            "progressive_accuracy": 0.89,
+            "recent_progressive_accuracy": 0.93,
+            "loss": 0.31,
+            "recent_loss": 0.22,
+            "updates": 903,
+            "refused": 0,
+            "history": [[4711, 0.93]],
+        }
+    ],
+    "history": [[4711, 0.89, 0.93, 0.22]],
+    "example": {"clicks": 3, "from": "mail"},
+}
+msgspec.convert(STATE, bodies.State)  # what a real server could answer
 
 
 class Models(Handler):

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("pyarrow")
 
 from campaigns import shadow_parameters
-from campaigns.flat_memory import growth, taught
+from campaigns.flat_memory import growth, memory_over_events
 from campaigns.full_disks import fill_disks
 from campaigns.fuzzed_requests import fuzz
 from campaigns.kills import kill_servers
@@ -70,7 +70,7 @@ def test_shadows_with_parameters_of_all_kinds(tmp_path):
 
 
 def test_memory_is_flat(tmp_path):
-    assert growth(taught(20_000, tmp_path, shared())) < 1000.0
+    assert growth(memory_over_events(20_000, tmp_path, shared())) < 1000.0
 
 
 def test_slow_clients(tmp_path):

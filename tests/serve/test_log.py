@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 
 from maxmargin.serve import event_log as logs
 from maxmargin.serve.event_log import FRAME, HEADER, Log, LogError, Record, read_log, segments_of

@@ -8,7 +8,7 @@ from client.server import running
 
 pytest.importorskip("jinja2")
 pytest.importorskip("starlette")
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 from serve import browser
 from serve.mock import PREFIX, Models, a_state, nothing_yet, prepare
 

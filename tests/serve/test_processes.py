@@ -13,7 +13,7 @@ import pytest
 from zygote import shared
 
 pytest.importorskip("uvicorn")
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 
 from serve.processes import SLOWEST, Server, exchange
 

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
-pytest.importorskip("orjson")
+pytest.importorskip("msgspec")
 pytest.importorskip("jinja2")
 import uvicorn
 from serve import browser
@@ -122,7 +122,7 @@ def test_the_server_does_what_the_document_says(server):
                 )
                 errors = list(validator.iter_errors(json.loads(text)))
                 assert not errors, (where, errors)
-    assert {200, 201, 404, 409, 422} <= statuses
+    assert {200, 201, 404, 409} <= statuses
 
 
 def test_the_document_knows_all_routes(server):

@@ -27,7 +27,7 @@ def replay(
 ) -> None:
     """Let another learner learn from past events: predict each row, then learn from it."""
     with one_line_errors():
-        require("orjson", extra="serve")
+        require("msgspec", extra="serve")
         learner = learner_options.make(algorithm, settings)
         if model is not None:
             check_writable(model)
@@ -41,7 +41,7 @@ def replay(
         one.run()
         report = one.report() | {"seconds": round(time.perf_counter() - began, 3)}
         if model is not None:
-            save(one.pupil.learner, model)
+            save(one.scored.learner, model)
             report["model"] = str(model)
         (print_json if as_json else show)(report)
 

@@ -67,7 +67,7 @@ def serve(
 ) -> None:
     """Serve models that learn: over HTTP, and every event is kept."""
     with one_line_errors():
-        require("starlette", "uvicorn", "httptools", "orjson", extra="serve")
+        require("starlette", "uvicorn", "httptools", "msgspec", extra="serve")
         if algorithm is None and settings:
             misuse("--set is for a learner that begins with nothing, by --algorithm.")
         if models and algorithm is not None:

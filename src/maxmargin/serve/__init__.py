@@ -10,7 +10,7 @@ from maxmargin.serve.limits import Limits
 try:
     from maxmargin.serve.application import Application, create_app
 except ModuleNotFoundError as missing:
-    if missing.name not in ("starlette", "orjson", "jinja2"):
+    if missing.name not in ("starlette", "msgspec", "jinja2"):
         raise
     raise ImportError(f"serving needs {missing.name}: pip install 'maxmargin[serve]'") from None
 

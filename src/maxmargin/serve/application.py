@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,15 +25,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from maxmargin.persistence import save
-from maxmargin.serve import bodies, openapi, pages, prediction_answers, status
+from maxmargin.serve import bodies, openapi, pages, prediction_answers, requests, status
 from maxmargin.serve.auth import LOOPBACK, Guard
-from maxmargin.serve.bodies import ARROW, JSON, KINDS
-from maxmargin.serve.commands import Call, Change, checked_id
+from maxmargin.serve.bodies import ARROW, JSON, KINDS, NAME
+from maxmargin.serve.commands import Call, checked_id
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion
-from maxmargin.serve.http_errors import Refusal, malformed, unavailable
+from maxmargin.serve.http_errors import HTTPError, bad_request, unavailable
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.registry import NAME, Models
-from maxmargin.serve.service import READY, Beginning, Service, says
+from maxmargin.serve.registry import Models
+from maxmargin.serve.service import READY, Beginning, ChangeShadows, Service, logger
 
 # Bodies that are read, and whose rows are predicted, in the loop itself; larger ones would let
 # others wait. They are read by a few threads, since they take many times their bytes meanwhile.
@@ -189,7 +189,7 @@ class Application:
         headers: Headers = dict(scope["headers"])
         try:
             if self._is_forked():
-                raise Refusal(503, FORKED)
+                raise HTTPError(503, FORKED)
             if path not in OPEN or self.guard.token is None:
                 self.guard.check(headers)
             found = self._paths.get(path)
@@ -197,20 +197,20 @@ class Application:
                 await self._routed(scope, receive, send)
                 return
             if scope["method"] != "POST":
-                raise Refusal(405, f"{path} takes POST.")
+                raise HTTPError(405, f"{path} takes POST.")
             handler, service = found
             if service is None:
-                raise nameless(self.services)
+                raise no_default_model(self.services)
             answer = await self._posted(handler, service, scope, headers, receive)
-        except Refusal as refusal:
+        except HTTPError as refusal:
             answer = refused(refusal)
         except HTTPException as error:
             reasons = {404: f"there is no {path}.", 405: f"{path} is not for {scope['method']}."}
             answer = refused(
-                Refusal(error.status_code, reasons.get(error.status_code, error.detail))
+                HTTPError(error.status_code, reasons.get(error.status_code, error.detail))
             )
         except Exception:
-            says.exception("%s %s", scope["method"], path)
+            logger.exception("%s %s", scope["method"], path)
             answer = refused(unavailable("something went wrong, and was written down."))
         await answer.send(send)
 
@@ -229,7 +229,7 @@ class Application:
         except Exception:
             if not begun:
                 raise
-            says.exception("%s %s", scope["method"], scope["path"])
+            logger.exception("%s %s", scope["method"], scope["path"])
 
     async def _posted(
         self, handler: Any, service: Service, scope: Any, headers: Headers, receive: Any
@@ -239,12 +239,12 @@ class Application:
             told = headers.get(b"content-type", b"").decode("latin-1")
             kind = told.partition(";")[0].strip().lower()
             if kind not in KINDS:
-                raise Refusal(415, f"the content type must be one of {', '.join(KINDS)}.")
+                raise HTTPError(415, f"the content type must be one of {', '.join(KINDS)}.")
             if service.status != READY:
                 raise service.not_ready()
             body = await self._body(headers, receive)
             answer: Answer = await handler(service, kind, body, headers, scope)
-        except Refusal:
+        except HTTPError:
             service.served["refused"] += 1
             raise
         what = "predict" if handler == self._predict else "learn"
@@ -257,14 +257,14 @@ class Application:
         most = self.limits.body_bytes
         told = headers.get(b"content-length", b"0")
         if told.isdigit() and int(told) > most:
-            raise Refusal(413, f"the body has {int(told):,} bytes; at most {most:,} are taken.")
+            raise HTTPError(413, f"the body has {int(told):,} bytes; at most {most:,} are taken.")
         with Deadline(self.limits.body_seconds):
             message = await receive()
             if message.get("more_body", False):
                 return await self._parts(message, receive)
         body: bytes = message.get("body", b"")
         if len(body) > most:
-            raise Refusal(413, f"at most {most:,} bytes are taken.")
+            raise HTTPError(413, f"at most {most:,} bytes are taken.")
         return body
 
     async def _parts(self, message: Any, receive: Any) -> bytes:
@@ -279,14 +279,14 @@ class Application:
         task.add_done_callback(release)
         while True:
             if message["type"] == "http.disconnect":
-                raise malformed("the body is not complete.")
+                raise bad_request("the body is not complete.")
             part = message.get("body", b"")
             held += len(part)
             self._held_bytes += len(part)
             if held > (most := limits.body_bytes):
-                raise Refusal(413, f"the body has more than {most:,} bytes.")
+                raise HTTPError(413, f"the body has more than {most:,} bytes.")
             if self._held_bytes > limits.received_bytes:
-                raise Refusal(429, "too many large bodies come at once.", retry_after=1)
+                raise HTTPError(429, "too many large bodies come at once.", retry_after=1)
             body += part
             if not message.get("more_body", False):
                 return bytes(body)
@@ -310,7 +310,9 @@ class Application:
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
         options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
-        task = await self._worked(service, kind, bodies.learning, key_of(headers), options, body)
+        task = await self._worked(
+            service, kind, requests.learn_task, key_of(headers), options, body
+        )
         rows = task.lesson.rows
         result = await service.ask(task)
         if kind != ARROW:
@@ -321,7 +323,7 @@ class Application:
     async def _label(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Answer:
-        task = await self._worked(service, kind, bodies.labelling, body)
+        task = await self._worked(service, kind, requests.label_task, body)
         return json_answer(await service.ask(task))
 
     async def _predict(
@@ -363,10 +365,10 @@ class Application:
         name = request.path_params.get("name")
         if name is None:
             if self.default is None:
-                raise nameless(self.services)
+                raise no_default_model(self.services)
             return self.default
         if name not in self.services:
-            raise Refusal(404, f"there is no model {name!r}.")
+            raise HTTPError(404, f"there is no model {name!r}.")
         return self.services[name]
 
     async def _state(self, request: Request) -> Response:
@@ -389,7 +391,7 @@ class Application:
             if service.status != READY:
                 raise service.not_ready()
             if service.trouble:
-                raise Refusal(503, f"{service.name}: {service.trouble}", retry_after=1)
+                raise HTTPError(503, f"{service.name}: {service.trouble}", retry_after=1)
         return json_response({"status": "ok"})
 
     async def _model_file(self, request: Request) -> Response:
@@ -411,7 +413,7 @@ class Application:
     async def _events(self, request: Request) -> Response:
         service = self._service(request)
         if self.listeners >= self.limits.listeners:
-            raise Refusal(429, f"{self.listeners} listen already.", retry_after=10)
+            raise HTTPError(429, f"{self.listeners} listen already.", retry_after=10)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         kind = "text/event-stream"
         if request.method == "HEAD":  # nobody would hear the states
@@ -423,7 +425,7 @@ class Application:
         try:
             while not self.stopping.is_set():
                 told = await self._told(service)
-                yield b"event: state\ndata: " + orjson.dumps(told) + b"\n\n"
+                yield b"event: state\ndata: " + msgspec.json.encode(told) + b"\n\n"
                 try:
                     await asyncio.wait_for(self.stopping.wait(), SECONDS_BETWEEN_STATES)
                 except asyncio.TimeoutError:
@@ -432,37 +434,38 @@ class Application:
             self.listeners -= 1
 
     async def _new_shadow(self, request: Request) -> Response:
-        service, found = self._service(request), await self._json(request)
-        bodies.checked_object(found, {"name", "algorithm", "parameters"}, "the body")
-        name, algorithm = bodies.needed(found, "name"), bodies.needed(found, "algorithm")
-        parameters = found.get("parameters") or {}
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise malformed("name must be a text of letters, digits, '_', '.' and '-'.")
-        if not isinstance(algorithm, str) or not isinstance(parameters, dict):
-            raise malformed("algorithm must be a text, and parameters an object.")
-        event = NewShadow(name, algorithm, parameters, self._ids(request))
-        return json_response(await service.ask(Change(event)), 201)
+        service = self._service(request)
+        found = await self._read(bodies.ADD_SHADOW, request)
+        if not NAME.fullmatch(found.name):
+            raise bad_request(
+                "name must have at most 64 letters, digits, '_', '.' and '-', and begin with a "
+                "letter or digit."
+            )
+        event = NewShadow(found.name, found.algorithm, found.parameters or {}, self._ids(request))
+        return json_response(await service.ask(ChangeShadows(event)), 201)
 
     async def _drop_shadow(self, request: Request) -> Response:
         event = DropShadow(request.path_params["shadow"], self._ids(request))
-        return json_response(await self._service(request).ask(Change(event)))
+        return json_response(await self._service(request).ask(ChangeShadows(event)))
 
     async def _promote(self, request: Request) -> Response:
-        service, found = self._service(request), await self._json(request)
-        bodies.checked_object(found, {"shadow"}, "the body")
-        name = bodies.needed(found, "shadow")
-        if not isinstance(name, str):
-            raise malformed("shadow must be a text.")
-        return json_response(await service.ask(Change(Promotion(name, self._ids(request)))))
+        service = self._service(request)
+        found = await self._read(bodies.PROMOTE, request)
+        event = Promotion(found.shadow, self._ids(request))
+        return json_response(await service.ask(ChangeShadows(event)))
 
-    async def _json(self, request: Request) -> Any:
+    async def _read(self, reader: bodies.Reader[Any], request: Request) -> Any:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != JSON:
-            raise Refusal(415, f"the content type must be {JSON}.")
+            raise HTTPError(415, f"the content type must be {JSON}.")
         headers: Headers = dict(request.scope["headers"])
         body = await self._body(headers, request.receive)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._large, bodies.parsed, body, "the body", 0)
+
+        def read() -> Any:
+            bodies.check_containers(body, rows=0)
+            return reader.read(body)
+
+        return await asyncio.get_running_loop().run_in_executor(self._large, read)
 
     def _ids(self, request: Request) -> tuple[str, ...]:
         key = request.headers.get("idempotency-key")
@@ -518,21 +521,21 @@ class Deadline:
             if hasattr(self.task, "uncancel"):
                 self.task.uncancel()  # type: ignore[union-attr]
             reason = f"the body did not come within {self.seconds:g} seconds."
-            raise Refusal(408, reason) from None
+            raise HTTPError(408, reason) from None
 
 
 def address_of(request: Request) -> str:
     """Where the client reached the server. The header Host may be any text, so it is checked."""
     host = request.headers.get("host", "")
     if not HOST.fullmatch(host):
-        raise malformed("the header Host must be a name or an address, and may have a port.")
+        raise bad_request("the header Host must be a name or an address, and may have a port.")
     prefix = urllib.parse.quote(request.scope.get("root_path", "").rstrip("/"))
     return f"{request.url.scheme}://{host}{prefix}"
 
 
-def nameless(names: Collection[str]) -> Refusal:
+def no_default_model(names: Collection[str]) -> HTTPError:
     """Refuses a route that names no model where no model is the default."""
-    return Refusal(
+    return HTTPError(
         404,
         f"none of the models {', '.join(names)} is the default: ask /models/NAME/..., or name the "
         "default first when the server is started.",
@@ -569,14 +572,14 @@ class Answer:
 
 
 def json_answer(content: Any) -> Answer:
-    return Answer(200, orjson.dumps(content))
+    return Answer(200, msgspec.json.encode(content))
 
 
-def refused(refusal: Refusal) -> Answer:
-    body = orjson.dumps({"error": refusal.reason})
+def refused(refusal: HTTPError) -> Answer:
+    body = refusal.body()
     return Answer(refusal.status, body, JSON, refusal.retry_after)
 
 
 def json_response(content: Any, status: int = 200) -> Response:
     headers = {"cache-control": "no-store"}
-    return Response(orjson.dumps(content), status, headers, media_type=JSON)
+    return Response(msgspec.json.encode(content), status, headers, media_type=JSON)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.serve.http_errors import Refusal, unlearnable
+from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.streams.arrow import arrow, kind_of
 
 SCHEMA, DICTIONARY, BATCH = 1, 2, 3  # kinds of messages
@@ -121,12 +121,12 @@ def table_within(body: Any, rows: int, values: int, size: int) -> Any:
         (sizes.bytes, size, "bytes when decompressed"),
     ):
         if found > most:
-            raise Refusal(413, f"the table has {found:,} {what}; at most {most:,} are taken.")
+            raise HTTPError(413, f"the table has {found:,} {what}; at most {most:,} are taken.")
     table = table_from_bytes(body)
     table.validate(full=True)  # one that is damaged could be read beyond its memory
     written = sum(map(written_bytes, table.column_names, table.columns))
     if written > size:
-        raise Refusal(
+        raise HTTPError(
             413,
             f"the table has {written:,} bytes when repeated values are written out; "
             f"at most {size:,} are taken.",
@@ -149,7 +149,7 @@ def written_bytes(name: str, column: Any) -> int:
     if str(kind) in VIEWS:
         return sum(int(_lengths(chunk).sum()) for chunk in column.chunks)
     if _repeats(kind):
-        raise unlearnable(f"column {name!r:.80} holds neither numbers nor text.")
+        raise unprocessable(f"column {name!r:.80} holds neither numbers nor text.")
     return 0
 
 

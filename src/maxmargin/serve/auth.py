@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
-from maxmargin.serve.http_errors import Refusal
+from maxmargin.serve.http_errors import HTTPError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -45,7 +45,7 @@ class Guard:
         elif self.hosts is not None:
             host = headers.get(b"host", b"").decode("latin-1")
             if _name_of(f"//{host}") not in self.hosts:
-                raise Refusal(403, f"the server is not called {host!r:.80}.")
+                raise HTTPError(403, f"the server is not called {host!r:.80}.")
             self._check_origin(headers, host)
 
     def _check_token(self, headers: Mapping[bytes, bytes]) -> None:
@@ -53,18 +53,18 @@ class Guard:
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         # Of the same length in time, whatever is wrong.
         if not hmac.compare_digest(given.strip(), self.token) or kind.lower() != b"bearer":
-            raise Refusal(401, "the header Authorization must be Bearer, with the token.")
+            raise HTTPError(401, "the header Authorization must be Bearer, with the token.")
 
     def _check_origin(self, headers: Mapping[bytes, bytes], host: str) -> None:
         origin = headers.get(b"origin")
         if origin is not None:
             found = origin.decode("latin-1")
             if found not in (f"http://{host}", f"https://{host}"):
-                raise Refusal(403, f"pages of {found!r:.80} may not use this server.")
+                raise HTTPError(403, f"pages of {found!r:.80} may not use this server.")
         # Browsers leave Origin out of some requests, such as those for images and scripts.
         site = headers.get(b"sec-fetch-site", b"none").strip().lower()
         if site not in (b"none", b"same-origin"):
-            raise Refusal(403, "pages of other sites may not use this server.")
+            raise HTTPError(403, "pages of other sites may not use this server.")
 
 
 @functools.lru_cache(100)

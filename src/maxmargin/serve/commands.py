@@ -1,56 +1,19 @@
-"""What requests ask the writer of a service to do.
-
-A task is prepared when its turn has come, just before its events are written: what was known then
-decides, and nothing else.
-"""
+"""The tasks that requests bring to the writer of a service."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
-import orjson
 
-from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
-from maxmargin.serve.http_errors import Refusal, malformed
+from maxmargin.serve.events import Event, Lesson, Waiting
+from maxmargin.serve.http_errors import HTTPError, bad_request
 from maxmargin.serve.recent_ids import Prediction
-
-if TYPE_CHECKING:
-    from maxmargin.serve.service import Service
-
-
-class Outcome(NamedTuple):
-    """What became of an event: its number, and why it was refused, if it was."""
-
-    sequence: int
-    refusal: Refusal | None
-
-
-class Task(ABC):
-    """One request. ``bytes`` is what it takes in memory while it waits, about."""
-
-    bytes: int = 0
-    # Where the answer goes: a future, and the loop that it belongs to, if any.
-    future: Any = None
-    loop: Any = None
-    # Must it not share a write with others?
-    is_alone: ClassVar[bool] = False
-
-    def claims(self) -> Iterable[str]:
-        """The ids that it depends on: tasks with the same are never written together."""
-        return ()
-
-    @abstractmethod
-    def prepare(self, service: Service) -> Sequence[Event]:
-        """The events to write; none if there is nothing to do any more."""
-
-    @abstractmethod
-    def answer(self, outcomes: Sequence[Outcome]) -> Any:
-        """What the request is told, given what became of its events."""
+from maxmargin.serve.service import Outcome, Service, Task
 
 
 class Learn(Task):
@@ -103,7 +66,7 @@ class Learn(Task):
         return {"learnt": learnt, "duplicate": self.duplicates > 0, "sequence": self.known}
 
 
-class Answer(NamedTuple):
+class LabelledId(NamedTuple):
     """The label that a prediction should have had."""
 
     id: str
@@ -114,7 +77,7 @@ class Answer(NamedTuple):
 class Label(Task):
     """Learn from rows that were predicted, now that their labels are there; each exactly once."""
 
-    def __init__(self, answers: Sequence[Answer], size: int = 0, *, several: bool) -> None:
+    def __init__(self, answers: Sequence[LabelledId], size: int = 0, *, several: bool) -> None:
         self.answers, self.bytes, self.several = answers, size, several
         self.duplicates, self.known = 0, 0
 
@@ -129,14 +92,14 @@ class Label(Task):
             else:
                 known = service.labelled.get(key)
             if known is not None and known[0] != label:
-                raise Refusal(409, f"id {key!r} has the label {known[0]!r} already.")
+                raise HTTPError(409, f"id {key!r} has the label {known[0]!r} already.")
             if known is not None or service.learnt_as(key):
                 self.duplicates += 1
                 self.known = max(self.known, service.learnt_as(key))
                 continue
             predicted = service.waiting.get(key, now)
             if predicted is None:
-                raise Refusal(404, f"no prediction with the id {key!r} waits for its label.")
+                raise HTTPError(404, f"no prediction with the id {key!r} waits for its label.")
             lessons[key] = lesson_of(key, predicted, label, weight)
             service.check_room(lessons[key])
         return list(lessons.values())
@@ -177,35 +140,10 @@ class Await(Task):
         if not new:
             return []
         ids, rows, answers = (list(each) for each in zip(*new, strict=True))
-        return [Waiting(ids, rows, answers, now)]
+        return [Waiting(ids, rows, now, answers)]
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         return {"ids": self.ids}
-
-
-class Change(Task):
-    """A shadow comes, goes or is promoted."""
-
-    is_alone = True
-
-    def __init__(self, event: NewShadow | DropShadow | Promotion) -> None:
-        self.event, self.known = event, 0
-
-    def prepare(self, service: Service) -> Sequence[Event]:
-        (key,) = self.event.ids or (None,)
-        if key is not None and key in service.ids:
-            self.known = service.ids.get(key)
-            return []
-        service.check_change(self.event)
-        service.check_room(self.event)
-        return [self.event]
-
-    def answer(self, outcomes: Sequence[Outcome]) -> Any:
-        for sequence, refusal in outcomes:
-            if refusal is not None:
-                raise refusal
-            return {"sequence": sequence, "duplicate": False}
-        return {"sequence": self.known, "duplicate": True}
 
 
 class Call(Task):
@@ -225,7 +163,7 @@ class Call(Task):
 
 def lesson_of(key: str, predicted: Prediction, label: Any, weight: float | None) -> Lesson:
     """What is learnt when the label of a prediction comes."""
-    row = orjson.loads(predicted.row)
+    row = msgspec.json.decode(predicted.row)
     rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
     weights = None if weight is None else [weight]
     return Lesson(rows, [label], weights, (), key, predicted.answer)
@@ -235,7 +173,8 @@ def new_id() -> str:
     return secrets.token_hex(8)
 
 
-def checked_id(found: Any, most: int) -> str:
-    if not isinstance(found, str) or not 0 < len(found) <= most:
-        raise malformed(f"id must be a text of 1 to {most} characters, got {found!r:.80}.")
+def checked_id(found: str | None, most: int, where: str = "") -> str:
+    if not found or len(found) > most:
+        place = f"{where}: " if where else ""
+        raise bad_request(f"{place}id must have 1 to {most} characters, got {found!r:.80}.")
     return found

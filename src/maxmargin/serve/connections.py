@@ -5,10 +5,9 @@ from __future__ import annotations
 from asyncio import TimerHandle, Transport
 from http import HTTPStatus
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from maxmargin.serve.http_errors import Refusal
+from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 
 # Requests that wait on one connection while another is answered. A segment of the network holds
@@ -28,14 +27,14 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
         _write_timer: TimerHandle | None = None
         _idle_since = _unread_since = 0.0
         _bytes = 0  # received since the last headers that were complete, or the last part of a body
-        _refusal: Refusal | None = None
+        _refusal: HTTPError | None = None
 
         def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._idle_since = self.loop.time()
             self._timer = self.loop.call_later(limits.header_seconds, self._check_idle)
             if len(self.connections) > limits.connections:
-                self._refuse(Refusal(503, "there are too many connections.", retry_after=1))
+                self._refuse(HTTPError(503, "there are too many connections.", retry_after=1))
 
         def connection_lost(self, exc: Exception | None) -> None:
             for timer in (self._timer, self._write_timer):
@@ -110,7 +109,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
                 if size + len(self.url) > limits.header_bytes:
                     self._refusal = self._too_long()
             if len(self.pipeline) >= PIPELINED:
-                self._refusal = Refusal(503, "too many requests wait for answers.", retry_after=1)
+                self._refusal = HTTPError(503, "too many requests wait for answers.", retry_after=1)
             if self._refusal is not None:
                 raise self._refusal
             self._bytes = 0
@@ -120,8 +119,8 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             self._bytes = 0
             super().on_body(body)
 
-        def _too_long(self) -> Refusal:
-            return Refusal(431, f"the headers have more than {limits.header_bytes:,} bytes.")
+        def _too_long(self) -> HTTPError:
+            return HTTPError(431, f"the headers have more than {limits.header_bytes:,} bytes.")
 
         def send_400_response(self, msg: str) -> None:
             """Answer what the parser cannot read, or what a callback has refused."""
@@ -130,8 +129,8 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             else:
                 self._refuse(self._refusal)
 
-        def _refuse(self, refusal: Refusal) -> None:
-            body = orjson.dumps({"error": refusal.reason})
+        def _refuse(self, refusal: HTTPError) -> None:
+            body = refusal.body()
             head = f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n"
             if refusal.retry_after is not None:
                 head += f"retry-after: {refusal.retry_after}\r\n"

@@ -7,20 +7,33 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from types import NoneType
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
-import orjson
 
 from maxmargin._extras import Self
 from maxmargin.serve.arrow_sizes import table_within
-from maxmargin.serve.http_errors import malformed
 from maxmargin.serve.limits import Limits
 from maxmargin.streams.arrow import arrow
 
 PREFIX = struct.Struct("<cI")  # the kind, and the length of the head
+
+
+class LessonHead(msgspec.Struct, omit_defaults=True):
+    """What stands in the log of a lesson, before a matrix or a table."""
+
+    y: list[Any]
+    n: tuple[int, int] | None = None
+    x: list[dict[str, Any]] | None = None
+    w: list[float] | None = None
+    i: Sequence[str | None] = ()
+    p: str | None = None
+    a: int | None = None
+
+
+LESSON_HEADS = msgspec.json.Decoder(LessonHead)
 
 
 @dataclass(slots=True)
@@ -51,52 +64,56 @@ class Lesson:
 
     def encoded(self) -> bytes:
         rows, blob = self.rows, b""
-        head: dict[str, Any] = {"y": self.labels}
+        head = LessonHead(self.labels, w=self.weights, i=self.ids, p=self.prediction, a=self.answer)
         if isinstance(rows, np.ndarray):
-            head["n"], blob = rows.shape, rows.tobytes()
+            head.n, blob = rows.shape, rows.tobytes()
         elif isinstance(rows, list):
-            head["x"] = rows
+            head.x = rows
         else:
             blob = table_to_bytes(rows)
-        if self.weights is not None:
-            head["w"] = self.weights
-        if self.ids:
-            head["i"] = self.ids
-        if self.prediction is not None:
-            head["p"] = self.prediction
-        if self.answer is not None:
-            head["a"] = self.answer
         return packed(self.kind, head, blob)
 
     @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview, limits: Limits) -> Lesson:
-        if "n" in head:
-            rows: Any = np.frombuffer(blob, np.float64).reshape(head["n"]).copy()  # aligned
-        elif "x" in head:
-            rows = head["x"]
+    def decoded(cls, text: memoryview, blob: memoryview, limits: Limits) -> Lesson:
+        head = LESSON_HEADS.decode(text)
+        count, weights = len(head.y), head.w
+        rows: Any
+        if head.n is not None:
+            rows = np.frombuffer(blob, np.float64).reshape(head.n).copy()  # aligned
+        elif head.x is not None:
+            rows = head.x
         else:
             # What a service has written is not compressed, so its own bytes are within the limits,
             # whatever they are by now.
-            count, size = len(head["y"]), len(blob)
+            size = len(blob)
             values, most = max(limits.values, 8 * size), max(limits.table_bytes, size)
             rows = table_within(blob, count, values, most)
-        labels, weights, ids = head["y"], head.get("w"), head.get("i", ())
-        prediction, answer = head.get("p"), head.get("a")
-        count = rows.num_rows if hasattr(rows, "num_rows") else len(rows)
-        _check(isinstance(labels, list) and len(labels) == count > 0, "labels")
-        _check(not isinstance(rows, np.ndarray) or rows.ndim == 2, "rows")
-        _check(not isinstance(rows, list) or all(type(row) is dict for row in rows), "rows")
-        _check(weights is None or _are(weights, count, int, float), "weights")
-        _check(_are(ids, len(ids), str, NoneType) and len(ids) in (0, 1, count), "ids")
-        _check(isinstance(prediction, str | None) and isinstance(answer, int | None), "prediction")
-        return cls(rows, labels, weights, ids, prediction, answer)
+        if (rows.num_rows if hasattr(rows, "num_rows") else len(rows)) != count or not count:
+            raise ValueError("its labels are not those of its rows")
+        if weights is not None and len(weights) != count:
+            raise ValueError("its weights are not those of its rows")
+        if len(head.i) not in (0, 1, count):
+            raise ValueError("its ids are not those of its rows")
+        return cls(rows, head.y, weights, head.i, head.p, head.a)
 
     def size(self) -> int:
         return len(self.labels)
 
 
-@dataclass(slots=True)
-class Waiting:
+class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
+    """An event that is its fields, and nothing else."""
+
+    kind: ClassVar[bytes]
+
+    def encoded(self) -> bytes:
+        return packed(self.kind, self)
+
+    @classmethod
+    def decoded(cls, text: memoryview) -> Self:
+        return msgspec.json.decode(text, type=cls)
+
+
+class Waiting(PlainEvent, rename={"ids": "i", "rows": "x", "answers": "a", "time": "t"}):
     """Rows that were predicted, and whose labels may come; each is JSON.
 
     Attributes
@@ -106,75 +123,43 @@ class Waiting:
     """
 
     ids: list[str]
-    rows: list[Any]
-    answers: Sequence[int | None]
+    rows: list[list[Any] | dict[str, Any]]
     time: float
+    answers: list[int | None] = []
 
     kind: ClassVar[bytes] = b"W"
 
-    def encoded(self) -> bytes:
-        head = {"i": self.ids, "x": self.rows, "a": self.answers, "t": self.time}
-        return packed(self.kind, head)
-
-    @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Waiting:
-        ids, rows, time = head["i"], head["x"], head["t"]
-        answers = head.get("a") or [None] * len(ids)
-        _check(_are(ids, len(ids), str), "ids")
-        _check(_are(rows, len(ids), list, dict), "rows")
-        _check(_are(answers, len(ids), int, NoneType), "answers")
-        _check(type(time) in (int, float), "time")
-        return cls(ids, rows, answers, time)
+    def __post_init__(self) -> None:
+        self.answers = self.answers or [None] * len(self.ids)
+        if not len(self.rows) == len(self.answers) == len(self.ids):
+            raise ValueError("its rows are not those of its ids")
 
 
-class Change:
-    """An event that is its fields, and nothing else."""
-
-    __slots__ = ()
-    kind: ClassVar[bytes]
-    ids: Sequence[str | None]
-
-    def encoded(self) -> bytes:
-        known: Any = self
-        return packed(self.kind, {each.name: getattr(self, each.name) for each in fields(known)})
-
-    @classmethod
-    def decoded(cls, head: dict[str, Any], blob: memoryview) -> Self:
-        found = cls(**head)
-        wanted = {"name": str, "algorithm": str, "parameters": dict}
-        _check(all(type(head[each]) is wanted.get(each, list) for each in head), "fields")
-        _check(_are(found.ids, len(found.ids), str, NoneType), "ids")
-        return found
-
-
-@dataclass(slots=True)
-class NewShadow(Change):
+class NewShadow(PlainEvent):
     """A learner that begins with nothing, and learns along."""
 
     name: str
     algorithm: str
     parameters: dict[str, Any]
-    ids: Sequence[str | None] = ()
+    ids: tuple[str | None, ...] = ()
 
     kind: ClassVar[bytes] = b"S"
 
 
-@dataclass(slots=True)
-class DropShadow(Change):
+class DropShadow(PlainEvent):
     """A shadow ends."""
 
     name: str
-    ids: Sequence[str | None] = ()
+    ids: tuple[str | None, ...] = ()
 
     kind: ClassVar[bytes] = b"D"
 
 
-@dataclass(slots=True)
-class Promotion(Change):
+class Promotion(PlainEvent):
     """A shadow changes places with the learner that answers."""
 
     name: str
-    ids: Sequence[str | None] = ()
+    ids: tuple[str | None, ...] = ()
 
     kind: ClassVar[bytes] = b"P"
 
@@ -185,11 +170,8 @@ KINDS: dict[bytes, Any] = {
 }
 
 
-def packed(kind: bytes, head: dict[str, Any], blob: bytes = b"") -> bytes:
-    try:
-        text = orjson.dumps(head)
-    except orjson.JSONEncodeError as error:  # JSON may be read deeper than it is written
-        raise malformed(f"the rows cannot be written down: {error}.") from None
+def packed(kind: bytes, head: msgspec.Struct, blob: bytes = b"") -> bytes:
+    text = msgspec.json.encode(head)
     return b"".join((PREFIX.pack(kind, len(text)), text, blob))
 
 
@@ -201,25 +183,11 @@ def decoded(payload: bytes, limits: Limits | None = None) -> Event:
     kind, size = PREFIX.unpack_from(payload)
     start = PREFIX.size + size
     view = memoryview(payload)
-    head, blob = orjson.loads(view[PREFIX.size : start]), view[start:]
+    text, blob = view[PREFIX.size : start], view[start:]
     if kind == Lesson.kind:
-        return Lesson.decoded(head, blob, limits or Limits())
-    found: Event = KINDS[kind].decoded(head, blob)
+        return Lesson.decoded(text, blob, limits or Limits())
+    found: Event = KINDS[kind].decoded(text)
     return found
-
-
-def _check(is_right: bool, what: str) -> None:
-    if not is_right:
-        raise ValueError(f"its {what} are not those of an event")
-
-
-def _are(values: Any, size: int, *kinds: type) -> bool:
-    """Is it a list of so many values of these types?"""
-    return (
-        isinstance(values, list | tuple)
-        and len(values) == size
-        and set(map(type, values)) <= set(kinds)
-    )
 
 
 def table_to_bytes(table: Any) -> bytes:

@@ -1,39 +1,52 @@
-"""What is answered instead of doing what was asked for."""
+"""Errors that are answered to requests."""
 
 from __future__ import annotations
 
+import msgspec
 
-class Refusal(Exception):
-    """A request that is refused, with the status of HTTP and the reason.
+
+class HTTPError(Exception):
+    """A request that is refused.
 
     Attributes
     ----------
     status : int
     reason : str
     retry_after : int or None
-        Seconds after which it may be tried again.
+        Seconds after which the same request may succeed.
     """
 
     def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
         super().__init__(reason)
         self.status, self.reason, self.retry_after = status, reason, retry_after
 
+    def at(self, where: str) -> HTTPError:
+        """The same error, with its place in the request."""
+        return HTTPError(self.status, f"{where}: {self.reason}", self.retry_after)
 
-def malformed(reason: str) -> Refusal:
-    return Refusal(400, reason)
+    def body(self) -> bytes:
+        return msgspec.json.encode({"error": self.reason})
 
 
-def unlearnable(reason: str) -> Refusal:
+def bad_request(reason: str) -> HTTPError:
+    return HTTPError(400, reason)
+
+
+def unprocessable(reason: str) -> HTTPError:
     """The learner refuses it."""
-    return Refusal(422, reason)
+    return HTTPError(422, reason)
 
 
-def unavailable(reason: str) -> Refusal:
-    return Refusal(503, reason, retry_after=1)
+def busy(reason: str, retry_after: int = 1) -> HTTPError:
+    return HTTPError(429, reason, retry_after)
 
 
-def no_memory(error: MemoryError) -> Refusal:
-    """The server has too little memory for it; nothing has changed."""
+def unavailable(reason: str) -> HTTPError:
+    return HTTPError(503, reason, retry_after=1)
+
+
+def no_memory(error: MemoryError) -> HTTPError:
+    """The server has too little memory for the request; nothing has changed."""
     why = f": {error}" if str(error) else ""
     return unavailable(
         f"the server does not have the memory for this request{why}. Send fewer rows or columns, "

@@ -1,16 +1,21 @@
-"""What can be asked of the server, as a document of OpenAPI 3.1."""
+"""What can be asked of the server, as an OpenAPI 3.1 document derived from the types of bodies."""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
 
 from maxmargin import __version__
-from maxmargin.serve.schemas import ROW, STATE, Json, parameters, schemas
+from maxmargin.serve import bodies
+from maxmargin.serve.bodies import ARROW, JSON, NDJSON
+from maxmargin.serve.http_errors import HTTPError, bad_request, busy, unavailable, unprocessable
 
-JSON, LINES = "application/json", "application/x-ndjson"
-ARROW = "application/vnd.apache.arrow.stream"
+Json = dict[str, Any]
 BINARY = {"type": "string", "format": "binary"}
 
 ABOUT = """\
@@ -23,22 +28,290 @@ line; nothing of a request that is refused is learnt. If a request is lost, send
 same id. After 429 and 503 do so when the seconds of `Retry-After` have passed.\
 """
 
+TAGS = {
+    "events": "Learn and predict.",
+    "model": "What the model is, and how well it does.",
+    "learners": "Others that learn along, and may take over.",
+    "server": "What belongs to no model.",
+}
 
-ROWS = [ROW, {"clicks": 1, "from": "ad"}]
-SCORES = {"buys": 0.42, "leaves": -0.42}
+# Why requests are refused, and an example of the error, by status.
+ERRORS = {
+    error.status: (why, error)
+    for why, error in (
+        (
+            "The request does not have the right form.",
+            bad_request("the body has no field 'label'."),
+        ),
+        (
+            "The token is missing or wrong.",
+            HTTPError(401, "the header Authorization must be Bearer, with the token."),
+        ),
+        (
+            "The request comes from another site, or by another host name.",
+            HTTPError(403, "pages of other sites may not use this server."),
+        ),
+        (
+            "There is no such model, shadow or prediction.",
+            HTTPError(404, "no prediction with the id 'visit-9' waits for its label."),
+        ),
+        ("The route has other methods.", HTTPError(405, "/learn takes POST.")),
+        (
+            "The body came too slowly.",
+            HTTPError(408, "the body did not come within 30 seconds."),
+        ),
+        (
+            "The request contradicts what is known.",
+            HTTPError(409, "id 'visit-8' has the label 'leaves' already."),
+        ),
+        (
+            "The request is too large.",
+            HTTPError(413, "the body has 33,554,433 bytes; at most 33,554,432 are taken."),
+        ),
+        (
+            "The body is of another type.",
+            HTTPError(415, f"the content type must be one of {', '.join(bodies.KINDS)}."),
+        ),
+        (
+            "The learner refuses the row, the label or the parameter.",
+            unprocessable("the label 'stays' is not among the classes ['buys', 'leaves']."),
+        ),
+        (
+            "Events come faster than the disk takes them.",
+            busy("events come faster than they can be written."),
+        ),
+        (
+            "The disk is full, the memory is not enough, or the server starts or stops.",
+            unavailable("the log cannot be written: No space left on device."),
+        ),
+    )
+}
+ALWAYS = (401, 403, 405)
+OF_BODIES = (400, 408, 413, 415, 422)
 
 
+# ---------------------------------------------------------------------------------------- examples
+class Example(msgspec.Struct, frozen=True):
+    """A request and its answer, in JSON or lines of it."""
+
+    route: str
+    answer: Any
+    body: Any = None
+    title: str = "one"
+    kind: str = JSON
+
+
+# What a new server with the classes "buys" and "leaves" answers to these requests, one after the
+# other; numbers are rounded to six places, and not all parameters of the learner are shown.
+EXAMPLES = msgspec.json.decode(
+    Path(__file__).with_name("examples.json").read_bytes(), type=list[Example]
+)
+# The value of {shadow} in examples.
+SHADOW = "moving"
+# Fields of a state that are other ones whenever it is asked for.
+VOLATILE = ("events_per_second", "rows_per_second", "latency_ms", "log_bytes", "uptime_seconds")
+
+
+# ------------------------------------------------------------------------------------------ routes
+class Operation(NamedTuple):
+    """One method of one route.
+
+    Attributes
+    ----------
+    takes, gives : tuple of types
+        Of the body and of the answer in JSON; one of them.
+    takes_kinds, gives_kinds : tuple of str
+        Content types beside JSON.
+    """
+
+    tag: str
+    summary: str
+    done: str
+    about: str = ""
+    takes: tuple[Any, ...] = ()
+    takes_kinds: tuple[str, ...] = ()
+    gives: tuple[Any, ...] = ()
+    gives_kinds: tuple[str, ...] = ()
+    errors: tuple[int, ...] = ()
+    parameters: tuple[str, ...] = ()
+    status: int = 200
+    is_open: bool = False
+
+
+LEARNT = (bodies.Learnt, bodies.LearntEach)
+OF_MODELS = {
+    "POST /learn": Operation(
+        "events",
+        "Learn from rows with their labels",
+        "It is on the disk, and learnt.",
+        "One row, or many that are learnt together or not at all; each line may have an id of its "
+        "own. The answer comes when all is in the log, on the disk, and learnt. An event with a "
+        "known id is not learnt again, whatever it says.",
+        takes=(bodies.LearnRow, bodies.LearnRows),
+        takes_kinds=(NDJSON, ARROW),
+        gives=LEARNT,
+        errors=(429, 503),
+        parameters=("Idempotency-Key", "label", "weight"),
+    ),
+    "POST /predict": Operation(
+        "events",
+        "Predict labels",
+        "As the model was when the request came.",
+        "Nothing is learnt. With an id the server keeps the row and its answer until `/label` "
+        "brings the label; `true` lets the server choose the id. Of several answers under one id "
+        "the first is scored. Lines are answered by lines, Arrow by Arrow.",
+        takes=(bodies.PredictRow, bodies.PredictRows),
+        takes_kinds=(NDJSON, ARROW),
+        gives=(bodies.Prediction, bodies.Predictions),
+        gives_kinds=(NDJSON, ARROW),
+        errors=(429, 503),
+        parameters=("ids",),
+    ),
+    "POST /label": Operation(
+        "events",
+        "Bring the label of a prediction",
+        "It is on the disk, and learnt.",
+        "The row that was predicted is learnt with this label, once, and the answer that was "
+        "given counts as right or wrong. The same label again is a duplicate; another one is "
+        "refused.",
+        takes=(bodies.LabelRow, bodies.LabelRows),
+        takes_kinds=(NDJSON,),
+        gives=LEARNT,
+        errors=(404, 409, 429, 503),
+    ),
+    "GET /model": Operation(
+        "model",
+        "What is known of the model",
+        "The state of the model.",
+        "`answer_accuracy` is that of the predictions as they were served, for rows that were "
+        "predicted with an id and whose label came by `/label`. `progressive_accuracy` and the "
+        "losses are those of predictions made just before each row is learnt, for all rows: where "
+        "labels come late, the model has learnt more by then than when it answered.",
+        gives=(bodies.State,),
+    ),
+    "GET /model/file": Operation(
+        "model",
+        "The model as a file",
+        "A file of arrays and JSON.",
+        "`maxmargin.load` reads it, and `maxmargin predict --model`.",
+        gives_kinds=("application/octet-stream",),
+        errors=(503,),
+    ),
+    "GET /events": Operation(
+        "model",
+        "The state, about once a second",
+        "They go on until either side ends.",
+        "Server-sent events called `state`, whose data are what `/model` answers.",
+        gives_kinds=("text/event-stream",),
+        errors=(429,),
+    ),
+    "POST /shadows": Operation(
+        "learners",
+        "Let another learner learn along",
+        "It learns along.",
+        "It begins with nothing, learns from all that follows, and is compared.",
+        takes=(bodies.AddShadow,),
+        gives=(bodies.Changed,),
+        errors=(409, 429, 503),
+        parameters=("Idempotency-Key",),
+        status=201,
+    ),
+    "DELETE /shadows/{shadow}": Operation(
+        "learners",
+        "End a shadow",
+        "It has ended.",
+        gives=(bodies.Changed,),
+        errors=(404, 429, 503),
+        parameters=("shadow", "Idempotency-Key"),
+    ),
+    "POST /promote": Operation(
+        "learners",
+        "Let a shadow answer",
+        "The shadow is live.",
+        "It changes places with the live learner, which becomes a shadow.",
+        takes=(bodies.Promote,),
+        gives=(bodies.Changed,),
+        errors=(404, 429, 503),
+        parameters=("Idempotency-Key",),
+    ),
+}
+NOTHING_OF_MODELS = "It holds nothing of any model."
+OF_THE_SERVER = {
+    "GET /health": Operation(
+        "server",
+        "Does it take events?",
+        "It does.",
+        gives=(bodies.Health,),
+        errors=(503,),
+        is_open=True,
+    ),
+    "GET /models": Operation(
+        "server",
+        "All models",
+        "The default one, that of the root, is the first.",
+        gives=(bodies.Models,),
+    ),
+    "GET /metrics": Operation(
+        "server",
+        "Counts and times for Prometheus",
+        "All models, by label.",
+        gives_kinds=("text/plain; version=0.0.4",),
+    ),
+    "GET /": Operation(
+        "server",
+        "The page that shows what models do",
+        NOTHING_OF_MODELS,
+        gives_kinds=("text/html",),
+        is_open=True,
+    ),
+    "GET /docs": Operation(
+        "server",
+        "The page with this document",
+        NOTHING_OF_MODELS,
+        gives_kinds=("text/html",),
+        is_open=True,
+    ),
+    "GET /openapi.json": Operation(
+        "server", "This document", NOTHING_OF_MODELS, gives=(dict,), is_open=True
+    ),
+}
+
+# Where parameters stand, and their descriptions and schemas.
+TEXT = {"type": "string"}
+PARAMETERS: dict[str, tuple[str, str, Json]] = {
+    "Idempotency-Key": ("header", "Another way to give the event's id; not for lines.", TEXT),
+    "label": ("query", "Of Arrow: the column with the labels.", {**TEXT, "default": "label"}),
+    "weight": ("query", "Of Arrow: the column with the weights.", TEXT),
+    "ids": (
+        "query",
+        "Of Arrow: answer with a column of ids, for labels that come later.",
+        {"const": "true"},
+    ),
+    "name": ("path", "Name of the model.", TEXT),
+    "shadow": ("path", "Name of the shadow.", TEXT),
+}
+
+
+# ---------------------------------------------------------------------------------------- document
+@functools.cache
 def document() -> Json:
-    """All routes, with their bodies, answers, refusals and examples."""
+    """All routes, with their bodies, answers, errors and examples."""
+    operations = [*OF_MODELS.values(), *OF_THE_SERVER.values()]
+    types = {kind for each in operations for kind in (*each.takes, *each.gives)} | {bodies.Error}
+    ordered = sorted(types - {dict}, key=lambda kind: str(kind.__name__))
+    _, schemas = msgspec.json.schema_components(
+        ordered, ref_template=_ref("schemas", "{name}")["$ref"]
+    )
     paths: Json = {}
-    for path, methods in _of_a_model().items():
-        paths[path] = methods
-        paths[f"/models/{{name}}{path}"] = _by_name(methods)
-    paths |= _of_the_server()
-    for path, methods in paths.items():
-        for method, operation in methods.items():
-            words = re.findall(r"\w+", path)
-            operation["operationId"] = "_".join([method, *words])
+    for route, operation in OF_MODELS.items():
+        _add(paths, route, operation)
+        method, path = route.split()
+        named = operation._replace(
+            parameters=("name", *operation.parameters), errors=(404, *operation.errors)
+        )
+        _add(paths, f"{method} /models/{{name}}{path}", named, examples_of=route)
+    for route, operation in OF_THE_SERVER.items():
+        _add(paths, route, operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -48,15 +321,7 @@ def document() -> Json:
             "license": {"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         },
         "servers": [{"url": ".", "description": "where this document is"}],
-        "tags": [
-            {"name": name, "description": about}
-            for name, about in {
-                "events": "Learn and predict.",
-                "model": "What the model is, and how well it does.",
-                "learners": "Others that learn along, and may take over.",
-                "server": "What belongs to no model.",
-            }.items()
-        ],
+        "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "security": [{}, {"token": []}],
         "paths": paths,
         "components": {
@@ -67,297 +332,82 @@ def document() -> Json:
                     "description": "Needed where the server was started with a token.",
                 }
             },
-            "parameters": parameters(),
-            "schemas": schemas(),
-            "responses": {str(status): _refusal(*each) for status, each in REFUSALS.items()},
+            "parameters": {
+                name: {"name": name, "in": place, "description": about, "schema": schema}
+                | ({"required": True} if place == "path" else {})
+                for name, (place, about, schema) in PARAMETERS.items()
+            },
+            "schemas": schemas,
+            "responses": {str(status): _error(*each) for status, each in ERRORS.items()},
         },
     }
-
-
-# What the server refuses: why, and an example of the sentence.
-REFUSALS = {
-    400: ("The request is malformed.", 'Line 3: "label" is missing.'),
-    401: ("The token is missing or wrong.", "This server asks for its token."),
-    403: ("The request comes from a page or a host name elsewhere.", "Origin is another one."),
-    404: ("There is no such thing, or no more.", 'No prediction waits under the id "p-17".'),
-    405: ("The route has other methods.", "Only POST is possible here."),
-    408: ("The body came too slowly.", "The body did not arrive within 30 seconds."),
-    409: ("It contradicts what is known.", 'The id "p-17" had the label "buys".'),
-    413: ("The request is too large.", "The body has more than 33,554,432 bytes."),
-    415: ("The body is of another type.", "Content-Type must be application/json."),
-    422: ("The learner refuses the row, the label or the parameter.", 'Column "clicks" is NaN.'),
-    429: ("Events come faster than the disk takes them.", "The queue is full."),
-    503: (
-        "The disk is full, the memory is not enough, or the server starts or stops.",
-        "The disk is full.",
-    ),
-}
-ALWAYS = (401, 403, 405)
-OF_BODIES = (400, 408, 413, 415, 422)
-
-
-def _refusal(why: str, sentence: str) -> Json:
-    answer: Json = {
-        "description": why,
-        "content": {
-            JSON: {"schema": _ref("schemas", "Error"), "example": {"error": sentence}},
-        },
-    }
-    if sentence in ("The queue is full.", "The disk is full."):
-        seconds = {"type": "integer", "minimum": 0}
-        answer["headers"] = {"Retry-After": {"schema": seconds, "description": "Seconds to wait."}}
-    return answer
 
 
 def _ref(kind: str, name: str) -> Json:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _operation(
-    tag: str,
-    summary: str,
-    answers: Json,
-    refusals: tuple[int, ...] = (),
-    *,
-    about: str = "",
-    body: Json | None = None,
-    parameters: tuple[str, ...] = (),
-    status: int = 200,
-    description: str = "Done.",
-    open_to_all: bool = False,
-) -> Json:
-    refused = {*refusals, *(OF_BODIES if body else ()), *(() if open_to_all else ALWAYS)}
-    found: Json = {"tags": [tag], "summary": summary}
-    if about:
-        found["description"] = about
-    if open_to_all:
+def _error(why: str, error: HTTPError) -> Json:
+    content = {"schema": _ref("schemas", "Error"), "example": {"error": error.reason}}
+    answer: Json = {"description": why, "content": {JSON: content}}
+    if error.retry_after is not None:
+        seconds = {"type": "integer", "minimum": 0}
+        answer["headers"] = {"Retry-After": {"schema": seconds, "description": "Seconds to wait."}}
+    return answer
+
+
+def _add(paths: Json, route: str, operation: Operation, examples_of: str = "") -> None:
+    method, path = route.split()
+    examples = [each for each in EXAMPLES if each.route == (examples_of or route)]
+    found: Json = {"tags": [operation.tag], "summary": operation.summary}
+    if operation.about:
+        found["description"] = operation.about
+    if operation.is_open:
         found["security"] = [{}]
-    if parameters:
-        found["parameters"] = [_ref("parameters", name) for name in parameters]
-    if body:
-        found["requestBody"] = {"required": True, "content": body}
-    found["responses"] = {str(status): {"description": description, "content": answers}} | {
-        str(each): _ref("responses", str(each)) for each in sorted(refused)
+    if operation.parameters:
+        found["parameters"] = [_ref("parameters", name) for name in operation.parameters]
+    if operation.takes:
+        shown = [(each.kind, each.title, each.body) for each in examples]
+        content = _content(operation.takes, operation.takes_kinds, shown)
+        found["requestBody"] = {"required": True, "content": content}
+    errors = {
+        *operation.errors,
+        *(OF_BODIES if operation.takes else ()),
+        *(() if operation.is_open else ALWAYS),
     }
+    answers = [
+        (NDJSON if isinstance(each.answer, list) else JSON, each.title, each.answer)
+        for each in examples
+    ]
+    done = {
+        "description": operation.done,
+        "content": _content(operation.gives, operation.gives_kinds, answers),
+    }
+    found["responses"] = {str(operation.status): done} | {
+        str(status): _ref("responses", str(status)) for status in sorted(errors)
+    }
+    found["operationId"] = "_".join([method.lower(), *re.findall(r"\w+", path)])
+    paths.setdefault(path, {})[method.lower()] = found
+
+
+def _content(
+    types: tuple[Any, ...], kinds: tuple[str, ...], examples: list[tuple[str, str, Any]]
+) -> Json:
+    """Schemas and examples, by content type."""
+    found: Json = {}
+    if types:
+        schemas = [
+            {"type": "object"} if each is dict else _ref("schemas", each.__name__) for each in types
+        ]
+        found[JSON] = {"schema": schemas[0] if len(schemas) == 1 else {"oneOf": schemas}}
+    for kind in kinds:
+        is_text = kind == NDJSON or kind.startswith("text/")
+        found[kind] = {"schema": TEXT if is_text else BINARY}
+    for kind, title, value in examples:
+        shown = value if kind == JSON else lines(value)
+        found[kind].setdefault("examples", {})[title] = {"value": shown}
     return found
 
 
-def _json(schema: str, **examples: Any) -> Json:
-    shown = {name.replace("_", " "): {"value": value} for name, value in examples.items()}
-    return {JSON: {"schema": _ref("schemas", schema), "examples": shown}}
-
-
-def _text(kind: str, example: str) -> Json:
-    return {kind: {"schema": {"type": "string"}, "example": example}}
-
-
-def _lines(*each: Json) -> Json:
-    return _text(LINES, "".join(json.dumps(line) + "\n" for line in each))
-
-
-# ------------------------------------------------------------------------------------------ routes
-def _of_a_model() -> Json:
-    learnt = {"learnt": 1, "duplicate": False, "sequence": 4711}
-    changed = {"sequence": 4712, "duplicate": False}
-    return {
-        "/learn": {
-            "post": _operation(
-                "events",
-                "Learn from rows with their labels",
-                _json(
-                    "Learnt",
-                    one=learnt,
-                    lines={"learnt": 2, "duplicates": 0, "sequence": 4713},
-                ),
-                (422, 429, 503),
-                about=(
-                    "One row, or many that are learnt together or not at all; of lines each may "
-                    "have an id. The answer comes when all is in the log, on the disk, and learnt. "
-                    "What has an id that is known is not learnt again, whatever it says."
-                ),
-                description="It is on the disk, and learnt.",
-                parameters=("Idempotency-Key", "label", "weight"),
-                body=_json(
-                    "Learn",
-                    one_row={"row": ROW, "label": "buys", "id": "order-17"},
-                    many_rows={"rows": ROWS, "labels": ["buys", "leaves"], "weights": [1, 2]},
-                    a_list={"row": [0.5, 1.25, -3], "label": 1},
-                )
-                | _lines(*({"row": row, "label": "buys"} for row in ROWS))
-                | {ARROW: {"schema": BINARY}},
-            )
-        },
-        "/predict": {
-            "post": _operation(
-                "events",
-                "Predict labels",
-                _json(
-                    "Predicted",
-                    one_row={"prediction": "buys"},
-                    many_rows={"predictions": ["buys", "leaves"]},
-                    with_scores={"prediction": "buys", "scores": SCORES, "id": "visit-8"},
-                )
-                | _lines({"prediction": "buys"}, {"prediction": "leaves"})
-                | {ARROW: {"schema": BINARY}},
-                (422, 429, 503),
-                about=(
-                    "Nothing is learnt. With an id the server keeps the row and its answer until "
-                    "`/label` brings the label; `true` lets the server choose the id. Of several "
-                    "answers under one id the first is scored. Lines are answered by lines, Arrow "
-                    "by Arrow."
-                ),
-                description="As the model was when the request came.",
-                parameters=("ids",),
-                body=_json(
-                    "Predict",
-                    one_row={"row": ROW},
-                    many_rows={"rows": ROWS},
-                    with_scores={"row": ROW, "scores": True, "id": "visit-8"},
-                )
-                | _lines(*({"row": row} for row in ROWS))
-                | {ARROW: {"schema": BINARY}},
-            )
-        },
-        "/label": {
-            "post": _operation(
-                "events",
-                "Bring the label of a prediction",
-                _json("Learnt", one=learnt),
-                (404, 409, 422, 429, 503),
-                about=(
-                    "The row that was predicted is learnt with this label, once, and the answer "
-                    "that was given counts as right or wrong. The same label again is a duplicate; "
-                    "another one is refused."
-                ),
-                description="It is on the disk, and learnt.",
-                body=_json(
-                    "Label",
-                    one={"id": "visit-8", "label": "leaves"},
-                    several={"labels": [{"id": "visit-8", "label": "leaves"}]},
-                )
-                | _lines({"id": "visit-8", "label": "leaves"}),
-            )
-        },
-        "/model": {
-            "get": _operation(
-                "model",
-                "What is known of the model",
-                {JSON: {"schema": _ref("schemas", "State"), "example": STATE}},
-                about=(
-                    "`answer_accuracy` is that of the predictions as they were served, for rows "
-                    "that were predicted with an id and whose label came by `/label`. "
-                    "`progressive_accuracy` and the losses are those of predictions made just "
-                    "before each row is learnt, for all rows: where labels come late, the model "
-                    "has learnt more by then than when it answered."
-                ),
-                description="The state of the model.",
-            )
-        },
-        "/model/file": {
-            "get": _operation(
-                "model",
-                "The model as a file",
-                {"application/octet-stream": {"schema": BINARY}},
-                (503,),
-                about="`maxmargin.load` reads it, and `maxmargin predict --model`.",
-                description="A file of arrays and JSON.",
-            )
-        },
-        "/events": {
-            "get": _operation(
-                "model",
-                "The state, about once a second",
-                _text("text/event-stream", 'event: state\ndata: {"name": "default", …}\n\n'),
-                about="Server-sent events called `state`, whose data are what `/model` answers.",
-                description="They go on until either side ends.",
-            )
-        },
-        "/shadows": {
-            "post": _operation(
-                "learners",
-                "Let another learner learn along",
-                _json("Changed", done=changed),
-                (409, 422, 429, 503),
-                about="It begins with nothing, learns from all that follows, and is compared.",
-                status=201,
-                description="It learns along.",
-                parameters=("Idempotency-Key",),
-                body=_json(
-                    "Shadow",
-                    NORMA={"name": "moving", "algorithm": "NORMA", "parameters": {"rate": 0.1}},
-                ),
-            )
-        },
-        "/shadows/{shadow}": {
-            "delete": _operation(
-                "learners",
-                "End a shadow",
-                _json("Changed", done=changed),
-                (404, 429, 503),
-                description="It has ended.",
-                parameters=("shadow", "Idempotency-Key"),
-            )
-        },
-        "/promote": {
-            "post": _operation(
-                "learners",
-                "Let a shadow answer",
-                _json("Changed", done=changed),
-                (404, 422, 429, 503),
-                about="It changes places with the live learner, which becomes a shadow.",
-                description="The shadow is live.",
-                parameters=("Idempotency-Key",),
-                body=_json("Promote", one={"shadow": "moving"}),
-            )
-        },
-    }
-
-
-def _by_name(methods: Json) -> Json:
-    """The same for a model that is named."""
-    found = {}
-    for method, operation in methods.items():
-        parameters = [_ref("parameters", "name"), *operation.get("parameters", [])]
-        responses = operation["responses"] | {"404": _ref("responses", "404")}
-        found[method] = operation | {"parameters": parameters, "responses": responses}
-    return found
-
-
-def _of_the_server() -> Json:
-    health = _operation(
-        "server",
-        "Does it take events?",
-        _json("Health", yes={"status": "ok"}),
-        (503,),
-        description="It does.",
-        open_to_all=True,
-    )
-    shown = {name: STATE[name] for name in ("name", "status", "algorithm", "rows")}
-    models = _operation(
-        "server",
-        "All models",
-        _json("Models", one={"models": [shown]}),
-        description="The default one, that of the root, is the first.",
-    )
-    example = "# TYPE maxmargin_rows_total counter\nmaxmargin_rows_total 4711\n"
-    metrics = _operation(
-        "server",
-        "Counts and times for Prometheus",
-        _text("text/plain; version=0.0.4", example),
-        description="All models, by label.",
-    )
-    found = {"/health": health, "/models": models, "/metrics": metrics}
-    for path, summary, kind in (
-        ("/", "The page that shows what models do", "text/html"),
-        ("/docs", "The page with this document", "text/html"),
-        ("/openapi.json", "This document", JSON),
-    ):
-        answers = {kind: {"schema": {"type": "object" if kind == JSON else "string"}}}
-        found[path] = _operation(
-            "server",
-            summary,
-            answers,
-            description="It holds nothing of any model.",
-            open_to_all=True,
-        )
-    return {path: {"get": operation} for path, operation in found.items()}
+def lines(objects: list[Any]) -> str:
+    return "".join(json.dumps(each) + "\n" for each in objects)

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from maxmargin import ALGORITHMS, __version__
 from maxmargin.pages import render
 from maxmargin.serve import openapi
+from maxmargin.serve.openapi import Json
 from maxmargin.serve.progressive_stats import RECENT
-from maxmargin.serve.schemas import Json
 
 Page = tuple[bytes, dict[str, str]]
 
@@ -66,7 +66,7 @@ class Operation(NamedTuple):
             words += ["--json", self.bodies[0].text]
         if self.method != "get" and not self.bodies:
             words += ["-X", self.method.upper()]
-        return shlex.join([*words, address + self.path.replace("{shadow}", "moving")])
+        return shlex.join([*words, address + self.path.replace("{shadow}", openapi.SHADOW)])
 
 
 def _readable(document: Json) -> dict[str, Any]:

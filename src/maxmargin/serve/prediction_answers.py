@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
-import orjson
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by
 from maxmargin.serve.bodies import (
     ARROW,
     JSON,
-    Question,
-    check_rows,
-    lines_of,
-    parsed,
-    question,
-    rows_of_table,
-    table_of,
+    PREDICT,
+    check_containers,
+    read_lines,
 )
 from maxmargin.serve.commands import Await, new_id
 from maxmargin.serve.events import table_to_bytes
-from maxmargin.serve.http_errors import Refusal, unlearnable
+from maxmargin.serve.http_errors import HTTPError, unprocessable
+from maxmargin.serve.requests import Question, check_rows, question_of, rows_of_table, table_of
 from maxmargin.serve.scored_learner import outputs_of
 from maxmargin.serve.service import Service
 from maxmargin.streams.arrow import arrow
@@ -42,8 +39,8 @@ def predicted(service: Service, rows: Any) -> list[Any]:
                 return [learner.predict_one(rows[0])]
         outputs = _outputs(learner, rows)
         return [labels[code] for code in classes_by(outputs).tolist()]
-    except ValueError as error:
-        raise unlearnable(str(error)) from None
+    except (ValueError, OverflowError) as error:  # an integer may be too large for a float
+        raise unprocessable(str(error)) from None
 
 
 def answered(
@@ -55,23 +52,24 @@ def answered(
     limits, rows, size = service.limits, 0, 0
     waiting: dict[str, tuple[Any, Any]] = {}
     if kind == JSON:
-        asked = question(service, parsed(body, rows=limits.rows))
+        check_containers(body, limits.rows)
+        asked = question_of(service, PREDICT.read(body))
         _check_size(_size_of(service, asked), limits.answer_bytes)
-        content = orjson.dumps(_answer_with_ids(service, asked, waiting))
+        content = msgspec.json.encode(_answer_with_ids(service, asked, waiting))
     else:
         lines = []
-        for where, each in lines_of(body, limits.rows):
+        for where, each in read_lines(PREDICT, body, limits.rows):
             try:
-                asked = question(service, each, where)
+                asked = question_of(service, each)
                 rows += len(asked.rows)
                 if rows > limits.rows:
-                    raise Refusal(413, f"there are more than {limits.rows:,} rows in all.")
+                    raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
                 size += _size_of(service, asked)
                 _check_size(size, limits.answer_bytes)
-                lines.append(orjson.dumps(_answer_with_ids(service, asked, waiting)) + b"\n")
-            except Refusal as refusal:
-                raise Refusal(refusal.status, f"{where}: {refusal.reason}") from None
-        content = b"".join(lines)
+                lines.append(msgspec.json.encode(_answer_with_ids(service, asked, waiting)))
+            except HTTPError as error:
+                raise error.at(where) from None
+        content = b"\n".join([*lines, b""])
     if not waiting:
         return content, None
     raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
@@ -84,7 +82,6 @@ def _answer_with_ids(
     """The answer to a question; rows with ids, and their classes, are put into ``waiting``."""
     said = answer(service, asked)
     if asked.ids is not None:
-        assert asked.raw is not None
         classes = said["predictions"] if asked.several else [said["prediction"]]
         for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
             waiting.setdefault(key, (row, label))
@@ -94,7 +91,7 @@ def _answer_with_ids(
 
 def _check_size(size: int, most: int) -> None:
     if size > most:
-        raise Refusal(413, f"the answer would have more than {most:,} bytes.")
+        raise HTTPError(413, f"the answer would have more than {most:,} bytes.")
 
 
 def _answered_table(
@@ -114,7 +111,7 @@ def _answered_table(
             raw = rows
         else:
             raw = rows.tolist() if isinstance(rows, np.ndarray) else table.to_pylist()
-        raw = orjson.loads(orjson.dumps(raw, default=str))  # as JSON would have brought them
+        raw = msgspec.json.decode(msgspec.json.encode(raw, enc_hook=str))  # as JSON has them
         task = Await(ids, raw, classes, len(body) + table.nbytes)
     return table_to_bytes(arrow().table(columns)), task
 
@@ -143,8 +140,8 @@ def answer(service: Service, asked: Question) -> dict[str, Any]:
             found["scores"] = _by_class(asked, labels, each)
         if asked.proba:
             found["probabilities"] = _by_class(asked, labels, _chances(learner, asked.rows))
-    except ValueError as error:
-        raise unlearnable(str(error)) from None
+    except (ValueError, OverflowError) as error:  # an integer may be too large for a float
+        raise unprocessable(str(error)) from None
     return found
 
 
@@ -154,7 +151,9 @@ def _outputs(learner: OnlineClassifier, rows: Any) -> np.ndarray:
 
 def _chances(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     if not hasattr(learner, "predict_proba"):
-        raise unlearnable("proba: the learner has no probabilities; calibration='online' gives it.")
+        raise unprocessable(
+            "proba: the learner has no probabilities; calibration='online' gives it."
+        )
     if isinstance(rows, list):
         return np.array([list(learner.predict_proba_one(row).values()) for row in rows])
     return learner.predict_proba(rows)

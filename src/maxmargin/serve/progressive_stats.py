@@ -78,7 +78,7 @@ class Tally:
         return 0 <= self.mistakes <= self.rows < 2**53
 
 
-class Standing(Tally):
+class ProgressiveStats(Tally):
     """Counts and losses of predictions that a learner made just before it learned each row.
 
     Attributes

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import orjson
+import msgspec
 
 
 class Ids:
@@ -31,7 +31,7 @@ class Ids:
             self._known.popitem(last=False)
 
     def text(self) -> str:
-        return orjson.dumps(list(self._known.items())).decode()
+        return msgspec.json.encode(list(self._known.items())).decode()
 
 
 class Prediction(NamedTuple):
@@ -64,7 +64,7 @@ class Predictions:
     def add(self, key: str, row: Any, time: float, answer: int | None) -> None:
         """Keep a prediction, in place of one with the same id that has expired."""
         self.remove(key)
-        one = Prediction(orjson.dumps(row), time, answer)
+        one = Prediction(msgspec.json.encode(row), time, answer)
         self._waiting[key] = one
         self.bytes += len(one.row) + len(key) + OVERHEAD
         while len(self._waiting) > self.most or self.bytes > self.most_bytes:
@@ -96,7 +96,7 @@ class Predictions:
 
     def text(self) -> str:
         parts = [
-            b"[%s,%s,%s]" % (orjson.dumps(key), one.row, orjson.dumps(one[1:])[1:-1])
+            b"[%s,%s,%s]" % (msgspec.json.encode(key), one.row, msgspec.json.encode(one[1:])[1:-1])
             for key, one in self._waiting.items()
         ]
         return (b"[" + b",".join(parts) + b"]").decode()
@@ -128,7 +128,7 @@ def waiting_from(text: str) -> list[Any]:
 
 
 def _checked(text: str, is_right: Callable[..., bool]) -> list[Any]:
-    found = orjson.loads(text)
+    found = msgspec.json.decode(text)
     for key, *known in found:
         if type(key) is not str or not is_right(*known):
             raise ValueError("its ids are none")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from maxmargin.persistence.container import replacing
+from maxmargin.serve.bodies import NAME
 from maxmargin.serve.event_log import content_of
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.service import SNAPSHOT, Beginning, Service, make_private
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 DEFAULT, LOCK = "default", "lock"
 # The file with the name of the model that routes without a name are for; no model is called that.
 CHOICE = ".default"

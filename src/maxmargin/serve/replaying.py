@@ -11,7 +11,7 @@ from maxmargin.persistence.container import explained
 from maxmargin.serve.event_log import read_log, segments_of
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.registry import DEFAULT
-from maxmargin.serve.scored_learner import Pupil, checked_learner
+from maxmargin.serve.scored_learner import ScoredLearner, checked_learner
 from maxmargin.serve.service import (
     BLOCK_ROWS,
     LOG,
@@ -19,7 +19,7 @@ from maxmargin.serve.service import (
     Snapshot,
     alike,
     decoded_record,
-    taught,
+    learn_block,
 )
 from maxmargin.training.recipes import RECIPE
 
@@ -35,7 +35,7 @@ class Replay:
 
     Attributes
     ----------
-    pupil : Pupil
+    scored : ScoredLearner
         The learner, and how well it predicts before it learns.
     first : int
         The number of the first event that the log has.
@@ -55,7 +55,7 @@ class Replay:
         if schema is not None:
             recipe = schema[RECIPE]  # as it was before any row
             schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
-        self.pupil = Pupil(checked_learner(learner), self.classes, schema=schema)
+        self.scored = ScoredLearner(checked_learner(learner), self.classes, schema=schema)
         segments = segments_of(self.folder)
         self.first = segments[0].first if segments else 1
         self.events = self.rows = self.refused = 0
@@ -77,7 +77,7 @@ class Replay:
             self._teach(block)
 
     def _teach(self, lessons: list[Lesson]) -> None:
-        if taught(self.pupil, lessons) is None:
+        if learn_block(self.scored, lessons) is None:
             self.events += len(lessons)
             self.rows += sum(lesson.size() for lesson in lessons)
         elif len(lessons) == 1:
@@ -88,20 +88,20 @@ class Replay:
 
     def report(self) -> dict[str, Any]:
         """What came of it, in JSON's types."""
-        standing = self.pupil.standing
+        stats = self.scored.stats
         return {
-            "algorithm": self.pupil.algorithm,
+            "algorithm": self.scored.algorithm,
             "first_event": self.first,
             "events": self.events,
             "rows": self.rows,
             "refused": self.refused,
-            "mistakes": standing.mistakes,
-            "progressive_accuracy": standing.accuracy(),
-            "recent_progressive_accuracy": standing.recent_accuracy(),
-            "loss": standing.mean_loss(),
-            "recent_loss": standing.recent_loss(),
-            "largest_class": standing.largest_class_share(),
-            "drifts": [row for row, _, _ in standing.drifts],
+            "mistakes": stats.mistakes,
+            "progressive_accuracy": stats.accuracy(),
+            "recent_progressive_accuracy": stats.recent_accuracy(),
+            "loss": stats.mean_loss(),
+            "recent_loss": stats.recent_loss(),
+            "largest_class": stats.largest_class_share(),
+            "drifts": [row for row, _, _ in stats.drifts],
         }
 
 

@@ -13,7 +13,7 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.models.build import check_fits
 from maxmargin.models.spec import ModelSpec
-from maxmargin.serve.progressive_stats import Standing
+from maxmargin.serve.progressive_stats import ProgressiveStats
 from maxmargin.streams import Recipe
 from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
@@ -77,14 +77,14 @@ class HalfLearnt(MemoryError):
     """The learner has learnt, but the counts beside it have not: only a replay can go on."""
 
 
-class Pupil:
+class ScoredLearner:
     """A learner, and how well it has predicted.
 
     Parameters
     ----------
     learner : OnlineClassifier
     classes : array
-    standing : Standing, default=None
+    stats : ProgressiveStats, default=None
     schema : dict, default=None
         Of raw rows, with the recipe for them, for a learner that has not learnt anything yet.
 
@@ -99,12 +99,12 @@ class Pupil:
         self,
         learner: OnlineClassifier,
         classes: np.ndarray,
-        standing: Standing | None = None,
+        stats: ProgressiveStats | None = None,
         schema: dict[str, Any] | None = None,
     ) -> None:
         self.learner, self.classes, self.schema = learner, classes, schema
         self.places = {label: code for code, label in enumerate(classes.tolist())}
-        self.standing = standing or Standing(classes.size)
+        self.stats = stats or ProgressiveStats(classes.size)
         self.refused = 0  # lessons that others could learn
         self.spec = trainer_of(learner).spec
         self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
@@ -171,7 +171,7 @@ class Pupil:
                 put_state(self.learner, state._replace(schema=schema))
                 self.schema = None
             wrong = classes_by(outputs) != truth
-            self.standing.add(truth, wrong, hinge_losses(outputs, truth))
+            self.stats.add(truth, wrong, hinge_losses(outputs, truth))
         except MemoryError as error:
             raise HalfLearnt(f"there was no memory to count what was learnt: {error}") from error
 
@@ -190,13 +190,13 @@ class Pupil:
     def tree(self) -> dict[str, Any]:
         return {
             "learner": self.learner,
-            "standing": self.standing.tree(),
+            "standing": self.stats.tree(),
             "schema": storable(self.schema),
             "refused": self.refused,
         }
 
     @classmethod
-    def from_tree(cls, tree: dict[str, Any], classes: np.ndarray) -> Pupil:
+    def from_tree(cls, tree: dict[str, Any], classes: np.ndarray) -> ScoredLearner:
         learner, schema = checked_learner(tree["learner"]), restored(tree["schema"])
         if type(tree["refused"]) is not int or tree["refused"] < 0:
             raise ValueError("its counts are no numbers")
@@ -204,10 +204,10 @@ class Pupil:
             raise ValueError("its schema has no recipe")
         if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
             raise ValueError("its learners have other classes")
-        standing = Standing.from_tree(tree["standing"])
-        if standing.counts.size != classes.size:
+        stats = ProgressiveStats.from_tree(tree["standing"])
+        if stats.counts.size != classes.size:
             raise ValueError("its counts are those of other classes")
-        one = cls(learner, classes, standing, schema)
+        one = cls(learner, classes, stats, schema)
         one.refused = tree["refused"]
         return one
 

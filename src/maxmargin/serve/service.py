@@ -13,26 +13,32 @@ import contextlib
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.checkpoints import CheckpointFile
 from maxmargin.persistence.container import explained, sync_folder
-from maxmargin.serve.commands import Change, Outcome, Task
 from maxmargin.serve.event_log import Log, LogError, Record, segments_of
 from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting, decoded
-from maxmargin.serve.http_errors import Refusal, malformed, no_memory, unavailable, unlearnable
+from maxmargin.serve.http_errors import (
+    HTTPError,
+    bad_request,
+    no_memory,
+    unavailable,
+    unprocessable,
+)
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.progressive_stats import Tally
 from maxmargin.serve.recent_ids import Ids, Predictions, ids_from, labelled_from, waiting_from
 from maxmargin.serve.scored_learner import (
     HalfLearnt,
-    Pupil,
+    ScoredLearner,
     checked_learner,
     new_learner,
     new_names,
@@ -47,7 +53,7 @@ GROUP_TASKS, GROUP_BYTES = 1024, 2**26
 SECONDS_TO_RETRY = 10.0
 REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "stopped", "failed"
 
-says = logging.getLogger("maxmargin.serve")
+logger = logging.getLogger("maxmargin.serve")
 
 
 class Beginning(NamedTuple):
@@ -70,7 +76,7 @@ class Beginning(NamedTuple):
         known = np.unique(classes)
         if known.size < 2:
             raise ValueError(f"there must be at least two classes, got {known.tolist()}.")
-        Pupil(learner, known).check_classes()
+        ScoredLearner(learner, known).check_classes()
         return cls(learner, known)
 
     def origin(self) -> dict[str, Any]:
@@ -89,8 +95,8 @@ class Snapshot(NamedTuple):
     events: int
     rows: int
     classes: np.ndarray
-    live: Pupil
-    shadows: dict[str, Pupil]
+    live: ScoredLearner
+    shadows: dict[str, ScoredLearner]
     names: list[str]
     ids: list[Any]
     labelled: list[Any]
@@ -114,9 +120,10 @@ class Snapshot(NamedTuple):
         if content["origin"].keys() != {"algorithm", "parameters", "classes"}:
             raise ValueError("its origin is none")
         given = {name: content[name] for name in cls._fields if name in content}
-        given["live"] = Pupil.from_tree(content["live"], classes)
+        given["live"] = ScoredLearner.from_tree(content["live"], classes)
         given["shadows"] = {
-            name: Pupil.from_tree(tree, classes) for name, tree in content["shadows"].items()
+            name: ScoredLearner.from_tree(tree, classes)
+            for name, tree in content["shadows"].items()
         }
         given["ids"] = ids_from(content["ids"])
         given["labelled"] = labelled_from(content["labelled"])
@@ -127,6 +134,65 @@ class Snapshot(NamedTuple):
 
     def place(self) -> str:
         return f"event {self.sequence:,}"
+
+
+class Outcome(NamedTuple):
+    """What became of an event: its number, and why it was refused, if it was."""
+
+    sequence: int
+    refusal: HTTPError | None
+
+
+class Task(ABC):
+    """One request; ``bytes`` is about what it takes in memory while it waits.
+
+    It is prepared when its turn has come, just before its events are written: only what is known
+    at that moment decides.
+    """
+
+    bytes: int = 0
+    # Where the answer goes: a future, and the loop that it belongs to, if any.
+    future: Any = None
+    loop: Any = None
+    # Must it not share a write with others?
+    is_alone: ClassVar[bool] = False
+
+    def claims(self) -> Iterable[str]:
+        """The ids that it depends on: tasks with the same are never written together."""
+        return ()
+
+    @abstractmethod
+    def prepare(self, service: Service) -> Sequence[Event]:
+        """The events to write; none if there is nothing to do any more."""
+
+    @abstractmethod
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        """What the request is told, given what became of its events."""
+
+
+class ChangeShadows(Task):
+    """Add, remove or promote a shadow."""
+
+    is_alone = True
+
+    def __init__(self, event: NewShadow | DropShadow | Promotion) -> None:
+        self.event, self.known = event, 0
+
+    def prepare(self, service: Service) -> Sequence[Event]:
+        (key,) = self.event.ids or (None,)
+        if key is not None and key in service.ids:
+            self.known = service.ids.get(key)
+            return []
+        service.check_change(self.event)
+        service.check_room(self.event)
+        return [self.event]
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        for sequence, refusal in outcomes:
+            if refusal is not None:
+                raise refusal
+            return {"sequence": sequence, "duplicate": False}
+        return {"sequence": self.known, "duplicate": True}
 
 
 class NoMemory(MemoryError):
@@ -208,7 +274,7 @@ class Service:
             raise ValueError(f"{self.folder} has no state yet: say which model to begin with.")
         if (count := beginning.classes.size) > self.limits.classes:
             raise ValueError(f"there are {count:,} classes, and at most {self.limits.classes:,}.")
-        live = Pupil(beginning.learner, beginning.classes)
+        live = ScoredLearner(beginning.learner, beginning.classes)
         origin = beginning.origin()
         return Snapshot(0, 0, 0, beginning.classes, live, {}, [], [], [], [], Tally(), origin)
 
@@ -241,7 +307,7 @@ class Service:
         self._thread.start()
 
     async def ask(self, task: Task) -> Any:
-        """The answer to a task; a `Refusal` if it is refused."""
+        """The answer to a task; a `HTTPError` if it is refused."""
         task.loop = asyncio.get_running_loop()
         task.future = task.loop.create_future()
         self._enqueue(task)
@@ -259,7 +325,7 @@ class Service:
             if self.status != READY:
                 raise self.not_ready()
             if len(self._queue) >= limits.queue or self.queued_bytes > limits.queue_bytes:
-                raise Refusal(429, "events come faster than they can be written.", retry_after=1)
+                raise HTTPError(429, "events come faster than they can be written.", retry_after=1)
             self._queue.append(task)
             self.queued_bytes += task.bytes
             self._wake.notify()
@@ -271,7 +337,7 @@ class Service:
         _, labelled = self.labelled.get(key) or (None, 0)
         return self.ids.get(key) or labelled
 
-    def not_ready(self) -> Refusal:
+    def not_ready(self) -> HTTPError:
         why = {
             REPLAYING: f"the log is being replayed, {self.replayed:,} events so far.",
             STOPPING: "the service stops.",
@@ -325,7 +391,7 @@ class Service:
             self.failure = error
             self.status = FAILED
             self.recovered.set()
-            says.error("%s: %s", self.name, error)
+            logger.error("%s: %s", self.name, error)
             self._refuse_all(self.not_ready())
             if self._on_failure is not None:
                 self._on_failure()
@@ -350,7 +416,7 @@ class Service:
         self._apply(events, first)
         self.replayed += len(events)
         if self.log.torn:
-            says.warning(
+            logger.warning(
                 "%s: %d bytes of a write that was not finished, and not acknowledged, were cut "
                 "off the log behind event %d.",
                 self.name,
@@ -361,11 +427,11 @@ class Service:
     def _make_wanted_shadows(self) -> None:
         for name, (algorithm, parameters) in self._wanted.items():
             if name not in self.names and self.status == READY:
-                task = Change(NewShadow(name, algorithm, parameters))
+                task = ChangeShadows(NewShadow(name, algorithm, parameters))
                 task.future = concurrent.futures.Future()
                 self._work([task])
                 if (why := task.future.exception()) is not None:
-                    says.warning("%s: there is no shadow %s: %s", self.name, name, why)
+                    logger.warning("%s: there is no shadow %s: %s", self.name, name, why)
 
     def _taken(self) -> list[Task] | None:
         """The next tasks to be written together; none if none come soon, None at the end."""
@@ -400,13 +466,13 @@ class Service:
             try:
                 found = task.prepare(self)
                 payloads += [event.encoded() for event in found]
-            except Refusal as refusal:
+            except HTTPError as refusal:
                 answers.append((task, refusal))
             except MemoryError as error:
                 answers.append((task, no_memory(error)))
             except Exception as error:  # nothing of it has been written
-                says.exception("%s: a request was refused", self.name)
-                answers.append((task, malformed(str(error) or type(error).__name__)))
+                logger.exception("%s: a request was refused", self.name)
+                answers.append((task, bad_request(str(error) or type(error).__name__)))
             else:
                 events += found
                 planned.append((task, len(found)))
@@ -449,7 +515,7 @@ class Service:
                 self._apply(events[len(outcomes) :], self.sequence + 1, done)
                 return outcomes + done
             except NoMemory as error:
-                says.warning("%s: an event was refused: %s", self.name, error)
+                logger.warning("%s: an event was refused: %s", self.name, error)
                 outcomes += done
                 refused = len(payloads) - (len(events) - len(outcomes))
                 del payloads[refused]
@@ -484,7 +550,7 @@ class Service:
         begin = events[k]
         assert isinstance(begin, Lesson)
         block, rows = [begin], begin.size()
-        if not all(pupil.can_join for pupil in (self.live, *self.shadows.values())):
+        if not all(scored.can_join for scored in (self.live, *self.shadows.values())):
             return block
         for event in events[k + 1 :]:
             if not isinstance(event, Lesson) or not alike(begin, event):
@@ -498,7 +564,7 @@ class Service:
     def _teach(self, lessons: list[Lesson], first: int, outcomes: list[Outcome]) -> None:
         """Let all learners learn; what the one that answers refuses, nobody learns."""
         try:
-            why = taught(self.live, lessons)
+            why = learn_block(self.live, lessons)
         except HalfLearnt:
             raise
         except MemoryError as error:
@@ -511,16 +577,16 @@ class Service:
             return
         if why is not None:
             self.sequence = first
-            outcomes.append(Outcome(first, unlearnable(why)))
+            outcomes.append(Outcome(first, unprocessable(why)))
             return
         for name, shadow in self.shadows.items():
             try:
-                if taught(shadow, lessons) is not None:
+                if learn_block(shadow, lessons) is not None:
                     for lesson in lessons if len(lessons) > 1 else ():
-                        shadow.refused += taught(shadow, [lesson]) is not None
+                        shadow.refused += learn_block(shadow, [lesson]) is not None
                     shadow.refused += len(lessons) == 1
             except MemoryError as error:
-                says.warning("%s: the shadow %s is dropped: %s", self.name, name, error)
+                logger.warning("%s: the shadow %s is dropped: %s", self.name, name, error)
                 self._lost.append(name)
                 self.shadows = without(self.shadows, name)
         for sequence, lesson in enumerate(lessons, first):
@@ -539,7 +605,7 @@ class Service:
         self.answers.count(np.array(wrong, dtype=bool))
         self.sequence = first + len(lessons) - 1
 
-    def _change(self, event: Event, sequence: int) -> Refusal | None:
+    def _change(self, event: Event, sequence: int) -> HTTPError | None:
         if isinstance(event, Waiting):
             self.waiting.expire(event.time)
             for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
@@ -552,7 +618,7 @@ class Service:
             self._lost.remove(event.name)
         try:
             self.check_change(event)
-        except Refusal as refusal:
+        except HTTPError as refusal:
             return refusal
         if isinstance(event, NewShadow):
             self.shadows = {**self.shadows, event.name: self._new_shadow(event)}
@@ -573,7 +639,7 @@ class Service:
         return None
 
     def check_room(self, event: Any) -> None:
-        """Raise a `Refusal` if it would be too much, or could never learn.
+        """Raise a `HTTPError` if it would be too much, or could never learn.
 
         What is in the log is not checked again.
         """
@@ -581,9 +647,9 @@ class Service:
             self._check_columns(event.rows)
         elif isinstance(event, NewShadow):
             if len(self.shadows) >= self.limits.shadows:
-                raise Refusal(409, f"there are {len(self.shadows)} shadows already.")
+                raise HTTPError(409, f"there are {len(self.shadows)} shadows already.")
             if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
-                raise unlearnable(f"the budget of a shadow is at most {most:,} rows.")
+                raise unprocessable(f"the budget of a shadow is at most {most:,} rows.")
             shadow = self._new_shadow(event)
             self._check_numbers(self._columns(), shadow)
             self._check_learns(shadow)
@@ -606,47 +672,47 @@ class Service:
             columns = rows.shape[1]
         if columns > known:
             if columns > most:
-                raise Refusal(413, f"there would be {columns:,} columns; at most {most:,} fit.")
+                raise HTTPError(413, f"there would be {columns:,} columns; at most {most:,} fit.")
             self._check_numbers(columns)
 
-    def _numbers(self, columns: int, *more: Pupil) -> int:
+    def _numbers(self, columns: int, *more: ScoredLearner) -> int:
         """What all learners keep, with so many columns."""
         return sum(each.numbers(columns) for each in (self.live, *self.shadows.values(), *more))
 
-    def _check_numbers(self, columns: int, *more: Pupil) -> None:
+    def _check_numbers(self, columns: int, *more: ScoredLearner) -> None:
         needed, most = self._numbers(columns, *more), self.limits.numbers
         if needed > most:
-            raise Refusal(
+            raise HTTPError(
                 413,
                 f"the learners would keep {needed:,} numbers for {columns:,} columns and "
                 f"{self.classes.size:,} classes; at most {most:,} fit. Use fewer columns or "
                 "shadows, a smaller budget, or a higher limit of numbers.",
             )
 
-    def _check_learns(self, shadow: Pupil) -> None:
-        """Raise a `Refusal` if a shadow, which is not used afterwards, can learn from no row."""
+    def _check_learns(self, shadow: ScoredLearner) -> None:
+        """Raise a `HTTPError` if a shadow, which is not used afterwards, can learn from no row."""
         row = np.zeros((1, self._columns() or 1))
         try:
             shadow.learner.partial_fit(row, self.classes[:1], classes=self.classes)
         except Exception as error:
-            raise unlearnable(str(error) or type(error).__name__) from None
+            raise unprocessable(str(error) or type(error).__name__) from None
 
-    def _new_shadow(self, event: NewShadow) -> Pupil:
+    def _new_shadow(self, event: NewShadow) -> ScoredLearner:
         learner = new_learner(event.algorithm, event.parameters)
-        return Pupil(learner, self.classes, schema=self.live.schema_of_raw())
+        return ScoredLearner(learner, self.classes, schema=self.live.schema_of_raw())
 
     def check_change(self, event: Any) -> None:
-        """Raise a `Refusal` if there can be no such change."""
+        """Raise a `HTTPError` if there can be no such change."""
         if not isinstance(event, NewShadow):
             if event.name not in self.shadows:
-                raise Refusal(404, f"there is no shadow {event.name!r}.")
+                raise HTTPError(404, f"there is no shadow {event.name!r}.")
             return
         if event.name in self.shadows:
-            raise Refusal(409, f"there is a shadow {event.name!r} already.")
+            raise HTTPError(409, f"there is a shadow {event.name!r} already.")
         try:
             self._new_shadow(event)
         except Exception as error:  # the same whenever the log is replayed
-            raise unlearnable(str(error) or type(error).__name__) from None
+            raise unprocessable(str(error) or type(error).__name__) from None
 
     # -------------------------------------------------------------------------------- snapshots
     def _is_snapshot_due(self) -> bool:
@@ -668,7 +734,7 @@ class Service:
             self._file.replace(self._content())
         except (OSError, MemoryError) as error:
             self._snapshot_failed = time.monotonic()
-            says.warning("%s: no snapshot could be written: %s", self.name, error)
+            logger.warning("%s: no snapshot could be written: %s", self.name, error)
             return
         before, self.snapshot_sequence = self.snapshot_sequence, self.sequence
         self._snapshot_time, self._snapshot_failed = time.monotonic(), 0.0
@@ -685,7 +751,7 @@ class Service:
             "rows": self.rows,
             "classes": self.classes,
             "live": self.live.tree(),
-            "shadows": {name: pupil.tree() for name, pupil in self.shadows.items()},
+            "shadows": {name: scored.tree() for name, scored in self.shadows.items()},
             "names": self.names,
             "ids": self.ids.text(),
             "labelled": self.labelled.text(),
@@ -699,7 +765,7 @@ class Service:
             self._snapshot()
         self.status = STOPPED
 
-    def _refuse_all(self, refusal: Refusal) -> None:
+    def _refuse_all(self, refusal: HTTPError) -> None:
         with self._wake:
             tasks, self.queued_bytes = [*self._at_work, *self._queue], 0
             self._queue.clear()
@@ -721,7 +787,7 @@ def decoded_record(folder: Path, record: Record, limits: Limits | None = None) -
     except Exception as error:
         found = [each.path for each in segments_of(folder) if each.first <= record.sequence]
         why = (str(error) or type(error).__name__).rstrip(".")
-        is_large = isinstance(error, Refusal) and error.status == 413
+        is_large = isinstance(error, HTTPError) and error.status == 413
         raise LogError(
             f"{found[-1]}: event {record.sequence:,} cannot be read: {why}. "
             f"{'Raise the limit, restore' if is_large else 'Restore'} the file, or move the "
@@ -729,15 +795,15 @@ def decoded_record(folder: Path, record: Record, limits: Limits | None = None) -
         ) from error
 
 
-def without(shadows: dict[str, Pupil], name: str) -> dict[str, Pupil]:
-    return {known: pupil for known, pupil in shadows.items() if known != name}
+def without(shadows: dict[str, ScoredLearner], name: str) -> dict[str, ScoredLearner]:
+    return {known: scored for known, scored in shadows.items() if known != name}
 
 
-def taught(pupil: Pupil, lessons: list[Lesson]) -> str | None:
+def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
     """Let a learner learn from lessons that are alike; why it refuses all of them, if it does."""
     try:
-        codes = [pupil.places[label] for lesson in lessons for label in lesson.labels]
-        pupil.learn(_joined(lessons), codes, _weights(lessons))
+        codes = [scored.places[label] for lesson in lessons for label in lesson.labels]
+        scored.learn(_joined(lessons), codes, _weights(lessons))
     except MemoryError:
         raise
     except Exception as error:  # whatever it is, the learner is as it was
@@ -771,7 +837,7 @@ def _weights(lessons: list[Lesson]) -> np.ndarray | None:
 def _answer(task: Task, outcomes: Sequence[Outcome]) -> Any:
     try:
         return task.answer(outcomes)
-    except Refusal as refusal:
+    except HTTPError as refusal:
         return refusal
     except MemoryError as error:
         return no_memory(error)
@@ -796,7 +862,7 @@ def _settle(settled: list[tuple[Any, Any]]) -> None:
     for future, answer in settled:
         if future.done():  # nobody waits any more
             continue
-        if isinstance(answer, Refusal):
+        if isinstance(answer, HTTPError):
             future.set_exception(answer)
         else:
             future.set_result(answer)

@@ -10,8 +10,8 @@ import numpy as np
 
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.persistence.learner_files import shown
-from maxmargin.serve.progressive_stats import Standing
-from maxmargin.serve.scored_learner import Pupil, recipe_of
+from maxmargin.serve.progressive_stats import ProgressiveStats
+from maxmargin.serve.scored_learner import ScoredLearner, recipe_of
 from maxmargin.serve.service import Service
 
 MOST_COLUMNS, MOST_WEIGHTS, MOST_POINTS = 200, 20, 100
@@ -49,7 +49,7 @@ class Report:
     def state(self) -> dict[str, Any]:
         """All of it, in JSON's types; None where nothing is known."""
         service = self.service
-        live, standing = service.live, service.live.standing
+        live, stats = service.live, service.live.stats
         events, rows = self.rates.at(service.events, service.rows)
         return {
             "name": service.name,
@@ -62,12 +62,12 @@ class Report:
             "sequence": service.sequence,
             "events": service.events,
             "rows": service.rows,
-            "mistakes": standing.mistakes,
+            "mistakes": stats.mistakes,
             "answers": service.answers.rows,
             "wrong_answers": service.answers.mistakes,
             "answer_accuracy": known(service.answers.accuracy()),
             "recent_answer_accuracy": known(service.answers.recent_accuracy()),
-            "largest_class_share": known(standing.largest_class_share()),
+            "largest_class_share": known(stats.largest_class_share()),
             "events_per_second": round(events, 3),
             "rows_per_second": round(rows, 3),
             "latency_ms": {
@@ -80,22 +80,22 @@ class Report:
             "uptime_seconds": round(time.monotonic() - service.began, 3),
             "drift": [
                 {"row": row, "accuracy_before": before, "accuracy_after": after}
-                for row, before, after in standing.drifts
+                for row, before, after in stats.drifts
             ],
             "learners": [
-                learner_of(pupil, name, role)
-                for name, pupil, role in (
+                learner_of(scored, name, role)
+                for name, scored, role in (
                     (live.algorithm.lower(), live, "live"),
-                    *((name, pupil, "shadow") for name, pupil in service.shadows.items()),
+                    *((name, scored, "shadow") for name, scored in service.shadows.items()),
                 )
             ],
-            "history": [[known(each) for each in point] for point in standing.history],
+            "history": [[known(each) for each in point] for point in stats.history],
             "example": service.example,
-            **scores_of(standing),
+            **scores_of(stats),
             **self._look(live),
         }
 
-    def _look(self, live: Pupil) -> dict[str, Any]:
+    def _look(self, live: ScoredLearner) -> dict[str, Any]:
         """What takes a look at all weights."""
         at, sequence, found = self._looked
         now = time.monotonic()
@@ -112,7 +112,7 @@ class Report:
             "status": service.status,
             "rows": service.rows,
             "recent_answer_accuracy": known(service.answers.recent_accuracy()),
-            "recent_progressive_accuracy": known(service.live.standing.recent_accuracy()),
+            "recent_progressive_accuracy": known(service.live.stats.recent_accuracy()),
         }
 
 
@@ -127,36 +127,36 @@ def percentiles(seconds: list[float]) -> dict[str, float | None]:
     return {"p50": round(half, 3), "p99": round(most, 3)}
 
 
-def scores_of(standing: Standing) -> dict[str, Any]:
+def scores_of(stats: ProgressiveStats) -> dict[str, Any]:
     return {
-        "progressive_accuracy": known(standing.accuracy()),
-        "recent_progressive_accuracy": known(standing.recent_accuracy()),
-        "loss": known(standing.mean_loss()),
-        "recent_loss": known(standing.recent_loss()),
+        "progressive_accuracy": known(stats.accuracy()),
+        "recent_progressive_accuracy": known(stats.recent_accuracy()),
+        "loss": known(stats.mean_loss()),
+        "recent_loss": known(stats.recent_loss()),
     }
 
 
-def learner_of(pupil: Pupil, name: str, role: str) -> dict[str, Any]:
-    standing = pupil.standing
-    every = -(-len(standing.history) // MOST_POINTS) or 1
+def learner_of(scored: ScoredLearner, name: str, role: str) -> dict[str, Any]:
+    stats = scored.stats
+    every = -(-len(stats.history) // MOST_POINTS) or 1
     return {
         "name": name,
         "role": role,
-        "algorithm": pupil.algorithm,
-        "rows": standing.rows,
-        "refused": pupil.refused,
-        "updates": updates_of(pupil),
-        "history": [[point[0], point[2]] for point in standing.history[::-every][::-1]],
-        **scores_of(standing),
+        "algorithm": scored.algorithm,
+        "rows": stats.rows,
+        "refused": scored.refused,
+        "updates": updates_of(scored),
+        "history": [[point[0], point[2]] for point in stats.history[::-every][::-1]],
+        **scores_of(stats),
     }
 
 
-def updates_of(pupil: Pupil) -> int:
-    learner = pupil.learner
+def updates_of(scored: ScoredLearner) -> int:
+    learner = scored.learner
     return int(learner.n_updates_) if learner.__sklearn_is_fitted__() else 0
 
 
-def look(live: Pupil, labels: list[Any]) -> dict[str, Any]:
+def look(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
     """Columns, weights and the certificate."""
     learner = live.learner
     if not learner.__sklearn_is_fitted__():

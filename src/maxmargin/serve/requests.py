@@ -1,0 +1,327 @@
+"""From the bodies of requests to tasks and questions; what a model cannot take is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.serve import bodies
+from maxmargin.serve.arrow_sizes import table_within
+from maxmargin.serve.bodies import ARROW, JSON, NDJSON, check_containers, read_lines
+from maxmargin.serve.commands import Label, LabelledId, Learn, checked_id, new_id
+from maxmargin.serve.events import Lesson
+from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
+from maxmargin.serve.service import Service
+from maxmargin.streams.arrow import arrow, kind_of
+from maxmargin.streams.source import StreamError
+from maxmargin.training.messages import listed
+from maxmargin.training.sample_weights import check_weights
+
+Place = Callable[[int], str]
+
+
+# ------------------------------------------------------------------------------------------- rows
+def matrix_of(rows: list[Any]) -> np.ndarray:
+    """Rows of numbers, which have the same length."""
+    if len(rows) == 1:
+        return np.array(rows, dtype=np.float64)
+    count, width = len(rows), len(rows[0])
+    return np.fromiter(chain.from_iterable(rows), np.float64, count * width).reshape(count, width)
+
+
+def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any:
+    """Rows as a matrix, or as a list of dicts."""
+    if len(rows) > most:
+        raise HTTPError(413, f"there are {len(rows):,} rows; at most {most:,} are taken at once.")
+    kind = type(rows[0])
+    if set(map(type, rows)) != {kind}:
+        bad = next(k for k, row in enumerate(rows) if type(row) is not kind)
+        raise bad_request(f"{place(bad)} is not of the same kind as {place(0)}.")
+    if kind is dict:
+        return rows
+    width = len(rows[0])
+    if set(map(len, rows)) != {width}:
+        bad = next(k for k, row in enumerate(rows) if len(row) != width)
+        raise bad_request(f"{place(bad)} has {len(rows[bad])} columns, expected {width}.")
+    return matrix_of(rows)
+
+
+def check_rows(service: Service, rows: Any) -> None:
+    """Raise a `HTTPError` if the learner cannot take such rows, as far as that is seen at once."""
+    most = service.limits.columns
+    learner = service.live.learner
+    raw = service.live.preparing() is not None
+    if isinstance(rows, np.ndarray):
+        width = rows.shape[1]
+        if learner.__sklearn_is_fitted__() and not raw:
+            if width != (wanted := learner.n_features_in_):
+                raise unprocessable(f"rows have {width} columns; the model has {wanted}.")
+        elif width > most:
+            raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
+    elif isinstance(rows, list) and not raw:
+        known = learner.n_features_in_ if learner.__sklearn_is_fitted__() else 0
+        if known + sum(map(len, rows)) > most:
+            names = {name for row in rows for name in row}
+            if known + len(names) > most:
+                raise HTTPError(413, f"there would be more than {most:,} columns.")
+
+
+# ------------------------------------------------------------------------------- labels and tasks
+def known_labels(
+    service: Service, labels: Sequence[Any], place: Place = "rows[{}]".format
+) -> list[Any]:
+    """The labels, as the classes have them."""
+    places, classes = service.places, service.labels
+    try:
+        if all(map(places.__contains__, labels)):
+            return [classes[places[label]] for label in labels]
+        bad = next(k for k, label in enumerate(labels) if label not in places)
+    except TypeError:
+        bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
+        raise bad_request(f"{place(bad)}: a label must be a string or a number.") from None
+    known = listed(service.classes)
+    where = f"{place(bad)}: " if len(labels) > 1 else ""
+    raise unprocessable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
+
+
+def checked_weights(weights: list[float], rows: int) -> list[float]:
+    if len(weights) != rows:
+        raise bad_request(
+            f"weights has {len(weights)} items, expected one for each of {rows} rows."
+        )
+    try:
+        check_weights(weights, rows)
+    except ValueError as error:
+        raise unprocessable(str(error)) from None
+    return weights
+
+
+def learn_task(service: Service, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
+    """The task of ``POST /learn``; ``key`` is the id that the request has in its header."""
+    if kind == JSON:
+        return _learn_json(service, body, key)
+    if kind == NDJSON:
+        if key is not None:
+            raise bad_request("Idempotency-Key names one event; give each line an id instead.")
+        return _learn_lines(service, body)
+    table, limits = table_of(service, body), service.limits
+    label, weight = options.get("label") or "label", options.get("weight")
+    labels = column_of(table, label)
+    weights = None
+    if weight:
+        weights = column_of(table, weight)
+        for k, each in enumerate(weights):
+            if type(each) not in (int, float):
+                raise bad_request(f"rows[{k}]: the weight must be a number.")
+        checked_weights(weights, table.num_rows)
+    labels = known_labels(service, labels)
+    rows = rows_of_table(
+        service, table.select([name for name in table.column_names if name not in (label, weight)])
+    )
+    check_rows(service, rows)
+    ids = () if key is None else (checked_id(key, limits.id_length),)
+    return Learn(Lesson(rows, labels, weights, ids), len(body) + table.nbytes)
+
+
+def _learn_json(service: Service, body: bytes, key: str | None) -> Learn:
+    limits = service.limits
+    check_containers(body, limits.rows)
+    found = bodies.LEARN.read(body)
+    weights: list[float] | None
+    if isinstance(found, bodies.LearnRows):
+        rows, labels, weights = rows_of(found.rows, limits.rows), found.labels, found.weights
+        if len(labels) != len(rows):
+            raise bad_request(
+                f"labels has {len(labels)} items, expected one for each of {len(rows)} rows."
+            )
+    else:
+        row, labels = found.row, [found.label]
+        rows = [row] if type(row) is dict else matrix_of([row])
+        weights = None if found.weight is None else [found.weight]
+    if weights is not None:
+        checked_weights(weights, len(labels))
+    labels = known_labels(service, labels)
+    check_rows(service, rows)
+    ids: Sequence[str] = ()
+    if found.id is not None or key is not None:
+        ids = (checked_id(found.id or key, limits.id_length),)
+    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
+
+
+def _learn_lines(service: Service, body: bytes) -> Learn:
+    limits = service.limits
+    places, found = map(list, zip(*read_lines(bodies.LEARN_LINE, body, limits.rows), strict=True))
+    ids = [
+        None if each.id is None else checked_id(each.id, limits.id_length, where)
+        for where, each in zip(places, found, strict=True)
+    ]
+    place = places.__getitem__
+    rows = rows_of([each.row for each in found], limits.rows, place)
+    labels = known_labels(service, [each.label for each in found], place)
+    check_rows(service, rows)
+    weights = None
+    if any(each.weight is not None for each in found):
+        weights = [1.0 if each.weight is None else each.weight for each in found]
+        checked_weights(weights, len(weights))
+    return Learn(Lesson(rows, labels, weights, ids), 2 * len(body), by_row=True)
+
+
+def label_task(service: Service, kind: str, body: bytes) -> Label:
+    """The task of ``POST /label``."""
+    if kind == ARROW:
+        raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
+    several, most = True, service.limits.rows
+    items: Iterable[tuple[str, bodies.LabelRow]]
+    if kind == NDJSON:
+        items = read_lines(bodies.LABEL_LINE, body, most)
+    else:
+        check_containers(body, most)
+        found = bodies.LABEL.read(body)
+        if isinstance(found, bodies.LabelRows):
+            if (count := len(found.labels)) > most:
+                raise HTTPError(413, f"there are {count:,} labels; at most {most:,} are taken.")
+            items = [(f"labels[{k}]", each) for k, each in enumerate(found.labels)]
+        else:
+            items, several = [("the body", found)], False
+    labelled = []
+    for where, each in items:
+        try:
+            checked_id(each.id, service.limits.id_length)
+            (label,) = known_labels(service, [each.label])
+            if each.weight is not None:
+                checked_weights([each.weight], 1)
+        except HTTPError as error:
+            if several:
+                raise error.at(where) from None
+            raise
+        labelled.append(LabelledId(each.id, label, each.weight))
+    return Label(labelled, 2 * len(body), several=several)
+
+
+# ------------------------------------------------------------------------------------- questions
+class Question(NamedTuple):
+    """Rows to predict.
+
+    Attributes
+    ----------
+    rows : matrix, list of dicts or table
+    raw : list of rows as JSON has them
+    ids : list of str or None, if predictions are to wait for their labels
+    """
+
+    rows: Any
+    raw: list[Any]
+    ids: list[str] | None
+    scores: bool
+    proba: bool
+    several: bool
+
+
+def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows) -> Question:
+    """What a body, or a line of one, asks."""
+    limits = service.limits
+    several = isinstance(found, bodies.PredictRows)
+    ids: Any
+    if isinstance(found, bodies.PredictRows):
+        raw, rows = found.rows, rows_of(found.rows, limits.rows)
+        ids = found.ids
+        if isinstance(ids, list):
+            if len(ids) != len(raw):
+                raise bad_request(
+                    f"ids has {len(ids)} items, expected one for each of {len(raw)} rows."
+                )
+            if len(set(ids)) < len(ids):
+                raise bad_request("ids has the same id twice.")
+    else:
+        raw = [found.row]
+        rows = raw if type(found.row) is dict else matrix_of(raw)
+        ids = [found.id] if isinstance(found.id, str) else found.id
+    if isinstance(ids, list):
+        for each in ids:
+            checked_id(each, limits.id_length)
+    else:
+        ids = [new_id() for _ in raw] if ids else None
+    check_rows(service, rows)
+    return Question(rows, raw, ids, found.scores, found.proba, several)
+
+
+# ----------------------------------------------------------------------------------------- Arrow
+def table_of(service: Service, body: bytes) -> Any:
+    """The table of an Arrow stream, which must not be too large once it is decoded."""
+    limits = service.limits
+    try:
+        table = table_within(body, limits.rows, limits.values, limits.table_bytes)
+    except HTTPError:
+        raise
+    except StreamError as error:
+        raise HTTPError(415, str(error)) from None
+    except Exception as error:
+        raise bad_request(f"the body is not a valid Arrow stream: {error}.") from None
+    if table.num_rows == 0:
+        raise bad_request("the table has no rows.")
+    if len(set(table.column_names)) < table.num_columns:
+        raise bad_request("the table has two columns of the same name.")
+    return table
+
+
+def column_of(table: Any, name: str) -> list[Any]:
+    if name not in table.column_names:
+        raise bad_request(f"the table has no column {name!r:.80}.")
+    return values_of(table.column(name))
+
+
+def values_of(column: Any) -> list[Any]:
+    """A column as Python's values; rows with the same dictionary value share one object."""
+    if not arrow("pyarrow.types").is_dictionary(column.type):
+        found: list[Any] = column.to_pylist()
+        return found
+    values: list[Any] = []
+    for chunk in column.chunks:
+        known = [*chunk.dictionary.to_pylist(), None]
+        values += [known[-1 if k is None else k] for k in chunk.indices.to_pylist()]
+    return values
+
+
+def rows_of_table(service: Service, table: Any) -> Any:
+    """As the model takes them: raw, by names, or as a matrix."""
+    learner = service.live.learner
+    if service.live.preparing() is not None:
+        return table.combine_chunks()
+    if learner.__sklearn_is_fitted__():
+        names = getattr(learner, "feature_names_in_", None)
+        if names is not None:
+            if lost := [name for name in names if name not in table.column_names]:
+                raise unprocessable(f"the table has no column {lost[0]!r}.")
+            table = table.select(list(names))
+        elif (known := getattr(learner, "columns_", None)) is not None:
+            if known.keys() != set(table.column_names):
+                return dicts_of_table(table)
+            table = table.select(list(known))
+    if not table.num_columns:
+        raise bad_request("the table has no columns beside the label.")
+    rows = np.empty((table.num_rows, table.num_columns))
+    for k, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if kind_of(column.type) not in ("number", "boolean"):
+            raise unprocessable(f"column {name!r:.80} does not hold numbers.")
+        rows[:, k] = column.cast("float64", safe=False).to_numpy()
+    if not np.isfinite(rows).all():
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise unprocessable(f"row {bad} has a value that is missing or not finite.")
+    return rows
+
+
+def dicts_of_table(table: Any) -> list[dict[str, Any]]:
+    """Rows by names, in values that are the same when they come back from the log."""
+    types, columns = arrow("pyarrow.types"), []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if kind_of(kind) is None:
+            raise unprocessable(f"column {name!r:.80} holds neither numbers nor text.")
+        values = values_of(column)
+        if types.is_decimal(kind):
+            values = [None if value is None else float(value) for value in values]
+        columns.append(values)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
