@@ -39,8 +39,8 @@ def test_a_fit_walks_few_files():
     entered = files_entered(lambda: learner.fit(X, y))
     assert "estimator/__init__.py" in entered
     assert "models/linear_model.py" in entered
-    assert len(entered) <= 14, entered
-    assert sum(entered.values()) <= 2400, entered
+    assert len(entered) <= 15, entered
+    assert sum(entered.values()) <= 2900, entered
 
 
 def test_few_modules_lie_flat():
