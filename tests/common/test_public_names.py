@@ -88,3 +88,11 @@ def test_every_algorithm_is_public():
 def test_other_names_raise():
     with pytest.raises(AttributeError, match="module 'maxmargin' has no attribute 'Perceptrom'"):
         maxmargin.Perceptrom  # noqa: B018
+
+
+def test_names_of_files_are_unique():
+    """So that a file's name alone says which one is meant."""
+    library = Path(maxmargin.__file__).parent
+    for package in (library, library.parent / "maxmargin_papers"):
+        names = [path.name for path in package.rglob("*.py") if path.name != "__init__.py"]
+        assert len(names) == len(set(names))

@@ -17,7 +17,7 @@ from scipy import sparse
 from maxmargin.streams.addresses import is_address, local_path
 from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
 from maxmargin.streams.files import Folder, LocalFile, Stored
-from maxmargin.streams.options import Option, OptionError, OptionWarning
+from maxmargin.streams.option_errors import Option, OptionError, OptionWarning
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
 from maxmargin.streams.unchanged import UnchangedSource

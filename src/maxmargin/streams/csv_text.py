@@ -28,7 +28,7 @@ from maxmargin.streams.csv_rows import (
 )
 from maxmargin.streams.files import Stored, stored
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
-from maxmargin.streams.options import Message, Option, OptionWarning
+from maxmargin.streams.option_errors import Message, Option, OptionWarning
 from maxmargin.streams.source import Position, StreamError, identity_of_file
 from maxmargin.streams.text_encoding import Letters
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
 from maxmargin.streams.arrow import arrow
-from maxmargin.streams.options import Message, Option
+from maxmargin.streams.option_errors import Message, Option
 from maxmargin.streams.source import StreamError
 
 NOWHERE = -1

@@ -25,7 +25,7 @@ from maxmargin.streams.infer_columns import (
     Found,
     found,
 )
-from maxmargin.streams.options import (
+from maxmargin.streams.option_errors import (
     Option,
     OptionError,
     OptionWarning,

@@ -26,7 +26,7 @@ from maxmargin.streams.column_kinds import (
 from maxmargin.streams.csv_text import MISSING, remedies
 from maxmargin.streams.encoding import side_by_side
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found
-from maxmargin.streams.options import Message, no_column
+from maxmargin.streams.option_errors import Message, no_column
 from maxmargin.streams.recipe_formula import OneHotColumn, Preparation
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import (

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.options import OptionError
+from maxmargin.streams.option_errors import OptionError
 
 # Of the text or the arrays of a block: small enough for a few of them to stay in the cache of the
 # processor, large enough for the work per block not to count.

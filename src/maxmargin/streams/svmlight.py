@@ -15,7 +15,7 @@ from scipy import sparse
 from maxmargin.streams.compression import Bytes
 from maxmargin.streams.files import Stored, stored
 from maxmargin.streams.lines import Chunk, LongLine, whole_lines
-from maxmargin.streams.options import Option
+from maxmargin.streams.option_errors import Option
 from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import (
     BLOCK_SIZE,

@@ -29,7 +29,7 @@ from maxmargin.streams.files import Folder, stored
 from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.infer_columns import GLANCE
-from maxmargin.streams.options import Message, Option, check_na_values, nearest
+from maxmargin.streams.option_errors import Message, Option, check_na_values, nearest
 from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.source import (
     BLOCK_SIZE,

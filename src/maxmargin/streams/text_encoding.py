@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-from maxmargin.streams.options import Option
+from maxmargin.streams.option_errors import Option
 from maxmargin.streams.source import StreamError
 
 MARK = codecs.BOM_UTF8  # at the beginning of some UTF-8 files
