@@ -124,7 +124,7 @@ def test_missing_column(command, folder, table_model):
 def test_no_table_for_a_model_of_one(command, folder, table_model, name):
     code, printed, errors = command("predict", table_model, folder / name)
     assert (code, printed) == (1, "")
-    assert "learnt from a table" in errors
+    assert "the schema is that of a table" in errors
 
 
 def test_arrays_with_other_columns(command, model, tmp_path):

@@ -13,6 +13,9 @@ from maxmargin.core.row_scans import are_canonical, first_malformed
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.models.linear_model import as_rows
 from maxmargin.training.inputs import check_X
+from maxmargin.training.protocol import trainer_of
+
+OPTIONS = trainer_of(Perceptron()).options
 
 
 @Compiled
@@ -126,7 +129,7 @@ def test_columns_are_compared_within_rows_only():
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_dense_memory_is_not_copied(order, dtype):
     X = np.asarray(separable()[0], dtype=dtype, order=order)
-    rows = as_rows(check_X(Perceptron(), X)[0], Tail(1.0, 0.0))
+    rows = as_rows(check_X(OPTIONS, X)[0], Tail(1.0, 0.0))
     assert isinstance(rows, DenseRows)
     assert np.shares_memory(rows.values, X)
     assert rows.values.dtype == dtype
@@ -136,7 +139,7 @@ def test_dense_memory_is_not_copied(order, dtype):
 
 def test_strided_memory_is_not_copied():
     X = np.arange(48.0).reshape(8, 6)[::2, ::-2]
-    rows = as_rows(check_X(Perceptron(), X)[0], Tail(1.0, 0.0))
+    rows = as_rows(check_X(OPTIONS, X)[0], Tail(1.0, 0.0))
     assert np.shares_memory(rows.values, X)
     assert rows.values.shape == (4, 3)
 
@@ -146,7 +149,7 @@ def test_strided_memory_is_not_copied():
 def test_sparse_memory_is_not_copied(dtype, index):
     X = sparse_separable()[0].astype(dtype)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    rows = as_rows(check_X(Perceptron(), X)[0], Tail(1.0, 0.0))
+    rows = as_rows(check_X(OPTIONS, X)[0], Tail(1.0, 0.0))
     pairs = (rows.values, X.data), (rows.columns, X.indices), (rows.starts, X.indptr)
     for mine, theirs in pairs:
         assert np.shares_memory(mine, theirs)
@@ -156,7 +159,7 @@ def test_sparse_memory_is_not_copied(dtype, index):
 
 def test_repeated_entries_are_added_up_and_the_input_left_alone():
     twice = sparse.csr_matrix(([1.0, 2.0, -3.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
-    rows = as_rows(check_X(Perceptron(), twice)[0], Tail(0.0, 0.0))
+    rows = as_rows(check_X(OPTIONS, twice)[0], Tail(0.0, 0.0))
     assert [rows.square(i) for i in range(2)] == [9.0, 9.0]
     assert twice.nnz == 3
 

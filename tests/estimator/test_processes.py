@@ -5,6 +5,7 @@ import multiprocessing
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -15,6 +16,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:A worker stopped while some jobs were given"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_processes_left():
+    yield
+    get_reusable_executor().shutdown(wait=True)
+
 
 # More than the megabyte from which on joblib maps arrays into its processes, read-only.
 ROWS, WIDTH = 7000, 20

@@ -44,7 +44,7 @@ def test_a_fit_walks_few_files():
 
 
 def test_few_modules_lie_flat():
-    assert len(list(PACKAGE.glob("*.py"))) <= 5
+    assert len(list(PACKAGE.glob("*.py"))) <= 6
 
 
 def test_nobody_outside_the_shell_reaches_into_learners():

@@ -356,7 +356,7 @@ class NOCA(Streamable):
                 verbose=self.verbose,
             ),
             self._rule(),
-            READINGS[self.nearest, self.variance],
+            READINGS.get((self.nearest, self.variance), Mixture),  # parameters are checked to learn
             most=int(self.max_components),
             rho=float(self.rho),
         )
