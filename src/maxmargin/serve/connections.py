@@ -55,7 +55,17 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             if (left := self._idle_since + seconds - now) > 0:
                 self._timer = self.loop.call_later(left, self._check_idle)
             else:
-                self.transport.abort()  # closing would wait until all is read
+                self._abort()  # closing would wait until all is read
+
+        def _abort(self) -> None:
+            """Drop the connection; an application that still answers on it answers to no one.
+
+            `connection_lost` would say so, but only later, and uvloop refuses writes until then.
+            """
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            self.transport.abort()
 
         def _application_runs(self) -> bool:
             if self.cycle is None or self.transport.is_closing():
@@ -69,7 +79,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
         def pause_writing(self) -> None:
             super().pause_writing()
             seconds = limits.write_seconds
-            self._write_timer = self.loop.call_later(seconds, self.transport.abort)
+            self._write_timer = self.loop.call_later(seconds, self._abort)
             self._unread_since = self.loop.time()
             self._limit_unread()
 
@@ -86,7 +96,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             for each, size in zip(stalled[:-1], sizes, strict=False):
                 if unread <= limits.unread_bytes:
                     break
-                each.transport.abort()
+                each._abort()
                 unread -= size
 
         def resume_writing(self) -> None:
