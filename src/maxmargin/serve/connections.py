@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import TimerHandle, Transport
 from http import HTTPStatus
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
@@ -31,12 +31,14 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
 
         def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self._cycles: list[RequestResponseCycle] = []  # requests without a complete answer
             self._idle_since = self.loop.time()
             self._timer = self.loop.call_later(limits.header_seconds, self._check_idle)
             if len(self.connections) > limits.connections:
                 self._refuse(HTTPError(503, "there are too many connections.", retry_after=1))
 
         def connection_lost(self, exc: Exception | None) -> None:
+            self._drop_answers()
             for timer in (self._timer, self._write_timer):
                 if timer is not None:
                     timer.cancel()
@@ -58,14 +60,18 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
                 self._abort()  # closing would wait until all is read
 
         def _abort(self) -> None:
-            """Drop the connection; an application that still answers on it answers to no one.
-
-            `connection_lost` would say so, but only later, and uvloop refuses writes until then.
-            """
-            if self.cycle is not None:
-                self.cycle.disconnected = True
-                self.cycle.message_event.set()
+            self._drop_answers()
             self.transport.abort()
+
+        def _drop_answers(self) -> None:
+            """Let applications that still answer on this connection answer to no one.
+
+            uvicorn does that when the connection is lost, but uvloop refuses writes before, and of
+            pipelined requests uvicorn knows the last one only.
+            """
+            for cycle in self._cycles:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
         def _application_runs(self) -> bool:
             if self.cycle is None or self.transport.is_closing():
@@ -74,6 +80,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
 
         def on_response_complete(self) -> None:
             self._idle_since = self.loop.time()
+            self._cycles = [each for each in self._cycles if not each.response_complete]
             super().on_response_complete()
 
         def pause_writing(self) -> None:
@@ -124,6 +131,8 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
                 raise self._refusal
             self._bytes = 0
             super().on_headers_complete()
+            if self.cycle is not None:  # as of a request to upgrade
+                self._cycles.append(self.cycle)
 
         def on_body(self, body: bytes) -> None:
             self._bytes = 0
@@ -136,6 +145,7 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             """Answer what the parser cannot read, or what a callback has refused."""
             if self._refusal is None:
                 super().send_400_response(msg)
+                self._drop_answers()
             else:
                 self._refuse(self._refusal)
 
@@ -148,5 +158,6 @@ def limited_connections(limits: Limits) -> type[HttpToolsProtocol]:
             head += f"content-length: {len(body)}\r\n\r\n"
             self.transport.write(head.encode() + body)
             self.transport.close()
+            self._drop_answers()
 
     return Connection
