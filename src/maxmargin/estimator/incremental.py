@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Hashable
 from typing import Any
 
@@ -35,8 +36,9 @@ class Incremental(Predicting):
 
     _one_row: OneRow | None = None
 
+    @abc.abstractmethod
     def __trainer__(self) -> OnlineTrainer:
-        raise NotImplementedError(f"{type(self).__name__} does not say how it learns")
+        """The trainer, which learns by a rule."""
 
     def partial_fit(
         self,

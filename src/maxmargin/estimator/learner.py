@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import operator
 from collections.abc import Callable
 from functools import lru_cache
@@ -32,7 +33,7 @@ ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
 learner_forks.watch()
 
 
-class BaseLearner(ClassifierMixin, BaseEstimator):
+class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     """What all estimators of this library are: parameters, a trainer for them, and a state."""
 
     # Not that of __new__, for who reads documentation.
@@ -52,9 +53,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator):
         return super().__new__(cls)
 
     # --------------------------------------------------------------------------- trainer and state
+    @abc.abstractmethod
     def _new_trainer(self) -> Trainer:
         """What learns by the present hyper-parameters."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how it learns")
 
     def __trainer__(self) -> Trainer:
         return self._new_trainer()
@@ -152,9 +153,9 @@ class BaseLearner(ClassifierMixin, BaseEstimator):
         """Know what a file says; raises unless it fits together."""
         self._state = serialization.relearnt(found, self._model_from)
 
+    @abc.abstractmethod
     def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
         """The model of a file."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its model is read")
 
     @reading
     def __summary__(self) -> Tree:
