@@ -1,6 +1,6 @@
 """Kernel learners on a budget: accuracy on Adult and on a synthetic set, and speed when full.
 
-Accuracy is progressive: each row is predicted before it is learnt from, in one pass. The kernel is
+Accuracy is progressive: each row is predicted before it is learned from, in one pass. The kernel is
 ``exp(-|x - x'|**2 / sigma**2)`` with sigma = sqrt(2) on Adult and 1 on the synthetic set.
 """
 

@@ -1,8 +1,8 @@
 """Probabilities online against those of five fits: log loss, calibration error, and what they cost.
 
-Adult is learnt in one pass in random orders, one for each seed, and asked on its test part. The
-prices of electricity are learnt in the order of time: the first four fifths, then the last fifth is
-asked at once, and block by block, each learnt after it was asked. Calibration errors are those of
+Adult is learned in one pass in random orders, one for each seed, and asked on its test part. The
+prices of electricity are learned in time order: the first four fifths, then the last fifth is
+asked at once, and block by block, each learned after it was asked. Calibration errors are those of
 15 bins of equal width. scikit-learn's peer is fitted to the same learner, by default: Platt's
 sigmoid by five folds, and the mean of the five.
 """
@@ -25,7 +25,7 @@ from maxmargin import ALMA, AMIRA, NORMA, PassiveAggressive, Pegasos, Perceptron
 from maxmargin.datasets import load_adult, load_electricity
 
 NAME = "calibration"
-QUESTION = "How good are probabilities that are learnt on the way?"
+QUESTION = "How good are probabilities that are learned on the way?"
 
 MOST_ABOVE = 1.05
 BINS, BLOCK = 15, 500

@@ -1,6 +1,6 @@
 """Prices of electricity in the order of time: accuracy on the way, and rows a second.
 
-Each row is predicted before it is learnt from. Features are standardised by the mean and the
+Each row is predicted before it is learned from. Features are standardised by the mean and the
 variance of all rows so far, the row itself included; a constant feature of 1 is the intercept.
 """
 
@@ -126,7 +126,7 @@ def run(scale: Scale) -> Report:
             pairs.append(Comparison(ours, peer, f"river's {name}", f"electricity, {name}"))
     data = f"{rows:,} rows of {X.shape[1]} features and a constant, standardised as they come"
     how = (
-        "Each row is predicted before it is learnt from: ours by progressive, river's by "
+        "Each row is predicted before it is learned from: ours by progressive, river's by "
         "predict_one and learn_one on dicts that are standardised already; processor time. Of "
         "NORMA and TrackingALMA the best of 12 settings is shown."
     )
@@ -162,7 +162,7 @@ def rivers_rows(scaler: Any, X: np.ndarray) -> Rows:
 
 
 def predict_and_learn(model: Any, rows: Rows, labels: list[bool]) -> int:
-    """How many predictions are right, each made before the row is learnt from."""
+    """How many predictions are right, each made before the row is learned from."""
     right = 0
     for row, label in zip(rows, labels, strict=True):
         right += model.predict_one(row) == label

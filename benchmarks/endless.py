@@ -47,10 +47,10 @@ for _ in range({parts}):
         part = slice(start, start + 1000)
         began = time.perf_counter()
         clf.partial_fit(X[part], y[part])
-        learnt = time.perf_counter()
+        learned = time.perf_counter()
         np.exp(X[part] @ X[:1000].T)
-        times[0] += learnt - began
-        times[1] += time.perf_counter() - learnt
+        times[0] += learned - began
+        times[1] += time.perf_counter() - learned
     seconds.append(times[0] / {rows})
     plain.append(times[1] / {rows})
     memory.append(resident())

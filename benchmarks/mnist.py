@@ -15,7 +15,7 @@ from maxmargin.datasets import load_mnist
 from maxmargin.kernels import products
 
 NAME = "mnist"
-QUESTION = "How fast are the digits of MNIST learnt with a polynomial kernel?"
+QUESTION = "How fast are the digits of MNIST learned with a polynomial kernel?"
 
 KERNEL = {"kernel": "poly", "degree": 4, "gamma": 1.0 / 255.0**2, "coef0": 1.0}
 SMALL = 10_000

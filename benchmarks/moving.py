@@ -91,10 +91,10 @@ for number in range({parts}):
         part = slice(start, start + 1000)
         began = time.perf_counter()
         clf.partial_fit(X[part], y[part])
-        learnt = time.perf_counter()
+        learned = time.perf_counter()
         np.exp(X[part] @ X[:1000].T)
-        times[0] += learnt - began
-        times[1] += time.perf_counter() - learnt
+        times[0] += learned - began
+        times[1] += time.perf_counter() - learned
     seconds.append(times[0] / {rows})
     plain.append(times[1] / {rows})
     memory.append(resident())
@@ -111,7 +111,7 @@ def run(scale: Scale) -> Report:
     endless(scale.rows(ROWS // PARTS), values, floors, quality)
     data = f"{scale.rows(TRIALS):,} trials with a Gaussian kernel, {len(SEEDS)} streams"
     how = (
-        "Mistakes are means over the streams, of predictions made before a row is learnt from; "
+        "Mistakes are means over the streams, of predictions made before a row is learned from; "
         "parameters are those with the fewest mistakes on other streams. Learners run one after "
         "the other."
     )

@@ -1,6 +1,6 @@
 """NOCA on Adult and on the synthetic set of its paper, and against plain NumPy.
 
-Accuracy is progressive: each row is predicted before it is learnt from, in one pass.
+Accuracy is progressive: each row is predicted before it is learned from, in one pass.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUESTION = "How good and how fast is a mixture of Gaussians?"
 ORDERS = 5
 ON_THE_WAY, ON_TEST_ROWS = "accuracy on the way, %", "accuracy on test rows, %"
 HOW = (
-    "Accuracy on the way is that of predictions made before a row is learnt from, in one pass; on "
+    "Accuracy on the way is that of predictions made before a row is learned from, in one pass; on "
     "test rows it is that of the last hypothesis. Means over orders or sets."
 )
 FLOORS = {60: 80.8, 120: 81.2}

@@ -47,7 +47,7 @@ def bare_pass(
     trained = fit_quietly(Perceptron(shuffle=False, max_iter=3), X, y)
     model, rule = trained._state.model, trained._rule(2.0)
     rows = model.rows(X)
-    targets = as_targets((y > 0).astype(np.int32), classes=2, worth=weights)
+    targets = as_targets((y > 0).astype(np.int32), classes=2, sample_weight=weights)
     order = np.arange(y.size, dtype=np.int32)
     if shuffle:
         np.random.default_rng(0).shuffle(order)

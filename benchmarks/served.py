@@ -34,16 +34,16 @@ def starlette() -> None:
 
     async def empty(request: Request) -> Response:
         await request.body()
-        return answer({"learnt": 0})
+        return answer({"learned": 0})
 
     async def learn(request: Request) -> Response:
         told = msgspec.json.decode(await request.body())
         if "row" in told:
             model.learn_one(told["row"], told["label"] == "yes")
-            return answer({"learnt": 1})
+            return answer({"learned": 1})
         for row, label in zip(told["rows"], told["labels"], strict=True):
             model.learn_one(dict(enumerate(row)), label == "yes")
-        return answer({"learnt": len(told["labels"])})
+        return answer({"learned": len(told["labels"])})
 
     async def predict(request: Request) -> Response:
         row = msgspec.json.decode(await request.body())["row"]

@@ -28,7 +28,7 @@ QUESTION = "How many events a second does a server learn?"
 
 WIDTH, ROWS, BATCH, CLIENTS, BATCH_CLIENTS = 14, 20_000, 1000, 16, 2
 SECONDS, WARM_UP, ROUNDS = 3.0, 0.5, 3
-# Others ask while events are learnt: so many clients, each so many seconds apart.
+# Others ask while events are learned: so many clients, each so many seconds apart.
 ASKING, PAUSE = 4, 0.01
 
 OURS, VOWPAL, RIVER = "maxmargin serve, durable", "Vowpal Wabbit's daemon", "river, Starlette"
@@ -37,7 +37,7 @@ SINGLE = f"single events, {CLIENTS} clients"
 BATCHES = f"batches of {BATCH:,} rows as "
 JSON, ARROW, LINES = BATCHES + "JSON", BATCHES + "Arrow", BATCHES + "text"
 RECIPE = ARROW + ", through a recipe"
-WHILE_LEARNING = "predictions while events are learnt"
+WHILE_LEARNING = "predictions while events are learned"
 PROCESSOR = "µs of processor time a row, all answers"
 GENERATOR = "share of a core for the clients"
 # What is asked: rates in rows a second, times in milliseconds.

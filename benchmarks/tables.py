@@ -33,7 +33,7 @@ from maxmargin import PassiveAggressive, Perceptron, streams
 from maxmargin.streams import Recipe
 
 NAME = "tables"
-QUESTION = "How fast is a raw table learnt, and how well?"
+QUESTION = "How fast is a raw table learned, and how well?"
 
 ROWS, TEST_ROWS, PLAIN_ROWS = 200_000, 50_000, 1_000_000
 RIVER_ROWS = 2_000
@@ -87,7 +87,7 @@ def run_in(folder: Path, scale: Scale) -> Report:
     how = (
         "By the clock, from the file to the model, with its threads, one contender after the "
         "other; scikit-learn's pipeline of a ColumnTransformer and LinearSVC ran once, river "
-        f"learnt {RIVER_ROWS:,} rows. AUC is that on other customers."
+        f"learned {RIVER_ROWS:,} rows. AUC is that on other customers."
     )
     quality = {Key(f"customers, {name}", "AUC"): area for name, area in areas.items()}
     return Report(NAME, data, "rows/s", values, floors, skipped, how, pairs, quality)

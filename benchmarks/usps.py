@@ -28,7 +28,7 @@ from maxmargin import AMIRA
 from maxmargin.datasets import load_usps
 
 NAME = "usps"
-QUESTION = "How well and how fast are the digits of USPS learnt with a Gaussian kernel?"
+QUESTION = "How well and how fast are the digits of USPS learned with a Gaussian kernel?"
 
 GAMMA = 1.0 / (2.0 * 3.5**2)
 ORDERS = 10

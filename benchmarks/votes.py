@@ -1,6 +1,6 @@
 """A vote of 34 learners: how near to the best of them in hindsight, and at what cost.
 
-Each row is predicted before it is learnt from. The moving targets are those of `moving`, means of
+Each row is predicted before it is learned from. The moving targets are those of `moving`, means of
 ten seeds. What a vote costs is compared with the products w.x of all its experts alone, in the same
 compiled loop, and with its experts learning one after the other.
 """
@@ -77,7 +77,7 @@ def run(scale: Scale) -> Report:
         pairs.append(Comparison(Key(case, VOTE), Key(case, ALONE), ALONE))
     data = "FixedShare with its 34 experts, on electricity, moving targets and random rows"
     how = (
-        "Each row is predicted before it is learnt from; mistakes on moving targets are means of "
+        "Each row is predicted before it is learned from; mistakes on moving targets are means of "
         f"{len(SEEDS)} streams of {scale.rows(TRIALS):,} rows. Processor time."
     )
     return Report(NAME, data, "s", values, floors, skipped, how, pairs, quality)

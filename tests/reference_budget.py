@@ -135,7 +135,7 @@ def noca(
     (width^2 + sum (x - m)^2) / n.
 
     With ``max_components`` reached, x goes into the nearest of its class however far; rho is
-    lowered as before. If its class has none, which would keep it unlearnt for ever, x founds a
+    lowered as before. If its class has none, which would keep it unlearned for ever, x founds a
     component in the place of the one with the fewest rows, taken from classes with more than one
     component while there are such, so that no class is lost.
 
@@ -423,11 +423,11 @@ def random_budget(
 
 def expected_mistakes(K: Array, y: Array, *, budget: int) -> float:
     """Mistakes of `random_budget` in the mean over all choices, each of them followed."""
-    chances: dict[tuple[int, ...], float] = {(): 1.0}  # of the sets of rows that are stored
+    probabilities: dict[tuple[int, ...], float] = {(): 1.0}  # of the sets of rows that are stored
     mistakes = 0.0
     for i in range(len(y)):
         after: dict[tuple[int, ...], float] = {}
-        for stored, chance in chances.items():
+        for stored, chance in probabilities.items():
             outcomes = [stored]
             if y[i] * sum(y[j] * K[j, i] for j in stored) <= 0:
                 mistakes += chance
@@ -436,7 +436,7 @@ def expected_mistakes(K: Array, y: Array, *, budget: int) -> float:
                     outcomes = [(*stored[:s], *stored[s + 1 :], i) for s in range(budget)]
             for each in outcomes:
                 after[each] = after.get(each, 0.0) + chance / len(outcomes)
-        chances = after
+        probabilities = after
     return mistakes
 
 

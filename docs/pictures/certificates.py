@@ -72,7 +72,7 @@ def in_the_plane() -> Figure:
 
 
 def _after(learner: Any, X: np.ndarray, y: np.ndarray, updates: int) -> Any:
-    """A copy that has learnt from rows one at a time until it made so many updates."""
+    """A copy that has learned from rows one at a time until it made so many updates."""
     clf = clone(learner)
     for row, label in zip(X, y, strict=True):
         clf.partial_fit([row], [label], classes=[-1, 1])

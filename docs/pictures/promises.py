@@ -646,7 +646,7 @@ def passive_aggressive() -> Promise:
 
 
 def _outputs(learner: Any, X: Array, y: Array) -> Array:
-    """``y (w.x)`` of each row, before it is learnt from."""
+    """``y (w.x)`` of each row, before it is learned from."""
     learner.set_params(fit_intercept=False)
     w, outputs = np.zeros(X.shape[1]), []
     for x, label in zip(X, y, strict=True):

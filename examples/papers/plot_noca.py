@@ -54,7 +54,7 @@ fig.colorbar(shown, ax=axes, label="P(red class)", ticks=np.linspace(0, 1, 6))
 plt.show()
 
 # %%
-# How many mistakes on the way? Each row is predicted before it is learnt from. Beside it a kernel
+# How many mistakes on the way? Each row is predicted before it is learned from. Beside it a kernel
 # perceptron, which keeps every row that it mistook.
 
 learners = [

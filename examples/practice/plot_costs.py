@@ -21,7 +21,7 @@ NAMES = ["alert", "unsure", "tired"]
 centres = np.array([[-1.2, 0.0], [0.0, 1.2], [1.2, 0.0]])
 y = random.integers(0, 3, 6000)
 X = centres[y] + random.normal(0.0, 0.8, (len(y), 2))
-learnt, new = slice(0, 3000), slice(3000, None)
+learned, new = slice(0, 3000), slice(3000, None)
 
 # %%
 # Line: the true class, column: the rival. A tired driver (last line) must not be taken for an alert
@@ -35,7 +35,7 @@ learners = {
 missed, prices = {}, {}
 fig, axes = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
 for ax, (name, clf) in zip(axes, learners.items(), strict=True):
-    clf.partial_fit(X[learnt], y[learnt], classes=[0, 1, 2])
+    clf.partial_fit(X[learned], y[learned], classes=[0, 1, 2])
     predicted = clf.predict(X[new])
     matrix = confusion_matrix(y[new], predicted)
     missed[name] = int(matrix[2, 0])

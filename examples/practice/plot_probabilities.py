@@ -3,7 +3,7 @@ Probabilities from a stream
 ===========================
 
 A margin is not a probability. With ``calibration="online"`` a learner also learns how scores and
-chances belong together, from the score that each row had before it was learnt from. No row is kept
+chances belong together, from the score that each row had before it was learned from. No row is kept
 back. You see how well the probabilities fit the truth, which is known here.
 """
 
@@ -22,10 +22,10 @@ random = np.random.default_rng(0)
 X = random.normal(size=(16_000, 5))
 truth = expit(1.7 * X[:, 0] + 0.8 * X[:, 1] - 0.5)
 y = random.uniform(size=len(X)) < truth
-learnt, new = slice(0, 8_000), slice(8_000, None)
+learned, new = slice(0, 8_000), slice(8_000, None)
 
 clf = Perceptron(average=True, calibration="online")
-clf.partial_fit(X[learnt], y[learnt], classes=[False, True])
+clf.partial_fit(X[learned], y[learned], classes=[False, True])
 probabilities = clf.predict_proba(X[new])[:, 1]
 error = np.abs(probabilities - truth[new]).mean()
 print(f"mean distance from the true probability: {error:.3f}")
@@ -55,7 +55,7 @@ right.set(xlabel="true probability", ylabel="predicted probability", aspect="equ
 plt.show()
 
 # %%
-# How soon is it good? The map is learnt along with the weights.
+# How soon is it good? The map is learned along with the weights.
 
 counts = np.unique(np.geomspace(20, 8_000, 25).astype(int))
 online = Perceptron(average=True, calibration="online")
@@ -68,7 +68,7 @@ for count in counts:
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.plot(counts, distances, "o-", color="tab:green", markersize=4)
 ax.set(
-    xscale="log", xlabel="rows learnt from", ylabel="mean distance from the truth", ylim=(0, None)
+    xscale="log", xlabel="rows learned from", ylabel="mean distance from the truth", ylim=(0, None)
 )
 ax.grid(alpha=0.3)
 plt.show()

@@ -2,7 +2,7 @@
 Kernels in bounded memory
 =========================
 
-A kernel learner keeps the rows that it has learnt from, and with noise their number never stops
+A kernel learner keeps the rows that it has learned from, and with noise their number never stops
 growing. A budget ends that. You see what each way of keeping it costs in mistakes, and how few rows
 are enough.
 """

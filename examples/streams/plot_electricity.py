@@ -21,7 +21,7 @@ X = X[:, 1:]  # without the date, in which a frozen model would have to extrapol
 print(f"{len(X):,} rows, {X.shape[1]} features, {100 * np.mean(y == 'DOWN'):.1f} % DOWN")
 
 # %%
-# Each row is predicted before it is learnt from. A :class:`~maxmargin.streams.Recipe` standardises
+# Each row is predicted before it is learned from. A :class:`~maxmargin.streams.Recipe` standardises
 # the features along the way, by what has been seen so far.
 
 learners = [PassiveAggressive(C=1.0), Perceptron()]

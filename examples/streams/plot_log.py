@@ -3,8 +3,8 @@ From a log such as Kafka's, killed and resumed
 ==============================================
 
 Messages wait in the partitions of a log, and a consumer polls them. Where it stands in each
-partition, its *offsets*, belongs into the same file as what was learnt, written in one piece: then
-no message is learnt twice and none is left out, whenever the process dies. Here one is killed, and
+partition, its *offsets*, belongs into the same file as what was learned, written in one piece: then
+no message is learned twice and none is left out, whenever the process dies. Here one is killed, and
 another goes on to the model, to the bit, of one that was never stopped.
 """
 
@@ -68,7 +68,7 @@ class Consumer:
 # that `streams.open` makes of any iterator.
 #
 # What `schema` says is stored with each checkpoint; ``reach`` is told of each block that has been
-# learnt from, and `restore` is called before a run goes on. With Kafka itself, switch off its own
+# learned from, and `restore` is called before a run goes on. With Kafka itself, switch off its own
 # commits (``enable.auto.commit``), and write the cluster and the topic into ``identity``.
 
 
@@ -78,7 +78,7 @@ class LogSource(streams.Source):
 
     def __init__(self, consumer, partitions):
         self.name, self.consumer = f"<{TOPIC}>", consumer
-        self.offsets = dict.fromkeys(partitions, 0)  # behind all that was learnt from
+        self.offsets = dict.fromkeys(partitions, 0)  # behind all that was learned from
         self.go_to_offsets()
 
     def go_to_offsets(self):
@@ -171,7 +171,7 @@ same = np.array_equal(clf.coef_, whole.coef_) and np.array_equal(clf.intercept_,
 print(f"{clf.n_mistakes_} mistakes, {whole.n_mistakes_} without a crash; the same model: {same}")
 
 # %%
-# What the first process learnt, and what the second did.
+# What the first process learned, and what the second did.
 
 ends = np.array([len(log[partition]) for partition in log])
 begun = np.array([consumer.sought[partition] for partition in log])

@@ -5,7 +5,7 @@ Words that nobody has listed
 Messages come one by one, each with a label, and words appear that did not exist before. A
 :class:`~maxmargin.streams.Recipe` hashes words into columns, so no vocabulary is ever built, and
 the learner takes raw text. You see how a new fashion among spammers costs some mistakes and is then
-learnt, and which words count.
+learned, and which words count.
 """
 
 import matplotlib.pyplot as plt

@@ -124,8 +124,8 @@ def _joint_mistakes(weights: Array, rows: Array, y: Labels) -> NDArray[np.bool_]
 
 
 def _assert_same(learner, weights: Array, updates: int, mistakes: int, offset: float) -> None:
-    learnt = np.column_stack([learner.coef_, learner.intercept_ / (offset or 1.0)])
-    for mine, expected in zip(learnt, weights, strict=True):
+    learned = np.column_stack([learner.coef_, learner.intercept_ / (offset or 1.0)])
+    for mine, expected in zip(learned, weights, strict=True):
         tolerance = RELATIVE_TOLERANCE * np.linalg.norm(expected)
         np.testing.assert_allclose(mine, expected, rtol=0, atol=tolerance)
     assert learner.n_updates_ == updates

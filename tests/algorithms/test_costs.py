@@ -475,7 +475,7 @@ def test_costs_for_another_number_of_classes(size):
 @pytest.mark.parametrize(
     "other", [{"multiclass": "ovr"}, {"budget": 5}, {"intercept": "pair"}], ids=str
 )
-def test_costs_need_classes_that_are_learnt_together(other):
+def test_costs_need_classes_that_are_learned_together(other):
     X, y = three_classes(n=30)
     with pytest.raises(ValueError, match="'costs' parameter is for three or more classes"):
         AMIRA(costs=THREE, **other).fit(X, y)

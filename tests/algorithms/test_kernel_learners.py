@@ -569,7 +569,7 @@ def test_tol_ends_a_fit():
 
 @pytest.mark.parametrize("learner", [PUMMA(), AMIRA(), Pegasos(lambda_=0.1)], ids=label)
 def test_certificate_after_a_warm_start_with_other_labels(learner):
-    """Coefficients that were learnt for the old labels prove nothing about the new ones."""
+    """Coefficients that were learned for the old labels prove nothing about the new ones."""
     others = np.where(X[:, 2] > 0, 1, -1)
     best = best_margin(GRAMS["rbf"], others)
     clf = clone(learner).set_params(**PARAMETERS["rbf"], random_state=0, max_iter=20)

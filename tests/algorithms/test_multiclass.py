@@ -1,4 +1,4 @@
-"""Classes that are learnt together: k-best and 1-best, in the features' and in a kernel's space."""
+"""Classes that are learned together: k-best and 1-best, with features and with kernels."""
 
 import pickle
 from functools import partial

@@ -66,7 +66,7 @@ def streams(densities=(0.7, 1.0)) -> st.SearchStrategy[Stream]:
 
 
 def settings_of_all_kinds(most=(1, 2, 3, 5, 8, 100)):
-    """Strategy for all parameters that change what is learnt from a stream."""
+    """Strategy for all parameters that change what is learned from a stream."""
     return st.fixed_dictionaries(
         {
             "rho": st.sampled_from([0.0, 0.5]) | st.floats(0.0, 0.5),
@@ -112,7 +112,7 @@ def play(learner, stream, form=np.asarray):
 
 
 def assert_same(mine, other) -> None:
-    """All that was learnt, to the bit."""
+    """All that was learned, to the bit."""
     for name in ("components_", "means_", "variances_", "weights_"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(other, name), err_msg=name)
     for name in ("rho_", "n_mistakes_", "n_margin_errors_"):
@@ -141,10 +141,12 @@ def test_follows_the_reference_row_by_row(form, stream, parameters):
         assert (learner.n_mistakes_, learner.n_margin_errors_) == (mistakes[i], errors[i])
         if i + 1 < len(stream.X):
             following = form(stream.X[i + 1 : i + 2])
-            logs, chances = learner._class_logs(following), learner.predict_proba(following)
+            logs, probabilities = learner._class_logs(following), learner.predict_proba(following)
             scores = trace.scores[i + 1]
             np.testing.assert_allclose(logs[0], scores, **TOLERANCE)
-            np.testing.assert_allclose(chances[0], reference.probabilities(scores), **TOLERANCE)
+            np.testing.assert_allclose(
+                probabilities[0], reference.probabilities(scores), **TOLERANCE
+            )
             assert learner.predict(following) == trace.predictions[i + 1]
 
 
@@ -303,8 +305,8 @@ def test_shift_and_scale_of_the_data_change_nothing(stream, parameters, scale, s
     np.testing.assert_allclose(scale**2 * one.variances_, other.variances_, rtol=1e-9)
     assert (one.n_mistakes_, one.n_margin_errors_) == (other.n_mistakes_, other.n_margin_errors_)
     assert one.rho_ == other.rho_
-    chances = one.predict_proba(stream.X), other.predict_proba(moved.X)
-    np.testing.assert_allclose(*chances, rtol=0, atol=1e-8)
+    probabilities = one.predict_proba(stream.X), other.predict_proba(moved.X)
+    np.testing.assert_allclose(*probabilities, rtol=0, atol=1e-8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -419,15 +421,15 @@ def test_outputs_belong_together(stream, parameters, far):
     learner = NOCA(**parameters).partial_fit(
         stream.X, labels, classes=["a", "b", "c", "d"][: stream.classes]
     )
-    chances = learner.predict_proba(far * stream.X)
-    np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
-    assert chances.min() >= 0.0
+    probabilities = learner.predict_proba(far * stream.X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+    assert probabilities.min() >= 0.0
     outputs = learner.decision_function(far * stream.X)
-    expected = chances[:, 1] - 0.5 if stream.classes == 2 else chances
+    expected = probabilities[:, 1] - 0.5 if stream.classes == 2 else probabilities
     np.testing.assert_array_equal(outputs, expected)
-    best = np.sort(chances, axis=1)
+    best = np.sort(probabilities, axis=1)
     clear = best[:, -1] - best[:, -2] > 1e-12
-    predicted = learner.classes_[chances.argmax(axis=1)]
+    predicted = learner.classes_[probabilities.argmax(axis=1)]
     np.testing.assert_array_equal(learner.predict(far * stream.X)[clear], predicted[clear])
 
 
@@ -451,9 +453,9 @@ def test_many_dimensions(output, epsilon, scale):
     np.testing.assert_allclose(learner.means_, trace.components.means, rtol=1e-10)
     np.testing.assert_allclose(learner.variances_, trace.components.variances, rtol=1e-10)
     for far in (1.0, 1e3, 1e40, 1e200):
-        chances = learner.predict_proba(far * X)
-        assert np.isfinite(chances).all()
-        np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
+        probabilities = learner.predict_proba(far * X)
+        assert np.isfinite(probabilities).all()
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
         assert np.isfinite(learner.decision_function(far * X)).all()
     assert np.isfinite(learner.rho_)
 

@@ -99,7 +99,7 @@ def test_weights_are_never_longer_than_the_bound(problem, margin, rate):
 
 
 def test_the_printed_length_is_too_small_for_factors():
-    """Rows that are orthogonal to each other, of which each is learnt from with f = 1.7.
+    """Rows that are orthogonal to each other, of which each is learned from with f = 1.7.
 
     (2.20) is printed as (eta R^2 + 2 b) / gamma.
     """

@@ -200,7 +200,7 @@ def test_chunks_do_not_matter(form, p, cuts):
     assert parts.certificate_.bound == whole.certificate_.bound
 
 
-# --------------------------------------------------------------------------- what cannot be learnt
+# --------------------------------------------------------------------------- what cannot be learned
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

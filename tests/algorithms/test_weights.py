@@ -98,7 +98,7 @@ def rows(classes=2, size=50, seed=0):
     return X, y, random
 
 
-def learnt(clf):
+def learned(clf):
     """All that predictions depend on."""
     if isinstance(clf, NOCA):
         return np.concatenate([clf.means_.ravel(), clf.variances_.ravel()])
@@ -209,7 +209,7 @@ def test_steps_of_a_weight(learner, trial, weight, p):
 
 @pytest.mark.parametrize("learner", everything_or(RULES[:2], RULES), ids=repr)
 def test_large_weights_do_not_overshoot(learner):
-    """However often a row counts, it is learnt from until its margin is passed, and no more."""
+    """However often a row counts, it is learned from until its margin is passed, and no more."""
     X, y, _ = rows()
     learner = clone(learner).set_params(fit_intercept=False)
     before = clone(learner).partial_fit(X, y, [0, 1])
@@ -234,7 +234,7 @@ def test_a_weight_of_0_is_no_row(learner, as_sparse):
     kept = weights > 0
     one = clone(learner).partial_fit(X, y, [0, 1], sample_weight=weights)
     other = clone(learner).partial_fit(X[kept], y[kept], [0, 1], sample_weight=weights[kept])
-    np.testing.assert_array_equal(learnt(one), learnt(other))
+    np.testing.assert_array_equal(learned(one), learned(other))
     assert one.n_mistakes_ == other.n_mistakes_
     none = clone(one).partial_fit(X, y, [0, 1], sample_weight=np.zeros(y.size))
     assert none.n_mistakes_ == 0
@@ -264,7 +264,7 @@ def test_weights_of_1_are_none(learner):
     X, y, _ = rows()
     one = clone(learner).partial_fit(X, y, [0, 1])
     other = clone(learner).partial_fit(X, y, [0, 1], sample_weight=np.ones(y.size))
-    np.testing.assert_array_equal(learnt(one), learnt(other))
+    np.testing.assert_array_equal(learned(one), learned(other))
 
 
 @pytest.mark.parametrize("factor", [0.25, 8.0])
@@ -275,7 +275,7 @@ def test_weights_scale(factor):
     other = PassiveAggressive(C=0.2 / factor).partial_fit(
         X, y, [0, 1], sample_weight=factor * weights
     )
-    np.testing.assert_allclose(learnt(one), learnt(other), rtol=1e-12)
+    np.testing.assert_allclose(learned(one), learned(other), rtol=1e-12)
     for learner in (AMIRA(random_state=0), PUMMA(random_state=0, kernel="rbf", gamma=0.5)):
         one = clone(learner).set_params(soft_margin=0.3).fit(X, y, weights)
         other = clone(learner).set_params(soft_margin=0.3 * factor).fit(X, y, factor * weights)
@@ -473,11 +473,11 @@ def test_balanced_streams(learner, classes, tmp_path):
         parts.partial_fit(X[start:stop], y[start:stop], range(classes), weights[start:stop])
         maxmargin.save(parts, tmp_path / "model.mm")
         parts = maxmargin.load(tmp_path / "model.mm")
-    np.testing.assert_array_equal(learnt(parts), learnt(whole))
+    np.testing.assert_array_equal(learned(parts), learned(whole))
     singly = clone(balanced)
     for x, label, weight in zip(X, y, weights, strict=True):
         singly.learn_one(x, label, w=weight, classes=range(classes))
-    np.testing.assert_array_equal(learnt(singly), learnt(whole))
+    np.testing.assert_array_equal(learned(singly), learned(whole))
 
 
 @pytest.mark.parametrize(
@@ -497,12 +497,12 @@ def test_one_row_with_a_weight(learner, told):
     for x, label, weight in zip(X, y, weights, strict=True):
         one.learn_one(x, label, w=weight, classes=[0, 1])
     all_rows.partial_fit(X, y, [0, 1], sample_weight=weights)
-    np.testing.assert_array_equal(learnt(one), learnt(all_rows))
-    before = learnt(one)
+    np.testing.assert_array_equal(learned(one), learned(all_rows))
+    before = learned(one)
     for bad in (-1.0, np.nan, np.inf, 1e80):
         with pytest.raises(ValueError, match="sample_weight must be"):
             one.learn_one(X[0], y[0], w=bad)
-    np.testing.assert_array_equal(learnt(one), before)
+    np.testing.assert_array_equal(learned(one), before)
 
 
 def test_new_classes_of_a_balanced_stream():
@@ -536,7 +536,7 @@ def test_nothing_but_rows_of_weight_0(learner, tmp_path):
     maxmargin.save(clf, tmp_path / "model.mm")
     loaded = maxmargin.load(tmp_path / "model.mm")
     np.testing.assert_array_equal(
-        learnt(loaded.partial_fit(X, y)), learnt(clone(learner).partial_fit(X, y, [0, 1]))
+        learned(loaded.partial_fit(X, y)), learned(clone(learner).partial_fit(X, y, [0, 1]))
     )
 
 
@@ -595,7 +595,7 @@ def test_blocks_with_weights():
     source = streams.open(iter(blocks))
     plain = PassiveAggressive(C=0.1, class_weight={1: 4.0}).fit_stream(source, classes=[0, 1])
     told = PassiveAggressive(C=0.1).partial_fit(X, y, [0, 1], np.where(y == 1, 4.0, 1.0))
-    np.testing.assert_array_equal(learnt(plain), learnt(told))
+    np.testing.assert_array_equal(learned(plain), learned(told))
 
 
 def test_routing_of_weights_is_no_part_of_a_file(tmp_path):

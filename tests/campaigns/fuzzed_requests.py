@@ -444,7 +444,7 @@ def _fuzz(
     count: int, seed: int, plain: tuple[Server, Wire], secured: tuple[Server, Wire], found: Found
 ) -> None:
     (server, wire), (guarded, guarded_wire), chance = plain, secured, random.Random(seed)
-    learned, began = learnt_rows(server), time.monotonic()
+    learned, began = learned_rows(server), time.monotonic()
     unsure = 0  # rows in what nobody knows to be a request
     first = files_of(guarded, {"Authorization": f"Bearer {TOKEN}"})
     for number in range(count):
@@ -466,16 +466,16 @@ def _fuzz(
             found.trouble(number, request, f"{answer.status} {answer.body[:200]!r}")
         if answer.status == 0 and request.whole and len(request.wire()) < 60_000:
             found.trouble(number, request, "no answer")
-        if answer.status == 200 and request.method == "POST" and b'"learnt"' in answer.body[:100]:
-            learned += json.loads(answer.body)["learnt"]
+        if answer.status == 200 and request.method == "POST" and b'"learned"' in answer.body[:100]:
+            learned += json.loads(answer.body)["learned"]
         if 400 <= answer.status < 500 and request.whole and request.method == "POST":
             _reason(number, request, answer, found)
         if watched and answer.status != 200 and files_of(server) != before:
             found.trouble(number, request, f"{answer.status}, and the model has changed")
         if number % 500 == 499:
-            there = learnt_rows(server)
+            there = learned_rows(server)
             if not learned <= there <= learned + unsure:
-                found.trouble(number, request, f"{there} rows are learnt, {learned} acknowledged")
+                found.trouble(number, request, f"{there} rows are learned, {learned} acknowledged")
             learned, unsure = there, 0
             found.memory.append(server.resident())
         if number % 10_000 == 9999:
@@ -504,7 +504,7 @@ def _reason(number: int, request: Request, answer: Answer, found: Found) -> None
         found.trouble(number, request, f"{answer.status} without a reason: {answer.body[:200]!r}")
 
 
-def learnt_rows(server: Server) -> int:
+def learned_rows(server: Server) -> int:
     return sum(
         server.asks("GET", f"/models/{name}/model").json["rows"] for name in ("columns", "numbers")
     )
@@ -522,7 +522,7 @@ def _afterwards(server: Server, found: Found) -> None:
     for name, source in (("columns", columns), ("numbers", numbers)):
         row, label = source(chance)
         answer = server.asks("POST", f"/models/{name}/learn", {"row": row, "label": label})
-        if answer.status != 200 or answer.json["learnt"] != 1:
+        if answer.status != 200 or answer.json["learned"] != 1:
             found.troubles.append(f"a proper event in the end: {answer}")
     before = files_of(server)
     if code := server.stop():

@@ -139,7 +139,7 @@ def main():
                 learner, X, y, method = draw_case(np.random.default_rng([given.seed, number]))
                 print(f"1 --seed {given.seed} --first {number}: {learner}.{method}({X}, {y})")
                 print(f"  {finding}", flush=True)
-    print(f"{given.count:,} kernels, {given.count - refused.total():,} learnt; found: {found}")
+    print(f"{given.count:,} kernels, {given.count - refused.total():,} learned; found: {found}")
     for reason, times in refused.most_common():
         if reason:
             print(f"{times:6} refused: {reason}")

@@ -119,7 +119,7 @@ class Run:
         file = self.server.asks("GET", "/model/file").body
         if code := self.server.stop():
             self.outcome.troubles.append(f"SIGTERM: ended with {code}")
-        recorded = list(logs.learnt(self.data / "default"))
+        recorded = list(logs.learned(self.data / "default"))
         if not self.keep_log:
             recorded = self.with_what_is_gone(recorded)
         self.compare_events(recorded)
@@ -150,11 +150,11 @@ class Run:
             if told[name] != again[name]:
                 self.outcome.troubles.append(f"{name}: {told[name]}, and {again[name]} later")
 
-    def with_what_is_gone(self, recorded: list[logs.Learnt]) -> list[logs.Learnt]:
+    def with_what_is_gone(self, recorded: list[logs.Learned]) -> list[logs.Learned]:
         """The log with what was dropped from it, in the order of the acknowledgements."""
         first = min((each.sequence for each in recorded), default=sys.maxsize)
         gone = [
-            logs.Learnt(event.sequence, event.id, event.rows, event.labels, event.all_weights())
+            logs.Learned(event.sequence, event.id, event.rows, event.labels, event.all_weights())
             for client in self.clients
             for deed in client.deeds
             for event in deed.events
@@ -163,7 +163,7 @@ class Run:
         self.outcome.counts["dropped events"] += len(gone)
         return sorted(gone, key=lambda each: each.sequence) + recorded
 
-    def compare_events(self, recorded: list[logs.Learnt]) -> None:
+    def compare_events(self, recorded: list[logs.Learned]) -> None:
         """Those in the log with those that were sent."""
         counts, troubles = self.outcome.counts, self.outcome.troubles
         sent = {
@@ -194,7 +194,7 @@ class Run:
                 troubles.append(f"{each.id} has sequence {each.sequence}, told {event.sequence}")
 
     def compare_models(
-        self, recorded: list[logs.Learnt], told: dict[str, Any], file: bytes
+        self, recorded: list[logs.Learned], told: dict[str, Any], file: bytes
     ) -> None:
         """That of the server with one that never was in a server."""
         troubles = self.outcome.troubles
@@ -213,7 +213,7 @@ class Run:
         if not found <= told["mistakes"] <= found + first:
             troubles.append(f"{told['mistakes']} mistakes, expected {found}")
 
-    def compare_shadow(self, recorded: list[logs.Learnt]) -> None:
+    def compare_shadow(self, recorded: list[logs.Learned]) -> None:
         """It takes the other's place, so that it can be asked for."""
         answer = self.server.asks("POST", "/promote", {"shadow": "other"})
         self.server.asks("GET", "/model")

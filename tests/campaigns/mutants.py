@@ -80,7 +80,7 @@ MUTANTS = (
         CERTIFICATES,
     ),
     Mutant(
-        "passes: a pass of which nothing was learnt does not end the fit",
+        "passes: a pass of which nothing was learned does not end the fit",
         "converged = options.settles and updates == 0",
         "converged = options.settles and updates < 0",
         ("tests/common/test_fitting.py",),
@@ -242,8 +242,8 @@ MUTANTS = (
     # ------------------------------------------------------------------- pairs, classes, p-norms
     Mutant(
         "pairs: the intercept forgets the soft margin",
-        "self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)",
-        "self.bias[c] = y - self.linear.look(rows, i, c)",
+        "self.bias[c] = y - self.linear.output(rows, i, c) - self.hidden_output(rows, c, mine)",
+        "self.bias[c] = y - self.linear.output(rows, i, c)",
         (*SOFT, *PAIRS),
     ),
     Mutant(
@@ -296,7 +296,7 @@ MUTANTS = (
         KERNELS,
     ),
     Mutant(
-        "kernels: nothing is learnt between the two snapshots",
+        "kernels: nothing is learned between the two snapshots",
         "self.marks = np.stack([self.marks[1], self.coefs])\n\n    def leave",
         "self.marks = np.stack([self.coefs, self.coefs])\n\n    def leave",
         KERNELS,
@@ -335,7 +335,7 @@ MUTANTS = (
     Mutant(
         "newton: the weight of a row counts twice in its loss",
         "totals[side, 1] += mass * slack[c, n]",
-        "totals[side, 1] += worth[i] * mass * slack[c, n]",
+        "totals[side, 1] += sample_weight[i] * mass * slack[c, n]",
         EXACT,
     ),
     Mutant(
@@ -346,7 +346,7 @@ MUTANTS = (
     ),
     Mutant(
         "newton: margins are a little larger than they are",
-        "lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(worth)",
+        "lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(sample_weight)",
         "lost = 0.99 * np.sqrt(losses)",
         EXACT,
     ),
@@ -358,25 +358,25 @@ MUTANTS = (
     ),
     # ------------------------------------------------------------------------ weights of rows
     Mutant(
-        "weights: a row is learnt from once too often",
+        "weights: a row is learned from once too often",
         "needed = max(1.0, np.floor(gap / gain) + 1.0)",
         "needed = max(1.0, np.floor(gap / gain) + 2.0)",
         WEIGHTS,
     ),
     Mutant(
         "weights: a slack costs less than the row counts",
-        "return self.private / np.sqrt(self.worth[i])",
-        "return self.private / np.sqrt(0.9 * self.worth[i])",
+        "return self.private / np.sqrt(self.sample_weight[i])",
+        "return self.private / np.sqrt(0.9 * self.sample_weight[i])",
         WEIGHTS,
     ),
     Mutant(
         "weights: streams are balanced without the row itself",
-        "worth[i] *= totals[everyone] / (seen * totals[c])",
-        "worth[i] *= (totals[everyone] - worth[i]) / (seen * totals[c])",
+        "sample_weight[i] *= totals[everyone] / (seen * totals[c])",
+        "sample_weight[i] *= (totals[everyone] - sample_weight[i]) / (seen * totals[c])",
         WEIGHTS,
     ),
     Mutant(
-        "weights: a row of weight 0 is learnt from",
+        "weights: a row of weight 0 is learned from",
         "counts = (order < 0) | (weights[order] > 0.0)",
         "counts = (order < 0) | (weights[order] >= 0.0)",
         WEIGHTS,

@@ -414,16 +414,19 @@ class Question:
         fits = [n for n, step in enumerate(case.steps) if step.method.startswith("fit")]
         steps, width = case.steps[max(fits, default=0) :], case.steps[-1].X.shape[1]
         rows = [np.pad(dense(each.X), ((0, 0), (0, width - each.X.shape[1]))) for each in steps]
-        worth = np.concatenate([self.worth(each) for each in steps])
-        self.X = np.concatenate(rows).astype(LONG)[worth > 0]
-        labels = np.concatenate([each.y for each in steps])[worth > 0]
-        self.y, worth = np.searchsorted(self.clf.classes_, labels), worth[worth > 0]
+        sample_weight = np.concatenate([self.sample_weight(each) for each in steps])
+        self.X = np.concatenate(rows).astype(LONG)[sample_weight > 0]
+        labels = np.concatenate([each.y for each in steps])[sample_weight > 0]
+        self.y, sample_weight = (
+            np.searchsorted(self.clf.classes_, labels),
+            sample_weight[sample_weight > 0],
+        )
         self.soft, self.free = LONG(self.clf.soft_margin), self.clf.fit_intercept
-        self.private = np.sqrt(self.soft / worth)
+        self.private = np.sqrt(self.soft / sample_weight)
         # The weights of private coordinates are known after a fit that began anew, but those of
         # coordinates of several lengths only with a kernel.
         self.whole = steps[-1].method == "fit" and not (self.clf.warm_start and len(case.steps) > 1)
-        self.whole &= self.clf.kernel != "linear" or bool((worth == 1.0).all())
+        self.whole &= self.clf.kernel != "linear" or bool((sample_weight == 1.0).all())
         private = np.diag(self.private)
         if self.clf.kernel == "linear":
             F = np.hstack([self.X, private]) if self.soft > 0 else self.X
@@ -433,11 +436,11 @@ class Question:
             self.space = self.kernel_space(self.X, private**2)
             self.radius = np.sqrt(np.diagonal(self.space.K).max())
 
-    def worth(self, step):
+    def sample_weight(self, step):
         """The weights of its rows."""
-        worth = np.ones(step.y.size) if step.weights is None else step.weights
+        sample_weight = np.ones(step.y.size) if step.weights is None else step.weights
         of_classes = self.clf.class_weight or {}
-        return worth * np.array([of_classes.get(int(label), 1.0) for label in step.y])
+        return sample_weight * np.array([of_classes.get(int(label), 1.0) for label in step.y])
 
     def kernel_space(self, X, private):
         """Of these rows, with what they have in common in private coordinates."""
@@ -575,8 +578,8 @@ def main():
                 print(f"\r{done:,} fits, {rate:.0f} a second", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    rate, learnt = given.count / (time.monotonic() - began), given.count - refused.total()
-    print(f"{given.count:,} fits, {rate:.1f} a second, {learnt:,} learnt; found: {dict(found)}")
+    rate, learned = given.count / (time.monotonic() - began), given.count - refused.total()
+    print(f"{given.count:,} fits, {rate:.1f} a second, {learned:,} learned; found: {dict(found)}")
     for reason, times in refused.most_common():
         print(f"{times:6} refused: {reason}")
     return int(bool(found["bound"] + found["exception"] + given.strict * found["margin"]))

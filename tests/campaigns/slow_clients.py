@@ -211,7 +211,7 @@ class Good:
 def be_good(port: int) -> None:
     """The client itself, until standard input ends."""
     chance, over = random.Random(0), threading.Event()
-    found = {"learnt": 0, "answers": 0, "slowest": 0.0, "trouble": None}
+    found = {"learned": 0, "answers": 0, "slowest": 0.0, "trouble": None}
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 
     def ask(connection: HTTPConnection, path: str, content: Any) -> None:
@@ -228,7 +228,7 @@ def be_good(port: int) -> None:
                     row = [chance.gauss(0.0, 1.0), chance.gauss(0.0, 1.0)]
                     label = "yes" if row[0] > 0.0 else "no"
                     ask(connection, "/learn", {"row": row, "label": label})
-                    found["learnt"] += 1
+                    found["learned"] += 1
                     ask(connection, "/predict", {"row": row})
                     over.wait(0.02)
     except Exception as problem:
@@ -318,8 +318,8 @@ def besiege(count: int, seed: int, folder: Path, zygote: Zygote | None = None) -
         outcome.sockets = begun, sockets_of(server)
         outcome.memory = memory, peak_of(server), server.resident()
         rows = server.asks("GET", "/model").json["rows"]
-        if rows != found["learnt"] + 1:
-            outcome.troubles.append(f"{rows} rows, and {found['learnt'] + 1} were acknowledged")
+        if rows != found["learned"] + 1:
+            outcome.troubles.append(f"{rows} rows, and {found['learned'] + 1} were acknowledged")
         if code := server.stop():
             outcome.troubles.append(f"SIGTERM: ended with {code}")
     finally:

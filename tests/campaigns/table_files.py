@@ -621,7 +621,7 @@ def check_odd(chance: Chance, folder: Path) -> bool:
 
 
 def check_bad_cell(chance: Chance, table: Table, folder: Path) -> bool:
-    """A value that is not of its kind is refused by its place, and nothing is learnt."""
+    """A value that is not of its kind is refused by its place, and nothing is learned."""
     table.recipe.set_params(scale=True)
     able = [c for c in table.columns if c.said.startswith(("number", "boolean", "date"))]
     if not able:

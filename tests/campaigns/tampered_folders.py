@@ -68,7 +68,7 @@ def template(folder: Path, beginning: Beginning, lessons: list[Lesson], raw: lis
         service.ask_and_wait(Await([f"p{k}"], [row], [service.labels[0]]))
         if k % 3 == 0:
             service.ask_and_wait(
-                Label([LabelledId(f"p{k}", service.labels[1], None)], several=False)
+                Label([LabelledId(f"p{k}", service.labels[1], None)], is_batch=False)
             )
     made = folder / "made"
     service.ask_and_wait(Call(lambda: shutil.copytree(folder / "live", made)))

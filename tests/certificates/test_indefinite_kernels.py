@@ -12,12 +12,12 @@ KERNELS = 150
 
 
 def test_no_ratio_is_above_1():
-    learnt = 0
+    learned = 0
     for number in range(KERNELS):
         finding, refusal = check_number(number, seed=0, names=FEW)
         assert not finding, number
-        learnt += not refusal
-    assert learnt > 0.4 * KERNELS
+        learned += not refusal
+    assert learned > 0.4 * KERNELS
 
 
 def gaps(some, others):

@@ -178,7 +178,7 @@ def test_sound_for_each_of_three_classes(learner, intercept):
     assert merged.bound in [one.bound for one in merged.classes]
 
 
-def test_classes_that_are_learnt_together_have_the_smallest_bound():
+def test_classes_that_are_learned_together_have_the_smallest_bound():
     X, y = three_classes(n=60, d=3)
     parts = [AMIRA(random_state=0).fit(*part).certificate_ for part in cut(X, y, [2, 1])]
     merged = Certificate.merge(parts)

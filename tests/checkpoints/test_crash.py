@@ -187,7 +187,7 @@ def test_ctrl_c_ends_cleanly(data, tmp_path):
         wait_until_it_learns(folder / "checkpoint.previous", None, process)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate()
-        if said not in ("", "interrupted\n"):  # else it had learnt all rows by then
+        if said not in ("", "interrupted\n"):  # else it had learned all rows by then
             break
     assert said == f"interrupted; the same command goes on from {checkpoint}\n"
     assert process.returncode == 130

@@ -386,7 +386,7 @@ def test_a_sound_file_with_other_content(data, tmp_path):
     ("changes", "message"),
     [
         ({"learner": 3}, "there is no learner in it"),
-        ({"learner": AMIRA()}, "its learner has learnt nothing"),
+        ({"learner": AMIRA()}, "its learner has learned nothing"),
         ({"classes": np.array([-1.0, 0.0, 1.0])}, "its learner has other classes"),
         ({"classes": np.array([1.0])}, "its classes are none"),
         ({"classes": None}, "its classes are none"),

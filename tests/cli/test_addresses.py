@@ -29,14 +29,14 @@ def test_fit_test_predict_and_evaluate(site, command, report, tmp_path):
     (tmp_path / "rows.svm").write_bytes(ROWS)
     secret = site.url("rows.svm").replace("//", "//me:secret@") + "?token=abcdef"
     model, checkpoint = tmp_path / "model.mm", tmp_path / "checkpoint"
-    learnt = report(
+    learned = report(
         *("fit", secret, "--model", model, "--checkpoint", checkpoint, "--every", 50),
         *("--test", site.url("more.svm")),
     )
-    assert learnt["data"] == site.url("rows.svm") + "?..."
-    assert learnt["test"]["data"] == site.url("more.svm")
+    assert learned["data"] == site.url("rows.svm") + "?..."
+    assert learned["test"]["data"] == site.url("more.svm")
     local = report("fit", tmp_path / "rows.svm", "--model", tmp_path / "local.mm")
-    assert learnt["mistakes"] == local["mistakes"]
+    assert learned["mistakes"] == local["mistakes"]
     assert model.read_bytes() == (tmp_path / "local.mm").read_bytes()
     for path in (model, checkpoint):
         assert b"secret" not in path.read_bytes()

@@ -33,7 +33,7 @@ def test_for_people(command, folder, tmp_path):
     )
     assert (code, errors) == (0, "")
     title, *lines = printed.splitlines()
-    assert title == f"Perceptron, learnt from {folder / 'rows.svm'}"
+    assert title == f"Perceptron, learned from {folder / 'rows.svm'}"
     assert re.fullmatch(r"  rows      300 in \d+\.\d\d s, [\d,]+ rows/s", lines[0])
     assert [line.split()[0] for line in lines] == [
         *("rows", "features", "classes", "passes", "mistakes", "updates"),
@@ -323,7 +323,7 @@ def test_csv_is_recognised_on_standard_input(report, folder, from_stdin):
     assert (said["rows"], said["classes"]) == (300, ["no", "yes"])
 
 
-def test_ctrl_c_without_a_checkpoint_keeps_what_was_learnt(command, folder, tmp_path, monkeypatch):
+def test_ctrl_c_without_a_checkpoint_keeps_what_was_learned(command, folder, tmp_path, monkeypatch):
     learn = Perceptron.fit_stream
 
     def interrupted(self, *arguments, **options):
@@ -333,5 +333,5 @@ def test_ctrl_c_without_a_checkpoint_keeps_what_was_learnt(command, folder, tmp_
     monkeypatch.setattr(Perceptron, "fit_stream", interrupted)
     model = tmp_path / "m.mm"
     code, _, complaint = command("fit", folder / "rows.svm", "-a", "perceptron", "-m", model)
-    assert (code, "knows what was learnt so far" in complaint) == (130, True)
+    assert (code, "knows what was learned so far" in complaint) == (130, True)
     assert load(model).n_mistakes_ > 0

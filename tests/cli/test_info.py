@@ -39,7 +39,7 @@ def test_all_parameters_for_programs(report, model):
 def test_only_unusual_parameters(command, tmp_path):
     save(AMIRA(epsilon=0.25, tol=0.1, fit_intercept=False), tmp_path / "m.mm")
     _, printed, _ = command("info", tmp_path / "m.mm")
-    assert "AMIRA, a model that has not learnt yet" in printed
+    assert "AMIRA, a model that has not learned yet" in printed
     assert "  parameters  epsilon=0.25, fit_intercept=false, tol=0.1\n" in printed
 
 

@@ -250,7 +250,7 @@ def test_bar_on_a_terminal(folder, tmp_path):
     shown = read_all(ours)
     printed, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert printed.startswith("Perceptron, learnt from ")
+    assert printed.startswith("Perceptron, learned from ")
     assert "\x1b" not in printed
     assert "Perceptron, pass 1" in shown
     assert "MB" in shown

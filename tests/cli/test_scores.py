@@ -55,23 +55,23 @@ def test_a_model_that_never_says_yes():
     assert lines["  1"] == "0.00 % of 26 found; - of 0 predicted right"
 
 
-def test_labels_that_nobody_learnt():
+def test_labels_that_nobody_learned():
     scores = Scores(np.array([0, 1]))
     scores.add(np.array([0, 1, 7]), np.array([0, 1, 1]), np.array([-1.0, 1.0, 2.0]))
     report = scores.report()
     assert (report["mistakes"], report["unknown_labels"], report["auc"]) == (1, 1, 1.0)
-    assert score_lines(report)["unknown"] == "1 rows have labels that were not learnt, such as 7"
+    assert score_lines(report)["unknown"] == "1 rows have labels that were not learned, such as 7"
 
 
 def test_log_loss_of_rows_with_labels_that_are_known():
     labels, y = np.array(["a", "b", "c"]), np.array(["a", "b", "c", "b", "z"])
-    chances = np.random.default_rng(0).dirichlet(np.ones(3), 5)
-    chances[0] = [0.0, 0.5, 0.5]  # sure, and wrong
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(3), 5)
+    probabilities[0] = [0.0, 0.5, 0.5]  # sure, and wrong
     scores = Scores(labels)
-    scores.add(y[:2], labels[chances[:2].argmax(axis=1)], None, chances[:2])
-    scores.add(y[2:], labels[chances[2:].argmax(axis=1)], None, chances[2:])
+    scores.add(y[:2], labels[probabilities[:2].argmax(axis=1)], None, probabilities[:2])
+    scores.add(y[2:], labels[probabilities[2:].argmax(axis=1)], None, probabilities[2:])
     report = scores.report()
-    assert report["log_loss"] == pytest.approx(log_loss(y[:4], chances[:4], labels=labels))
+    assert report["log_loss"] == pytest.approx(log_loss(y[:4], probabilities[:4], labels=labels))
     assert score_lines(report)["balanced"].endswith(f"; log loss {report['log_loss']:.4f}")
 
 

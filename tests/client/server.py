@@ -29,7 +29,7 @@ class Fake(ThreadingHTTPServer):
         self.troubles = deque()
         self.requests = []
         self.connections = 0
-        self.learnt = {}
+        self.learned = {}
         self.lock = threading.Lock()
         self.open = set()
         self.answer = None
@@ -95,10 +95,10 @@ class Handler(BaseHTTPRequestHandler):
         question = json.loads(body or b"{}")
         key = question.get("id") or self.headers.get("Idempotency-Key")
         if self.path.endswith("/learn"):
-            known = key in self.server.learnt
-            self.server.learnt.setdefault(key, question)
+            known = key in self.server.learned
+            self.server.learned.setdefault(key, question)
             rows = len(question.get("rows", [0]))
-            return {"learnt": rows, "duplicate": known, "sequence": len(self.server.learnt)}
+            return {"learned": rows, "duplicate": known, "sequence": len(self.server.learned)}
         if self.path.endswith("/predict"):
             if "rows" in question:
                 return {"predictions": ["yes"] * len(question["rows"])}

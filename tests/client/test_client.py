@@ -40,8 +40,8 @@ def sent(server):
 
 # ------------------------------------------------------------------------------------------- rows
 def test_one_row(server, client):
-    assert client.learn({"clicks": 3}, "buys")["learnt"] == 1
-    assert client.learn([1.0, 2.0], 1, weights=2.0, id="mine")["learnt"] == 1
+    assert client.learn({"clicks": 3}, "buys")["learned"] == 1
+    assert client.learn([1.0, 2.0], 1, weights=2.0, id="mine")["learned"] == 1
     assert client.predict({"clicks": 2}) == "yes"
     first, second, third = sent(server)
     assert (first["row"], first["label"], len(first["id"])) == ({"clicks": 3}, "buys", 32)
@@ -51,11 +51,11 @@ def test_one_row(server, client):
 
 def test_many_rows(server, client):
     answer = client.learn([{"a": 1}, {"a": 2}], ["x", "y"], weights=[1, 2])
-    assert answer["learnt"] == 2
+    assert answer["learned"] == 2
     assert client.predict([[1, 2], [3, 4]], id=["p", "q"]) == ["yes", "yes"]
-    learnt, asked = sent(server)
-    assert learnt.pop("id")
-    assert learnt == {"rows": [{"a": 1}, {"a": 2}], "labels": ["x", "y"], "weights": [1, 2]}
+    learned, asked = sent(server)
+    assert learned.pop("id")
+    assert learned == {"rows": [{"a": 1}, {"a": 2}], "labels": ["x", "y"], "weights": [1, 2]}
     assert asked == {"rows": [[1, 2], [3, 4]], "ids": ["p", "q"]}
 
 
@@ -191,13 +191,13 @@ def test_connections_are_kept(server, client):
     [[LOST], [CLOSED], [LOST, CLOSED, LOST], [BUSY], [MANY], [MANY, LOST, BUSY]],
     ids=lambda troubles: f"{len(troubles)}",
 )
-def test_events_are_learnt_once(server, client, troubles):
+def test_events_are_learned_once(server, client, troubles):
     server.troubles += troubles
     client.learn([1.0], 1)
     client.learn([2.0], 1)
     keys = {question["id"] for question in sent(server)}
     assert len(keys) == 2
-    assert keys == set(server.learnt)
+    assert keys == set(server.learned)
 
 
 def test_promotions_are_repeated_by_the_same_key(server, client):
@@ -303,8 +303,8 @@ def test_threads_have_connections_of_their_own(server, client):
         thread.start()
     for thread in threads:
         thread.join()
-    rows = {tuple(question["row"]) for question in server.learnt.values()}
-    assert len(rows) == len(server.learnt) == 160
+    rows = {tuple(question["row"]) for question in server.learned.values()}
+    assert len(rows) == len(server.learned) == 160
     assert server.connections == 8
 
 

@@ -194,7 +194,7 @@ def test_bad_rows_in_predict(fitted, bad):
 
 @every_estimator
 @pytest.mark.parametrize("scale", [1e-49, 1e49])
-def test_extreme_rows_within_the_limits_are_learnt(Estimator, scale):
+def test_extreme_rows_within_the_limits_are_learned(Estimator, scale):
     rows = X / np.linalg.norm(X, axis=1, keepdims=True)
     rows[::3] *= scale
     learner = Estimator(max_iter=3, random_state=0).fit(rows, y)

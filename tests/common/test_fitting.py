@@ -143,7 +143,7 @@ def test_warns_when_tol_is_not_reached():
 
 # ---------------------------------------------------------------------------------- interruptions
 @every_bounded_estimator
-def test_interrupted_fit_keeps_what_was_learnt(Estimator, monkeypatch):
+def test_interrupted_fit_keeps_what_was_learned(Estimator, monkeypatch):
     calls, most = 0, np.inf  # each group of a vote makes one in each pass
 
     def counted(*args):

@@ -123,11 +123,11 @@ def test_compiled_equals_plain_for_other_layouts(monkeypatch, learner, form, dty
 @pytest.mark.parametrize("learner", learners(), ids=label)
 def test_rows_that_are_only_looked_at_change_nothing(learner):
     X, codes, order = problem(2, np.float64)
-    X[:4] *= 1e3  # longer than all that are learnt from
-    learnt = order[order >= 4]
+    X[:4] *= 1e3  # longer than all that are learned from
+    learned = order[order >= 4]
     among = np.where(order >= 4, order, -1 - order)
     assert among.min() == -4
-    assert_same_bits(*(run(learner, X, codes, 2, 1.5, each) for each in (learnt, among)))
+    assert_same_bits(*(run(learner, X, codes, 2, 1.5, each) for each in (learned, among)))
 
 
 @pytest.mark.parametrize("learner", learners(), ids=label)

@@ -165,7 +165,7 @@ def test_repeated_entries_are_added_up_and_the_input_left_alone():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_read_only_input_is_learnt_from(form):
+def test_read_only_input_is_learned_from(form):
     X, y = separable()
     expected = Perceptron(max_iter=3, shuffle=False).fit(form(X), y)
     X = form(X)

@@ -68,14 +68,14 @@ def test_the_best_margin_is_between_margin_and_bound(seed, small_samples):
 def test_costs_along_a_step_and_how_they_change():
     random = np.random.default_rng(0)
     slack, change = random.normal(size=(2, 3, 40))
-    worth, numbers = random.uniform(0.5, 2.0, size=90), random.permutation(90)[:40]
+    sample_weight, numbers = random.uniform(0.5, 2.0, size=90), random.permutation(90)[:40]
     lengths, h = np.array([[0.1, 1.0, 1.7], [0.0, 0.0, 0.0], [0.03, 0.5, 1.0]]), 1e-4
     found = np.zeros((3, 3, 3))
-    passes.along_steps(slack, change, worth, numbers, np.array([0, 2]), lengths, found)
+    passes.along_steps(slack, change, sample_weight, numbers, np.array([0, 2]), lengths, found)
 
     def cost(t):
         left = np.maximum(slack[:, None] + (1.0 - t)[..., None] * change[:, None], 0.0)
-        return (worth[numbers] * left**2).sum(axis=-1)
+        return (sample_weight[numbers] * left**2).sum(axis=-1)
 
     before, here, behind = (cost(lengths + k * h) for k in (-1, 0, 1))
     expected = np.stack(

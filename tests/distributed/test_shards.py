@@ -161,7 +161,7 @@ def test_ctrl_c_keeps_the_best_so_far():
         assert clf.score(X, y) > 0.6
 
 
-def test_what_cannot_be_learnt_from_is_said():
+def test_what_cannot_be_learned_from_is_said():
     X, y = noisy(40, 3)
     first = Held(0, "the first", X, y)
     with pytest.raises(ShardError, match=r"^the second: X must be rows, got NoneType"):

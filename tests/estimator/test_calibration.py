@@ -1,4 +1,4 @@
-"""Probabilities from scores that were seen before their rows were learnt from."""
+"""Probabilities from scores that were seen before their rows were learned from."""
 
 import pickle
 from itertools import pairwise
@@ -278,7 +278,7 @@ def test_extremes_stay_numbers(weight, size):
 
 # --------------------------------------------------------------------------------- what is followed
 @pytest.mark.parametrize("name", ["two classes", "three classes", "together", "mean weights"])
-def test_scores_are_those_before_the_row_was_learnt(name):
+def test_scores_are_those_before_the_row_was_learned(name):
     """Seen from outside: ask for the score of each row, then teach it."""
     clf, y = made(name), LEARNERS[name][1]
     scores, means = np.zeros((120, 1 if y is two else 3)), means_of(X)
@@ -301,12 +301,12 @@ def test_learning_is_the_same_with_and_without(name):
     with_them, without = streamed(name), streamed(name, clf=made(name).set_params(calibration=None))
     np.testing.assert_array_equal(with_them.decision_function(X), without.decision_function(X))
     np.testing.assert_array_equal(with_them.predict(X), without.predict(X))
-    chances = with_them.predict_proba(X)
-    assert chances.shape == (120, 2 if y is two or y is several else 3)
-    assert ((chances > 0.0) & (chances < 1.0)).all()
-    np.testing.assert_allclose(np.log(chances), with_them.predict_log_proba(X), atol=1e-12)
+    probabilities = with_them.predict_proba(X)
+    assert probabilities.shape == (120, 2 if y is two or y is several else 3)
+    assert ((probabilities > 0.0) & (probabilities < 1.0)).all()
+    np.testing.assert_allclose(np.log(probabilities), with_them.predict_log_proba(X), atol=1e-12)
     if y is not several:
-        np.testing.assert_allclose(chances.sum(axis=1), 1.0, atol=1e-12)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-12)
 
 
 @every_learner
@@ -318,8 +318,8 @@ def test_probabilities_rise_with_scores(name):
         assert (np.diff(odds[np.argsort(scores[:, c]), c]) >= 0.0).all()
 
 
-def test_nothing_is_promised_where_nothing_can_be_learnt():
-    """Rows that are learnt by heart: their scores say nothing of rows to come."""
+def test_nothing_is_promised_where_nothing_can_be_learned():
+    """Rows that are learned by heart: their scores say nothing of rows to come."""
     random = np.random.default_rng(0)
     rows, labels = random.normal(size=(400, 500)), random.random(400) < 0.3
     clf = PassiveAggressive(calibration="online").partial_fit(rows, labels, classes=[False, True])
@@ -598,11 +598,13 @@ def test_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def log_loss_and_error(chances, y):
+def log_loss_and_error(probabilities, y):
     """And the calibration error, of 15 bins."""
-    bins = np.minimum((15 * chances).astype(int), 14)
-    off = np.bincount(bins, chances - y, 15)
-    return -np.log(np.where(y, chances, 1.0 - chances)).mean(), np.abs(off).sum() / y.size
+    bins = np.minimum((15 * probabilities).astype(int), 14)
+    off = np.bincount(bins, probabilities - y, 15)
+    return -np.log(np.where(y, probabilities, 1.0 - probabilities)).mean(), np.abs(
+        off
+    ).sum() / y.size
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -243,7 +243,7 @@ def test_without_grow_nothing_new_is_accepted(learner):
 @some_learners
 @every_form
 @pytest.mark.parametrize("bad", [np.nan, 1e200])
-def test_rows_that_cannot_be_learnt_leave_everything_as_it_was(learner, form, bad):
+def test_rows_that_cannot_be_learned_leave_everything_as_it_was(learner, form, bad):
     X, y = stream()
     clf = feed(learner, form, ENDS[:2])
     before, expected = state(clf), feed(learner, form, ENDS[:2])
@@ -256,7 +256,7 @@ def test_rows_that_cannot_be_learnt_leave_everything_as_it_was(learner, form, ba
 
 @pytest.mark.parametrize("more", [{}, {"budget": 10}, {"intercept": "pair"}], ids=str)
 def test_kernels_that_fail_leave_everything_as_it_was(more):
-    """In a later block of rows, when the model has grown and learnt already."""
+    """In a later block of rows, when the model has grown and learned already."""
     X, y = stream()
     clf = mm.AMIRA(multiclass="ovr", kernel="poly", gamma=0.1, degree=100, **more)
     clf.partial_fit(X[:24, :3], y[:24], grow=True)
@@ -311,7 +311,7 @@ def test_tables_grow_by_columns_behind_the_old_ones():
 
 @pytest.mark.parametrize("how", ["k-best", "1-best"])
 @pytest.mark.parametrize("more", [{}, {"kernel": "rbf", "gamma": 0.3}], ids=str)
-def test_classes_that_are_learnt_together_cannot_grow(how, more):
+def test_classes_that_are_learned_together_cannot_grow(how, more):
     X, y = stream()
     clf = mm.AMIRA(multiclass=how, **more)
     with pytest.raises(ValueError, match=f"multiclass='ovr', got '{how}'"):

@@ -126,7 +126,7 @@ def knowledge(clf):
     if hasattr(clf, "classes_"):
         clf.predict(X if clf.n_features_in_ == 3 else WIDER)
         getattr(clf, "certificate_", None)
-    return known_to(clf.__learnt__())
+    return known_to(clf.__learned__())
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -152,7 +152,7 @@ def test_a_call_is_whole_or_not_at_all(Estimator, call, error):
             elif found == before or not ("fit" in call and "partial" not in call):
                 # As before, at least in all that is ever read.
                 assert knowledge(run(clf)) == after, point
-            else:  # a fit that was interrupted has learnt from some of its rows
+            else:  # a fit that was interrupted has learned from some of its rows
                 assert error is KeyboardInterrupt, point
                 assert np.isfinite(clf.decision_function(X)).all()
 
@@ -189,7 +189,7 @@ def test_wide_models_learn_in_place_from_all_rows_or_none(learner, error):
 
 
 @pytest.mark.parametrize("make", [Forgetron, RandomBudgetPerceptron])
-def test_a_row_that_takes_the_slot_of_another_is_learnt_or_not(make):
+def test_a_row_that_takes_the_slot_of_another_is_learned_or_not(make):
     def ready():
         clf = made(make, budget=2)
         for row, label in zip(NAMED, y, strict=True):
@@ -282,7 +282,7 @@ WAYS = {
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("Estimator", [Perceptron, PUMMA, FixedShare, Forgetron])
-def test_a_row_by_the_fast_path_is_learnt_or_not(Estimator, way, error):
+def test_a_row_by_the_fast_path_is_learned_or_not(Estimator, way, error):
     make, learn = WAYS[way]
     is_direct = Estimator in (Perceptron, PUMMA)
     if way == "partial_fit" and not is_direct:

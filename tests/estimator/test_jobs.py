@@ -60,7 +60,7 @@ def assert_same(one, other):
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """The number of stretches that were learnt in parts."""
+    """The number of stretches that were learned in parts."""
     counted, presented = [], parallel_ovr.Parts._present_apart
 
     def counting(self, order, *given):
@@ -120,7 +120,7 @@ def test_file(tmp_path):
 
 @pytest.mark.parametrize("where", [parallel_ovr.__file__, loop.__file__])
 def test_ctrl_c(where):
-    """What was learnt is what one thread would have learnt from as many rows."""
+    """What was learned is what one thread would have learned from as many rows."""
     clf = Perceptron(max_iter=3, shuffle=False, n_jobs=2)
     with Tracer(where=where) as tracer, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -131,10 +131,10 @@ def test_ctrl_c(where):
         # Which thread comes first, and so how many lines there are, is not always the same.
         with contextlib.suppress(KeyboardInterrupt), Tracer(line, KeyboardInterrupt, where):
             stopped.fit(X, y)
-        if not hasattr(stopped, "classes_"):  # before anything was learnt, or after all was
+        if not hasattr(stopped, "classes_"):  # before anything was learned, or after all was
             continue
-        learnt = np.arange(stopped._state.model.trials()) % X.shape[0]
-        same = Perceptron().partial_fit(X[learnt], y[learnt], classes=np.unique(y))
+        learned = np.arange(stopped._state.model.trials()) % X.shape[0]
+        same = Perceptron().partial_fit(X[learned], y[learned], classes=np.unique(y))
         assert stopped.coef_.tobytes() == same.coef_.tobytes()
         assert (stopped.n_mistakes_, stopped.n_updates_) == (same.n_mistakes_, same.n_updates_)
         known, found = (clf._state.model.linear.scalars.table for clf in (same, stopped))

@@ -1,4 +1,4 @@
-"""Rows with several labels: one problem for each, as if it were learnt alone."""
+"""Rows with several labels: one problem for each, as if it were learned alone."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def rows(labels=3, seed=0, size=60):
 
 @pytest.mark.parametrize("labels", [2, 3])
 @pytest.mark.parametrize("learner", KINDS, ids=repr)
-def test_each_label_is_learnt_as_if_alone(learner, labels):
+def test_each_label_is_learned_as_if_alone(learner, labels):
     X, Y = rows(labels)
     with_weights = np.random.default_rng(1).integers(1, 4, X.shape[0])
     for weights in (None, with_weights) if learner in WEIGHTED else (None,):

@@ -58,7 +58,7 @@ def as_matrix(X, form):
     return X if form in ("dense", "list") else sparse.csr_matrix(X)
 
 
-def learnt(learner, rows, y, classes=(0, 1, 2)):
+def learned(learner, rows, y, classes=(0, 1, 2)):
     clf = clone(learner)
     for x, label_of_x in zip(rows, y, strict=True):
         clf.learn_one(x, label_of_x, classes=classes)
@@ -98,7 +98,7 @@ def test_one_row_at_a_time(learner, classes, form):
     (X, y), make = stream(classes), FORMS[form]
     rows, known = [make(row) for row in X], np.unique(y)
     expected = clone(learner).partial_fit(as_matrix(X, form), y, classes=known)
-    clf = learnt(learner, rows, y.tolist(), known)
+    clf = learned(learner, rows, y.tolist(), known)
     tolerance = 0.0 if learner in LINEAR else 1e-12
     assert_same(clf, expected, tolerance)
     assert [clf.predict_one(row) for row in rows] == expected.predict(X).tolist()
@@ -169,9 +169,9 @@ def test_partial_fit_of_arrays_of_one_row_takes_the_fast_way(learner, monkeypatc
 @pytest.mark.parametrize("other", [np.asfortranarray, lambda X: X[:, ::-1].copy()[:, ::-1]])
 def test_memory_layout_does_not_matter(other):
     X, y = stream()
-    clf, same = learnt(mm.ROMMA(), X, y), other(X)
+    clf, same = learned(mm.ROMMA(), X, y), other(X)
     rows = [X[k] if k < 20 else same[k] for k in range(ROWS)]
-    assert_same(learnt(mm.ROMMA(), rows, y), clf)
+    assert_same(learned(mm.ROMMA(), rows, y), clf)
     assert [clf.predict_one(row) for row in rows] == clf.predict(X).tolist()
 
 
@@ -198,7 +198,7 @@ def test_names_get_columns_as_they_appear(learner):
     rows = [{"b": 1.0}, {"c": 2.0, "b": -1.0}, {"a": 3.0}, {"a": 1.0, "c": 1.0}, {}, {"b": 2.0}]
     y = [0, 1, 2, 1, 0, 2]
     dense = np.array([[row.get(name, 0.0) for name in "bca"] for row in rows])
-    clf = learnt(learner, rows, y)
+    clf = learned(learner, rows, y)
     assert clf.columns_ == {"b": 0, "c": 1, "a": 2}
     expected = clone(learner).partial_fit(sparse.csr_matrix(dense), y, classes=[0, 1, 2])
     assert_same(clf, expected, 0.0 if learner.kernel == "linear" else 1e-12)
@@ -213,7 +213,7 @@ def test_names_get_columns_as_they_appear(learner):
 @pytest.mark.parametrize("kind", [Counter, OrderedDict])
 def test_kinds_of_dicts(kind):
     rows, y = [kind(a=1, b=2), kind(b=1), kind(c=3, a=1)], [0, 1, 2]
-    assert_same(learnt(mm.Perceptron(), rows, y), learnt(mm.Perceptron(), map(dict, rows), y))
+    assert_same(learned(mm.Perceptron(), rows, y), learned(mm.Perceptron(), map(dict, rows), y))
 
 
 def test_many_sets_of_names(monkeypatch):
@@ -221,7 +221,7 @@ def test_many_sets_of_names(monkeypatch):
     X, y = stream()
     rows = [as_dict(row) for row in X]
     assert len({tuple(row) for row in rows}) > 10
-    clf = learnt(mm.Perceptron(), rows, y)
+    clf = learned(mm.Perceptron(), rows, y)
     assert_same(clf, mm.Perceptron().partial_fit(sparse.csr_matrix(X), y, classes=[0, 1, 2]))
     assert len(clf._one_row.layouts) <= 3
 
@@ -239,7 +239,7 @@ def test_new_names_one_by_one(monkeypatch):
     monkeypatch.setattr(dict_rows, "grown", spy)
     rows = [{f"x{k}": 1.0, f"x{k // 2}": -1.0} for k in range(1, 3000)]
     y = np.arange(2999) % 2
-    clf = learnt(mm.Perceptron(), rows, y, [0, 1])
+    clf = learned(mm.Perceptron(), rows, y, [0, 1])
     assert len(widths) <= 13
     assert clf._state.model.width() > 3000
     assert clf.coef_.shape == (1, 3000)
@@ -256,7 +256,7 @@ def test_new_names_one_by_one(monkeypatch):
 def test_looking_while_there_is_room_for_more(learner):
     rows = [{f"x{k % (k // 3 + 2)}": 1.0 + k, "x0": -1.0} for k in range(60)]
     y = np.arange(60) % 3
-    clf, expected = clone(learner), learnt(learner, rows, y)
+    clf, expected = clone(learner), learned(learner, rows, y)
     for k, row in enumerate(rows):
         clf.learn_one(row, y[k], classes=[0, 1, 2])
         assert clf.predict_one(np.zeros(len(clf.columns_))) in (0, 1, 2)
@@ -339,7 +339,7 @@ BAD_ROWS = {
 @some_learners
 def test_bad_rows_are_refused(learner, why):
     X, y = stream()
-    clf, fresh = learnt(learner, map(as_dict, X), y), clone(learner)
+    clf, fresh = learned(learner, map(as_dict, X), y), clone(learner)
     before = state(clf)
     for x in BAD_ROWS[why]:
         with pytest.raises(ValueError, match=why):
@@ -356,7 +356,7 @@ def test_bad_rows_are_refused(learner, why):
 @some_learners
 def test_rows_of_another_width_are_refused(learner):
     X, y = stream()
-    clf = learnt(learner, map(as_dict, X), y)
+    clf = learned(learner, map(as_dict, X), y)
     before = state(clf)
     for x in (np.ones(7), np.ones(5), ([0, 6], [1.0, 2.0])):
         for ask in (clf.predict_one, lambda x: clf.learn_one(x, 1)):
@@ -377,7 +377,7 @@ def test_bad_labels_and_beginnings(learner):
         assert not hasattr(clf, "columns_")
     with pytest.raises(ValueError, match=r"no names|0 feature"):
         clone(learner).learn_one({}, 1, classes=[0, 1])
-    clf = learnt(learner, map(as_dict, X), y)
+    clf = learned(learner, map(as_dict, X), y)
     before = state(clf)
     for bad in (7, "1", None):
         for x in (as_dict(X[0]), {"new": 1.0}, X[0]):
@@ -433,9 +433,9 @@ def test_threads():
     X, y = stream()
     rows = [as_dict(row) for row in X] * 25
     y = np.tile(y, 25)
-    expected = learnt(mm.Perceptron(), rows, y)
+    expected = learned(mm.Perceptron(), rows, y)
     with ThreadPoolExecutor(2) as pool:
-        for clf in pool.map(lambda _: learnt(mm.Perceptron(), rows, y), range(2)):
+        for clf in pool.map(lambda _: learned(mm.Perceptron(), rows, y), range(2)):
             assert_same(clf, expected)
     classes = [expected.predict_one(row) for row in rows]
     with ThreadPoolExecutor(4) as pool:
@@ -455,16 +455,16 @@ def test_scores_and_probabilities_of_one_row(kernel, count):
     forms = [lambda x: x, lambda x: (np.arange(4), x)]
     for i, form in enumerate(forms):
         assert np.allclose(clf.decision_one(form(X[i])), clf.decision_function(X[i : i + 1])[0])
-        chances = clf.predict_proba_one(form(X[i]))
-        assert list(chances) == list(range(count))
-        assert np.allclose(list(chances.values()), clf.predict_proba(X[i : i + 1])[0])
+        probabilities = clf.predict_proba_one(form(X[i]))
+        assert list(probabilities) == list(range(count))
+        assert np.allclose(list(probabilities.values()), clf.predict_proba(X[i : i + 1])[0])
     with pytest.raises(ValueError, match="NaN"):
         clf.decision_one(np.full(4, np.nan))
     assert not hasattr(mm.Perceptron(), "predict_proba_one")
 
 
 def test_labels_that_may_be_new_take_the_fast_way():
-    """With ``grow``, rows of known labels and names are learnt as those without it."""
+    """With ``grow``, rows of known labels and names are learned as those without it."""
     random = np.random.default_rng(6)
     rows = [dict(zip("abc", row, strict=True)) for row in random.standard_normal((50, 3)).tolist()]
     labels = [row["a"] > 0.0 for row in rows]

@@ -136,7 +136,7 @@ def test_names_of_a_stream_are_known_to_single_rows():
 
 
 # ----------------------------------------------------------------------------- before the first row
-def test_rows_may_be_predicted_before_any_was_learnt():
+def test_rows_may_be_predicted_before_any_was_learned():
     x = {"size": 1.0}
     assert Perceptron().predict_one(x, grow=True) is None
     assert Perceptron().predict_one(x, classes=["no", "yes"]) == "yes"

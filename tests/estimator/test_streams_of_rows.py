@@ -17,10 +17,10 @@ y = (X[:, 0] > 0.0).astype(int)
 @pytest.mark.parametrize("learner", [Perceptron(rate=1e120), Perceptron(rate=1e120, average=True)])
 def test_weights_that_overflow_are_refused(learner):
     clf = learner.partial_fit(1e-40 * X[:5], y[:5], classes=[0, 1])
-    before = known_to(clf.__learnt__())
+    before = known_to(clf.__learned__())
     with pytest.raises(ValueError, match="diverged"):
         clf.partial_fit(1e45 * X, y)
-    assert known_to(clf.__learnt__()) == before
+    assert known_to(clf.__learned__()) == before
     assert np.isfinite(clf.decision_function(X)).all()
 
 
@@ -35,11 +35,11 @@ def test_weights_that_overflow_by_one_row_are_refused(name):
     clf = Perceptron(rate=1e120, fit_intercept=False)
     for row, label in zip(1e-40 * X[:5], y[:5], strict=True):
         learn(row, label)
-    before = known_to(clf.__learnt__())
+    before = known_to(clf.__learned__())
     wrong = int(clf.predict(X[:1])[0] == 0)
     with pytest.raises(ValueError, match="diverged"):
         learn(1e45 * X[0], wrong)
-    assert known_to(clf.__learnt__()) == before
+    assert known_to(clf.__learned__()) == before
     assert np.isfinite(clf.decision_function(X)).all()
 
 
@@ -47,11 +47,11 @@ def test_weights_that_overflow_by_another_rate_are_refused():
     clf = Perceptron(fit_intercept=False)
     for row, label in zip(X, y, strict=True):
         clf.learn_one(row, label, classes=[0, 1])
-    before = known_to(clf.__learnt__())
+    before = known_to(clf.__learned__())
     wrong = int(clf.predict_one(X[0]) == 0)
     with pytest.raises(ValueError, match="diverged"):
         clf.set_params(rate=1e200).learn_one(1e48 * X[0], wrong)
-    assert known_to(clf.__learnt__()) == before
+    assert known_to(clf.__learned__()) == before
     clf.set_params(rate=1.0).learn_one(X[0], wrong)
     assert clf.n_updates_ > 0
 

@@ -39,7 +39,7 @@ def together(*jobs):
     "learner", [Perceptron(), PUMMA(), AMIRA(), Forgetron(budget=10, gamma=0.5, random_state=0)]
 )
 @pytest.mark.parametrize("rows", [X, NAMED], ids=["dense", "dicts"])
-def test_no_row_is_lost_and_none_learnt_twice(learner, rows):
+def test_no_row_is_lost_and_none_learned_twice(learner, rows):
     learner = clone(learner).learn_one(rows[0], 0, classes=[0, 1])
 
     def learn():

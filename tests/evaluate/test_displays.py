@@ -46,7 +46,7 @@ def test_mistakes_and_recent_accuracy_of_several_learners():
     display = ProgressiveDisplay.from_estimator(learners, X, y, step=50, window=100)
     above, below = display.ax_
     assert display.figure_ is above.figure
-    assert not any(hasattr(clf, "classes_") for clf in learners)  # copies have learnt
+    assert not any(hasattr(clf, "classes_") for clf in learners)  # copies have learned
     for clf, mistakes, recent in zip(learners, above.get_lines(), below.get_lines(), strict=True):
         expected = progressive(clf, X, y, step=50)
         np.testing.assert_array_equal(mistakes.get_ydata(), expected.mistakes)

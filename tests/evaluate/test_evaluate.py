@@ -114,18 +114,18 @@ def hinge(outputs, own):
 
 
 def one_by_one(clf, X, y, delay=0, weight=None):
-    """Row i is learnt from as soon as row ``i + delay`` is due, and at once without delay."""
-    classes, learnt, trials = np.unique(y), 0, []
+    """Row i is learned from as soon as row ``i + delay`` is due, and at once without delay."""
+    classes, learned, trials = np.unique(y), 0, []
 
     def learn(stop):
-        nonlocal learnt
-        for j in range(learnt, stop):
+        nonlocal learned
+        for j in range(learned, stop):
             row = slice(j, j + 1)
             if weight is None:
                 clf.partial_fit(X[row], y[row], classes=classes)
             elif weight[j] > 0.0:
                 clf.partial_fit(X[row], y[row], classes=classes, sample_weight=weight[row])
-        learnt = max(learnt, stop)
+        learned = max(learned, stop)
 
     for i in range(y.size):
         learn(i - delay + 1 if delay else i)
@@ -412,7 +412,7 @@ def weights_of(n):
 @several_blocks
 @pytest.mark.parametrize("name", ["linear", "joint", "kernel", "Forgetron", "average"])
 @pytest.mark.parametrize(("classes", "delay"), [(2, 0), (3, 7)])
-def test_rows_are_learnt_with_their_weights_and_count_once(name, classes, delay):
+def test_rows_are_learned_with_their_weights_and_count_once(name, classes, delay):
     X, y = rows_of(classes, n=SEVERAL)
     weight = weights_of(SEVERAL)
     looped, clf = clone(LEARNERS[name]), clone(LEARNERS[name])
@@ -634,7 +634,7 @@ def test_label_that_was_not_named():
     assert not hasattr(clf, "classes_")
 
 
-def test_earlier_blocks_are_learnt_when_a_later_one_is_bad():
+def test_earlier_blocks_are_learned_when_a_later_one_is_bad():
     X, y = rows_of(2)
     clf = Perceptron()
     blocks = [(X[:100], y[:100]), (X[100:], np.full(200, 5))]

@@ -33,22 +33,26 @@ def rows_of(classes):
 
 
 def said_by(clf, X, y):
-    """Classes, scores and probabilities, each before its row was learnt."""
-    classes, predicted, scores, chances = np.unique(y), [], [], []
+    """Classes, scores and probabilities, each before its row was learned."""
+    classes, predicted, scores, probabilities = np.unique(y), [], [], []
     for i in range(ROWS):
         row = X[i : i + 1]
         if i == 0:
             predicted.append(classes[-1] if classes.size == 2 else classes[0])
             scores.append(np.zeros(1 if classes.size == 2 else classes.size))
-            chances.append(np.full(classes.size, 1 / classes.size))
+            probabilities.append(np.full(classes.size, 1 / classes.size))
         else:
             predicted.append(clf.predict(row)[0])
             if hasattr(clf, "decision_function"):
                 scores.append(clf.decision_function(row).ravel())
             if hasattr(clf, "predict_proba"):
-                chances.append(clf.predict_proba(row)[0])
+                probabilities.append(clf.predict_proba(row)[0])
         clf.partial_fit(row, y[i : i + 1], classes=classes)
-    return np.array(predicted), np.array(scores) if len(scores) == ROWS else None, np.array(chances)
+    return (
+        np.array(predicted),
+        np.array(scores) if len(scores) == ROWS else None,
+        np.array(probabilities),
+    )
 
 
 def expected(function, y, response, window):
@@ -122,9 +126,9 @@ def test_metrics_of_scores(clf):
 def test_metrics_of_probabilities(clf, classes):
     X, y = rows_of(classes)
     labels = np.unique(y)
-    _, _, chances = said_by(clf(), X, y)
+    _, _, probabilities = said_by(clf(), X, y)
     found = progressive(clf(), X, y, step=STEP, metrics=["log_loss", "neg_log_loss"])
-    so_far, recent = expected(partial(log_loss, labels=labels), y, chances, STEP)
+    so_far, recent = expected(partial(log_loss, labels=labels), y, probabilities, STEP)
     np.testing.assert_allclose(found.metrics["log_loss"], so_far)
     np.testing.assert_allclose(found.recent_metrics["log_loss"], recent)
     np.testing.assert_array_equal(found.metrics["neg_log_loss"], -found.metrics["log_loss"])
@@ -211,9 +215,9 @@ def test_metrics_that_are_updated():
 
 def test_metrics_that_are_updated_with_probabilities():
     X, y = rows_of(3)
-    _, _, chances = said_by(NOCA(), X, y)
+    _, _, probabilities = said_by(NOCA(), X, y)
     found = progressive(NOCA(), X, y, step=STEP, metrics=ChanceOfTruth())
-    total = np.cumsum(chances[np.arange(ROWS), y])
+    total = np.cumsum(probabilities[np.arange(ROWS), y])
     np.testing.assert_allclose(found.metrics["ChanceOfTruth"], total[np.array(LOOKS) - 1])
 
 
@@ -222,12 +226,16 @@ def test_metrics_of_river():
     X, y = rows_of(3)
     found = progressive(Perceptron(), X, y, step=STEP, metrics=[metrics.MacroF1(), "f1_macro"])
     np.testing.assert_allclose(found.metrics["MacroF1"], found.metrics["f1_macro"])
-    chances = progressive(NOCA(), X, y, step=STEP, metrics=[metrics.CrossEntropy(), "log_loss"])
+    probabilities = progressive(
+        NOCA(), X, y, step=STEP, metrics=[metrics.CrossEntropy(), "log_loss"]
+    )
     # A chance of 0 counts as 1e-15 in river, and as 2e-16 in scikit-learn.
     each = -np.log(np.finfo(float).eps) + np.log(1e-15)
-    rows = STEP * np.arange(1, chances.metrics["log_loss"].size + 1)
+    rows = STEP * np.arange(1, probabilities.metrics["log_loss"].size + 1)
     rows[-1] = min(rows[-1], y.size)
-    impossible = (chances.metrics["log_loss"] - chances.metrics["CrossEntropy"]) * rows / each
+    impossible = (
+        (probabilities.metrics["log_loss"] - probabilities.metrics["CrossEntropy"]) * rows / each
+    )
     np.testing.assert_allclose(impossible, np.round(impossible), atol=1e-4)
     assert 0 <= impossible[0] <= impossible[-1] <= 10
 

@@ -202,7 +202,7 @@ def table():
     )
 
 
-def learnt(clf, table, **options):
+def learned(clf, table, **options):
     recipe = streams.Recipe(**{"drop": ["id"], **options})
     return clf.fit_stream(streams.open(table, label="bought", recipe=recipe))
 
@@ -227,7 +227,7 @@ def columns_of(table, dtype="float64"):
     ids=["linear", "calibrated", "kernel", "densities"],
 )
 def test_recipes(learner, table, dtype):
-    clf = learnt(learner, table)
+    clf = learned(learner, table)
     rows = table.drop(columns="bought").iloc[:40].copy()
     rows.loc[:, "city"] = ["Rome", "", "Paris", "Ulm"] * 10
     rows.loc[::5, "rate"] = np.nan
@@ -237,11 +237,11 @@ def test_recipes(learner, table, dtype):
 
 def test_recipes_without_scales_or_fills(table):
     rows = table.drop(columns="bought").iloc[1:7]
-    clf = learnt(Perceptron(), table.iloc[[k for k in range(80) if k % 7]], missing="error")
+    clf = learned(Perceptron(), table.iloc[[k for k in range(80) if k % 7]], missing="error")
     check(clf, rows, inputs=columns_of(rows))
     gap = table.drop(columns="bought").iloc[:1]
     assert np.isnan(run(to_onnx(clf), columns_of(gap))["scores"]).all()
-    clf = learnt(Perceptron(), table, scale=False)
+    clf = learned(Perceptron(), table, scale=False)
     check(clf, gap, inputs=columns_of(gap))
 
 
@@ -274,7 +274,7 @@ def test_recipes_for_sparse_rows(tmp_path):
 )
 def test_columns_that_have_no_such_form_are_named(options, message, table):
     table = table.assign(day="2024-05-01") if "day" in message else table
-    clf = learnt(Perceptron(), table, hash_bits=4, **options)
+    clf = learned(Perceptron(), table, hash_bits=4, **options)
     with pytest.raises(ValueError, match=message):
         to_onnx(clf)
 
@@ -297,7 +297,7 @@ def test_other_transformers_are_for_other_converters():
 
 
 def test_columns_with_the_names_of_outputs_are_refused(table):
-    clf = learnt(Perceptron(), table.rename(columns={"rate": "scores"}))
+    clf = learned(Perceptron(), table.rename(columns={"rate": "scores"}))
     with pytest.raises(ValueError, match="'scores' has the name of a column"):
         to_onnx(clf)
 

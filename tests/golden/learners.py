@@ -39,7 +39,7 @@ def of_this_machine() -> str:
 
 
 def public_state(clf: Any) -> dict[str, Any]:
-    """Everything that users can see of what was learnt."""
+    """Everything that users can see of what was learned."""
     names = ["classes_", "n_features_in_", "n_iter_", "n_updates_", "n_mistakes_", "converged_"]
     names += ["coef_", "intercept_", "support_", "support_vectors_", "dual_coef_", "rounds_"]
     names += ["components_", "means_", "variances_", "weights_", "rho_", "n_margin_errors_"]
@@ -51,7 +51,7 @@ def public_state(clf: Any) -> dict[str, Any]:
     return state
 
 
-def learnt_arrays(clf: Any) -> list[Any]:
+def learned_arrays(clf: Any) -> list[Any]:
     """All arrays behind it that are not all zero, whatever they are called and wherever they are.
 
     Room for intermediate results is left out.
@@ -103,7 +103,7 @@ def rows_for(clf: Any) -> Any:
 
 
 def facts_of(clf: Any) -> dict[str, str]:
-    facts = {"public": digest(public_state(clf)), "arrays": digest(learnt_arrays(clf))}
+    facts = {"public": digest(public_state(clf)), "arrays": digest(learned_arrays(clf))}
     rows = rows_for(clf)
     facts["predictions"] = digest(known_to(clf.predict(rows)))
     facts["scores"] = digest(known_to(clf.decision_function(rows)))
@@ -137,7 +137,7 @@ def golden(wide: bool = True) -> dict[str, Any]:
             clf = make()
             found[name] = {}
             if not name.endswith(" new"):
-                found[name]["learnt"] = facts_of(clf)
+                found[name]["learned"] = facts_of(clf)
             found[name]["gone on"] = facts_of(go_on(clf))
     return found
 

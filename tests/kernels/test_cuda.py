@@ -232,7 +232,7 @@ def test_wider_numbers_may_come_later(library, monkeypatch):
 
 # ------------------------------------------------------------------------------ files, and moving
 @pytest.mark.parametrize("learner", [LEARNERS["poly"], LEARNERS["oldest"], LEARNERS["pairs"]])
-def test_what_was_learnt_goes_on_elsewhere(library, tmp_path, learner):
+def test_what_was_learned_goes_on_elsewhere(library, tmp_path, learner):
     X, y = rows(200, classes=classes_for(learner))
     clf = clone(learner).set_params(device="cuda").fit(X, y)
     scores = clf.decision_function(X)
@@ -331,7 +331,7 @@ def test_sparse_rows_are_refused(library):
         clone(LEARNERS["amira"]).set_params(device="cuda").fit(sparse.csr_matrix(X), y)
 
 
-def test_a_stream_of_blocks_on_the_device_is_learnt_from_there(library):
+def test_a_stream_of_blocks_on_the_device_is_learned_from_there(library):
     X, y = DIGITS
     learner = AMIRA(epsilon=0.9, device="cuda", **RBF)
     blocks = [(X[some] / 16, y[some]) for some in (slice(0, 100), slice(100, 300))]

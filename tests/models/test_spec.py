@@ -59,7 +59,7 @@ def test_the_kind_of_a_model(name, kind):
 
 
 @pytest.mark.parametrize("name", ["linear, joint", "kernel, joint"])
-def test_two_classes_are_never_learnt_jointly(name):
+def test_two_classes_are_never_learned_jointly(name):
     assert begun(SPECS[name], data(2)).verdicts() == 1
     assert type(begun(SPECS[name], data(2))) in (LinearModel, KernelModel)
 

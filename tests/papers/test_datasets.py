@@ -201,7 +201,7 @@ def test_switching_means_are_drawn_anew():
 
 
 @pytest.mark.parametrize("seed", [3, 9, 11])
-def test_a_period_is_learnt_with_a_kernel_where_no_line_will_do(seed):
+def test_a_period_is_learned_with_a_kernel_where_no_line_will_do(seed):
     X, y = make_switching(1000, random_state=seed)
     kernel = Perceptron(kernel="rbf", gamma=2.0, random_state=0).fit(X[:500], y[:500])
     assert kernel.converged_

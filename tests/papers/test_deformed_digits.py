@@ -204,7 +204,7 @@ def test_whole_grey_levels_stay_whole_and_others_need_not(data, dtype):
     assert fine.max() <= 1.0
 
 
-def test_streams_are_learnt_from_as_they_are(data):
+def test_streams_are_learned_from_as_they_are(data):
     def learner():
         return AMIRA(kernel="rbf", gamma=0.002, random_state=0)
 

@@ -20,14 +20,14 @@ class Scripted:
     """Says after block n what the n-th output is."""
 
     def __init__(self, outputs):
-        self.outputs, self.learnt, self.support_ = outputs, [], []
+        self.outputs, self.learned, self.support_ = outputs, [], []
 
     def partial_fit(self, X, y, classes):
-        self.learnt.append((X, y))
-        self.support_ = range(len(self.learnt))
+        self.learned.append((X, y))
+        self.support_ = range(len(self.learned))
 
     def decision_function(self, X):
-        return self.outputs[len(self.learnt) - 1]
+        return self.outputs[len(self.learned) - 1]
 
 
 def test_averages_are_over_the_last_quarter_of_what_was_seen():
@@ -38,7 +38,7 @@ def test_averages_are_over_the_last_quarter_of_what_was_seen():
     clf = Scripted(outputs)
     waits = []
     curves = one_pass(clf, blocks, classes, None, y_test, wait=lambda: waits.append(1))
-    assert clf.learnt == blocks
+    assert clf.learned == blocks
     assert len(waits) == 3 * 20
     assert curves["seen"] == list(range(10, 210, 10))
     assert curves["supports"] == list(range(1, 21))

@@ -60,7 +60,7 @@ def test_the_format_is_as_described(clf, path):
 
 
 @pytest.mark.parametrize(
-    "learnt",
+    "learned",
     [
         lambda: streamed(made(Perceptron), labels=three),
         lambda: streamed(made(PUMMA)),
@@ -69,12 +69,12 @@ def test_the_format_is_as_described(clf, path):
     ],
     ids=["Perceptron", "PUMMA", "k-best", "growing"],
 )
-def test_predicting_as_the_page_says(learnt, path):
-    learner = learnt()
+def test_predicting_as_the_page_says(learned, path):
+    learner = learned()
     save(learner, path)
     header, chunks = taken_apart(path.read_bytes())
-    learnt = header["content"]["model"]["attributes"]
-    leaves, width = dict(learnt["model"]["dict"]), learnt["width"]
+    learned = header["content"]["model"]["attributes"]
+    leaves, width = dict(learned["model"]["dict"]), learned["width"]
 
     def array(leaf):
         entry = header["arrays"][leaf["array"]]
@@ -84,12 +84,12 @@ def test_predicting_as_the_page_says(learnt, path):
 
     weights = array(leaves["linear.weights"])
     scale = array(leaves["linear.scalars.table"])["scale"][:, None]
-    scale = scale[:1] if dict(learnt["structure"]["dict"]).get("multiclass") == "k-best" else scale
+    scale = scale[:1] if dict(learned["structure"]["dict"]).get("multiclass") == "k-best" else scale
     w = scale * weights[:, :width]
     b = (scale * weights[:, width:] * leaves["tail.offset"])[:, 0]
     b = array(leaves["pair.bias"]) if "pair.bias" in leaves else b
     scores = X @ w.T + b
-    scores = scores[:, :-1] if learnt["spare"] else scores
+    scores = scores[:, :-1] if learned["unseen"] else scores
     scores = scores.ravel() if scores.shape[1] == 1 else scores
     np.testing.assert_allclose(scores, learner.decision_function(X), atol=1e-12)
 
@@ -182,7 +182,7 @@ def test_code_is_not_saved(learner, name, path):
     assert not list(path.parent.iterdir())
 
 
-def test_code_of_a_learner_that_has_learnt_is_not_saved(path):
+def test_code_of_a_learner_that_has_learned_is_not_saved(path):
     with pytest.raises(TypeError, match="The parameter 'kernel'"):
         save(fitted(made(Perceptron, kernel=lambda a, b: a @ b.T)), path)
     assert not list(path.parent.iterdir())

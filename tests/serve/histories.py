@@ -133,7 +133,7 @@ class Client:
         rows = sum(len(event.labels) for event in deed.events)
         again = told["duplicates"] if deed.kind == "lines" else told["duplicate"]
         self.duplicates += int(again)
-        assert told["learnt"] == (rows - again if deed.kind == "lines" else rows * (not again)), (
+        assert told["learned"] == (rows - again if deed.kind == "lines" else rows * (not again)), (
             told
         )
         for event in deed.events:
@@ -147,7 +147,7 @@ class Client:
         told = answer.json
         again = told["duplicates"] if deed.kind == "lines" else told["duplicate"]
         assert again == len(deed.events), told
-        assert told["learnt"] == 0, told
+        assert told["learned"] == 0, told
 
     def attempt(self, deed: Deed) -> Answer | None:
         """None if nobody knows, or if it is to be sent later."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from serve.histories import Problem
-from serve.logs import Learnt
+from serve.logs import Learned
 
 import maxmargin
 from maxmargin import AMIRA, ROMMA, PassiveAggressive, RandomBudgetPerceptron, streams
@@ -114,10 +114,10 @@ class Fed(NamedTuple):
     rows: int
 
 
-def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
+def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learned]) -> Fed:
     """The file of a learner that learns from these events, one after the other.
 
-    What came in one request is learnt in one call: kernels are rounded by the shape of a block.
+    What came in one request is learned in one call: kernels are rounded by the shape of a block.
     """
     count = 0
     for _, together in groupby(events, key=lambda event: event.sequence):
@@ -139,7 +139,7 @@ def fed(clf: Any, kind: Kind, folder: Path, events: Iterable[Learnt]) -> Fed:
     return Fed(path.read_bytes(), count)
 
 
-def mistakes_of(clf: Any, kind: Kind, events: Iterable[Learnt]) -> tuple[int, int]:
+def mistakes_of(clf: Any, kind: Kind, events: Iterable[Learned]) -> tuple[int, int]:
     """Those before learning, the first row left out; and 1 if it may be one."""
     mistakes, began = 0, False
     for event in events:

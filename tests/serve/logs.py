@@ -18,7 +18,7 @@ import numpy as np
 HEADER, FRAME, EVENT = struct.Struct("<8sIQI"), struct.Struct("<IIQ"), struct.Struct("<cI")
 
 
-class Learnt(NamedTuple):
+class Learned(NamedTuple):
     """Rows under one id, as they stand in the log."""
 
     sequence: int
@@ -40,16 +40,16 @@ def segments(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.log"), key=lambda path: int(path.stem))
 
 
-def learnt(folder: Path) -> Iterator[Learnt]:
+def learned(folder: Path) -> Iterator[Learned]:
     """All events with rows and labels, in order."""
     for sequence, payload in records(folder):
         kind, size = EVENT.unpack_from(payload)
         if kind == b"L":
             head = json.loads(payload[EVENT.size : EVENT.size + size])
-            yield from _learnt(sequence, head, payload[EVENT.size + size :])
+            yield from _learned(sequence, head, payload[EVENT.size + size :])
 
 
-def _learnt(sequence: int, head: dict[str, Any], rest: bytes) -> Iterator[Learnt]:
+def _learned(sequence: int, head: dict[str, Any], rest: bytes) -> Iterator[Learned]:
     labels = head["y"]
     if "n" in head:
         rows = np.frombuffer(rest, "<f8").reshape(head["n"]).tolist()
@@ -63,11 +63,11 @@ def _learnt(sequence: int, head: dict[str, Any], rest: bytes) -> Iterator[Learnt
     ids = [head["p"]] if head.get("p") is not None else head["i"]
     assert len(rows) == len(labels) == len(weights)
     if len(ids) == 1:
-        yield Learnt(sequence, ids[0], rows, labels, weights)
+        yield Learned(sequence, ids[0], rows, labels, weights)
         return
     assert len(ids) == len(labels)
     for id_, row, label, weight in zip(ids, rows, labels, weights, strict=True):
-        yield Learnt(sequence, id_, [row], [label], [weight])
+        yield Learned(sequence, id_, [row], [label], [weight])
 
 
 def records(folder: Path) -> Iterator[tuple[int, bytes]]:

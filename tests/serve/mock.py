@@ -127,7 +127,7 @@ def a_state(**changes):
 
 
 def nothing_yet():
-    """The state of a model that has learnt nothing: most of it is null."""
+    """The state of a model that has learned nothing: most of it is null."""
     kept = {"name": "new", "algorithm": "AMIRA", "parameters": {}}
     empty = {name: [] for name, value in STATE.items() if isinstance(value, list)}
     learner = {**dict.fromkeys(STATE["learners"][0]), **kept, "role": "live"}

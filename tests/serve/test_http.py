@@ -98,14 +98,14 @@ def table_bytes(**columns):
     return sink.getvalue().to_pybytes()
 
 
-def test_rows_are_learnt_predicted_and_labelled_in_json(app):
+def test_rows_are_learned_predicted_and_labelled_in_json(app):
     one = post(app, "/learn", {"row": [1, 2.5], "label": "yes", "weight": 2, "id": "a"})
-    assert (one.status, one.json()) == (200, {"learnt": 1, "duplicate": False, "sequence": 1})
+    assert (one.status, one.json()) == (200, {"learned": 1, "duplicate": False, "sequence": 1})
     header = [(b"idempotency-key", b"a")]
     again = post(app, "/learn", {"row": [1, 2.5], "label": "yes"}, headers=header)
-    assert again.json() == {"learnt": 0, "duplicate": True, "sequence": 1}
+    assert again.json() == {"learned": 0, "duplicate": True, "sequence": 1}
     several = {"rows": [[-1, 0], [2, 2]], "labels": ["no", "yes"], "weights": [1, 1], "id": "b"}
-    assert post(app, "/models/default/learn", several).json()["learnt"] == 2
+    assert post(app, "/models/default/learn", several).json()["learned"] == 2
     wanted = AMIRA(random_state=0).partial_fit(
         [[1, 2.5], [-1.0, 0], [2, 2]], ["yes", "no", "yes"], CLASSES, [2.0, 1, 1]
     )
@@ -118,39 +118,39 @@ def test_rows_are_learnt_predicted_and_labelled_in_json(app):
     assert found == {"prediction": "yes", "scores": {"no": -score, "yes": score}}
     found = post(app, "/predict", {"rows": [[1, 1], [-3, 0]], "ids": ["x", "y"]}).json()
     assert found == {"predictions": ["yes", "no"], "ids": ["x", "y"]}
-    assert post(app, "/label", {"id": key, "label": "yes"}).json()["learnt"] == 1
+    assert post(app, "/label", {"id": key, "label": "yes"}).json()["learned"] == 1
     both = {"labels": [{"id": "x", "label": "no"}, {"id": "y", "label": "no", "weight": 2}]}
-    assert post(app, "/label", both).json() == {"learnt": 2, "duplicates": 0, "sequence": 7}
+    assert post(app, "/label", both).json() == {"learned": 2, "duplicates": 0, "sequence": 7}
     assert post(app, "/label", {"id": "x", "label": "yes"}).status == 409
     assert post(app, "/label", {"id": "z", "label": "yes"}).status == 404
     assert get(app, "/model").json()["rows"] == 6
 
 
-def test_rows_are_learnt_predicted_and_labelled_in_lines(app):
+def test_rows_are_learned_predicted_and_labelled_in_lines(app):
     rows = [{"row": {"age": 2.0, "town": "Ulm"}, "label": "yes", "id": "a"}]
     rows += [{"row": {"age": -1.0}, "label": "no"}, rows[0]]
     found = post(app, "/learn", lines(*rows) + b"\n\n", kind=NDJSON).json()
-    assert found == {"learnt": 2, "duplicates": 1, "sequence": 1}
+    assert found == {"learned": 2, "duplicates": 1, "sequence": 1}
     asked = lines({"row": {"age": 1.0}}, {"row": {"age": -9.0, "new": 1}, "id": "q"})
     found = post(app, "/predict", asked, kind=NDJSON)
     assert found.headers[b"content-type"] == NDJSON.encode()
     first, second = map(json.loads, found.body.splitlines())
     assert (first, second) == ({"prediction": "yes"}, {"prediction": "no", "id": "q"})
     found = post(app, "/label", lines({"id": "q", "label": "no"}), kind=NDJSON).json()
-    assert found == {"learnt": 1, "duplicates": 0, "sequence": 3}
+    assert found == {"learned": 1, "duplicates": 0, "sequence": 3}
 
 
-def test_tables_are_learnt_and_predicted(app):
+def test_tables_are_learned_and_predicted(app):
     body = table_bytes(a=[1.0, -2.0], b=[0, 1], label=["yes", "no"], w=[1.0, 2.0])
     found = post(app, "/learn", body, kind=ARROW, query=b"weight=w")
-    assert found.json() == {"learnt": 2, "duplicate": False, "sequence": 1}
+    assert found.json() == {"learned": 2, "duplicate": False, "sequence": 1}
     found = post(app, "/predict", table_bytes(a=[1.0, -2.0], b=[0, 1]), kind=ARROW)
     table = pa.ipc.open_stream(found.body).read_all()
     assert table.to_pydict() == {"prediction": ["yes", "no"]}
     asked = table_bytes(a=[1.0], b=[0])
     found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
     (key,) = pa.ipc.open_stream(found.body).read_all().to_pydict()["id"]
-    assert post(app, "/label", {"id": key, "label": "no"}).json()["learnt"] == 1
+    assert post(app, "/label", {"id": key, "label": "no"}).json()["learned"] == 1
     for columns, status in (
         ({"a": [1.0], "b": [0]}, 400),
         ({"a": [1.0], "label": ["no"]}, 422),
@@ -170,14 +170,14 @@ def test_raw_rows_go_through_the_recipe_of_the_model(tmp_path):
     app = ready(create_app(tmp_path, {"default": learner}))
     row = {"age": 30.0, "town": "U"}
     assert post(app, "/predict", {"row": row}).json() == {"prediction": "no"}
-    assert post(app, "/learn", {"row": row, "label": "no"}).json()["learnt"] == 1
+    assert post(app, "/learn", {"row": row, "label": "no"}).json()["learned"] == 1
     body = table_bytes(age=[21.0, None], town=["O", "U"], label=["yes", "no"])
-    assert post(app, "/learn", body, kind=ARROW).json()["learnt"] == 2
+    assert post(app, "/learn", body, kind=ARROW).json()["learned"] == 2
     asked = table_bytes(age=[21.0], town=["O"])
     found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
     found = pa.ipc.open_stream(found.body).read_all().to_pydict()
     assert found["prediction"] == ["yes"]
-    assert post(app, "/label", {"id": found["id"][0], "label": "yes"}).json()["learnt"] == 1
+    assert post(app, "/label", {"id": found["id"][0], "label": "yes"}).json()["learned"] == 1
     assert post(app, "/learn", {"row": {"age": {}}, "label": "no"}).status == 400
     assert app.default.live.learner.recipe_.running_.rows == 44
     state = get(app, "/model").json()
@@ -211,7 +211,7 @@ def test_a_shadow_reads_tables_as_the_model_does_whose_place_it_takes(tmp_path):
     assert block.y.tolist() == CLASSES * 20
 
 
-def test_tables_are_learnt_by_names_and_again_from_the_log(tmp_path):
+def test_tables_are_learned_by_names_and_again_from_the_log(tmp_path):
     app = ready(create_app(tmp_path / "one", {"default": AMIRA()}, classes=CLASSES))
     post(app, "/learn", {"row": {"age": 2, "town": "Ulm"}, "label": "yes"})
     day = dt.datetime(2020, 1, 1)
@@ -231,11 +231,11 @@ def test_tables_are_learnt_by_names_and_again_from_the_log(tmp_path):
     price = pa.array([decimal.Decimal("1.50")])
     town = pa.array(["Oy"]).dictionary_encode()
     body = table_bytes(age=[1], price=price, town=town, label=["no"])
-    assert post(app, "/learn", body, kind=ARROW).json()["learnt"] == 1
+    assert post(app, "/learn", body, kind=ARROW).json()["learned"] == 1
     asked = table_bytes(age=[1], price=price)
     found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
     key = pa.ipc.open_stream(found.body).read_all().to_pydict()["id"][0]
-    assert post(app, "/label", {"id": key, "label": "no"}).json()["learnt"] == 1
+    assert post(app, "/label", {"id": key, "label": "no"}).json()["learned"] == 1
     learner = app.default.live.learner
     assert list(learner.columns_) == ["age", "town=Ulm", "price", "town=Oy"]
     shutil.copytree(tmp_path / "one", tmp_path / "two")
@@ -394,7 +394,7 @@ def test_paths_and_methods_that_there_are_not(strict):
     assert call(strict, "DELETE", "/shadows/x").status == 404
 
 
-def test_before_anything_is_learnt(app):
+def test_before_anything_is_learned(app):
     assert post(app, "/predict", {"row": [1, 2]}).json() == {"prediction": "yes"}
     found = post(app, "/predict", {"rows": [{"a": 1}], "scores": True}).json()
     assert found == {"predictions": ["yes"], "scores": [{"no": 0.0, "yes": 0.0}]}
@@ -448,7 +448,7 @@ def asked_and_labelled_later(app, X, labels, delay):
     for k in range(len(X) + delay):
         if k >= delay:
             told = {"id": f"row {k - delay}", "label": labels[k - delay]}
-            assert post(app, "/label", told).json()["learnt"] == 1
+            assert post(app, "/label", told).json()["learned"] == 1
         if k < len(X):
             row, key = X[k].tolist(), f"row {k}"
             if k % 3 == 0:
@@ -509,7 +509,7 @@ def test_answers_by_arrow_are_scored_as_they_were_served(app):
     table = pa.ipc.open_stream(found.body).read_all().to_pydict()
     assert table["prediction"] == ["yes", "no", "yes"]
     told = [{"id": key, "label": "no"} for key in table["id"]]
-    assert post(app, "/label", {"labels": told}).json()["learnt"] == 3
+    assert post(app, "/label", {"labels": told}).json()["learned"] == 3
     state = get(app, "/model").json()
     assert (state["answers"], state["wrong_answers"]) == (3, 2)
 
@@ -520,7 +520,7 @@ def test_the_first_answer_under_an_id_is_the_one_that_is_scored(app):
     assert post(app, "/predict", asked).json()["prediction"] == "yes"
     post(app, "/learn", {"rows": [[1.0]] * 9, "labels": ["no"] * 9})
     assert post(app, "/predict", asked).json()["prediction"] == "no"
-    assert post(app, "/label", {"id": "a", "label": "yes"}).json()["learnt"] == 1
+    assert post(app, "/label", {"id": "a", "label": "yes"}).json()["learned"] == 1
     state = get(app, "/model").json()
     assert (state["answers"], state["wrong_answers"]) == (1, 0)
 
@@ -844,7 +844,7 @@ def test_a_table_within_the_limits_is_taken(tmp_path):
     assert post(app, "/learn", {"row": {"y": 1}, "label": "no"}).status == 200
     for column in (np.zeros(1000), repeated("x" * 10, 1000), viewed("x" * 20, 1000)):
         found = post(app, "/learn", stream_bytes(pa.array(column)), kind=ARROW)
-        assert found.json().get("learnt") == 1000, found.body
+        assert found.json().get("learned") == 1000, found.body
     assert set(app.default.live.learner.columns_) == {"y", "x", f"x={'x' * 10}", f"x={'x' * 20}"}
     app.close()
 
@@ -881,7 +881,7 @@ def test_brackets_in_texts_are_no_arrays(tmp_path):
     )
     row = {"te[xt": "[{" * 1000, 'q"[[[[[': '"[[[[\\', "z": '\\"{{{{{{'}
     rows = {"rows": [row, row], "labels": ["no", "yes"]}
-    assert post(app, "/learn", rows).json() == {"learnt": 2, "duplicate": False, "sequence": 1}
+    assert post(app, "/learn", rows).json() == {"learned": 2, "duplicate": False, "sequence": 1}
     both = lines({"row": row}, {"rows": [row]})
     assert post(app, "/predict", both, kind=NDJSON).status == 200
     app.close()

@@ -85,7 +85,7 @@ def test_the_pointer_reads_the_chart(page):
     assert page.text("#accuracy-chart .readout") == "· row 10,000: 85.0 %, 80.0 %"
 
 
-def test_a_model_that_has_learnt_nothing(page, server):
+def test_a_model_that_has_learned_nothing(page, server):
     server.states["default"] = nothing_yet()
     live(page)
     page.wait("document.getElementById('name').innerText === 'new'")

@@ -62,7 +62,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_took(tmp_path):
     assert (at_once.stop(), at_once.log.read_text()) == (0, "")
 
 
-def test_killed_servers_have_learnt_what_they_acknowledged_once_and_nothing_else(tmp_path):
+def test_killed_servers_have_learned_what_they_acknowledged_once_and_nothing_else(tmp_path):
     folder, random = tmp_path / "data", np.random.default_rng(0)
     limits = ("--limit", "snapshot_events=40", "--limit", "segment_bytes=20000", "--keep-log")
     acknowledged = set()

@@ -32,7 +32,7 @@ from maxmargin.serve.limits import Limits
 from maxmargin.serve.progressive_stats import LOOK, ProgressiveStats
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
-from maxmargin.serve.scored_learner import HalfLearnt, ScoredLearner, new_learner
+from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner
 from maxmargin.serve.service import (
     READY,
     Beginning,
@@ -110,8 +110,8 @@ def bits(value):
         return [bits(each) for each in value]
     if isinstance(value, np.random.Generator):
         return repr(value.bit_generator.state)
-    if hasattr(value, "__learnt__"):
-        return bits(value.__learnt__())
+    if hasattr(value, "__learned__"):
+        return bits(value.__learned__())
     return repr(value) if isinstance(value, float) else value
 
 
@@ -132,7 +132,7 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         learn(service, X, labels, weights=weights)
         service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
-            service.ask_and_wait(Label([LabelledId(f"p{k - 1}", "yes", None)], several=False))
+            service.ask_and_wait(Label([LabelledId(f"p{k - 1}", "yes", None)], is_batch=False))
     assert 0 < service.snapshot_sequence < service.sequence
     assert (service.answers.rows, service.answers.mistakes) == (4, 2)  # p0 and p6 were right
     again = opened(crashed(service, tmp_path / "two"))
@@ -223,20 +223,20 @@ def test_a_stream_without_a_drift_has_none():
     assert stats.drifts == []
 
 
-def test_an_event_that_comes_again_is_learnt_once_also_after_a_restart(tmp_path):
+def test_an_event_that_comes_again_is_learned_once_also_after_a_restart(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
     X, labels = rows_of(3, np.random.default_rng(0))
     assert learn(service, X, labels, ids=("a",)) == {
-        "learnt": 3,
+        "learned": 3,
         "duplicate": False,
         "sequence": 1,
     }
-    again = {"learnt": 0, "duplicate": True, "sequence": 1}
+    again = {"learned": 0, "duplicate": True, "sequence": 1}
     assert learn(service, X, labels, ids=("a",)) == again
     by_row = Learn(Lesson(X, labels, None, ["x", None, "x"]), by_row=True)
-    assert service.ask_and_wait(by_row) == {"learnt": 2, "duplicates": 1, "sequence": 2}
+    assert service.ask_and_wait(by_row) == {"learned": 2, "duplicates": 1, "sequence": 2}
     by_row = Learn(Lesson(X, labels, None, ["y", "x", "y"]), by_row=True)
-    assert service.ask_and_wait(by_row) == {"learnt": 1, "duplicates": 2, "sequence": 3}
+    assert service.ask_and_wait(by_row) == {"learned": 1, "duplicates": 2, "sequence": 3}
     assert service.rows == 6
     replayed = opened(crashed(service, tmp_path / "two"))
     service.close()
@@ -247,7 +247,7 @@ def test_an_event_that_comes_again_is_learnt_once_also_after_a_restart(tmp_path)
         each.close()
 
 
-def test_the_same_id_from_many_threads_is_learnt_once(tmp_path):
+def test_the_same_id_from_many_threads_is_learned_once(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
     X, labels = rows_of(1, np.random.default_rng(0))
     answers = []
@@ -262,7 +262,7 @@ def test_the_same_id_from_many_threads_is_learnt_once(tmp_path):
     for thread in threads:
         thread.join()
     assert service.rows == 20
-    assert sum(answer["learnt"] for answer in answers) == 20
+    assert sum(answer["learned"] for answer in answers) == 20
     by_id = {}
     for answer in answers:
         by_id.setdefault(answer["sequence"], []).append(answer["duplicate"])
@@ -280,15 +280,15 @@ def test_only_the_last_ids_are_known(tmp_path):
     service.close()
 
 
-def test_a_label_is_learnt_exactly_once(tmp_path):
+def test_a_label_is_learned_exactly_once(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
 
     def label(key, value):
-        return service.ask_and_wait(Label([LabelledId(key, value, None)], several=False))
+        return service.ask_and_wait(Label([LabelledId(key, value, None)], is_batch=False))
 
     service.ask_and_wait(Await(["p", "q"], [[1.0, 2.0], {"a": 1.0}], ["yes", "no"]))
-    assert label("p", "yes") == {"learnt": 1, "duplicate": False, "sequence": 2}
-    assert label("p", "yes") == {"learnt": 0, "duplicate": True, "sequence": 2}
+    assert label("p", "yes") == {"learned": 1, "duplicate": False, "sequence": 2}
+    assert label("p", "yes") == {"learned": 0, "duplicate": True, "sequence": 2}
     with pytest.raises(HTTPError, match="has the label 'yes' already") as refused:
         label("p", "no")
     assert refused.value.status == 409
@@ -299,10 +299,10 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
     service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
     assert service.sequence == 2
     assert service.rows == 1
-    several = Label([LabelledId("q", "no", None), LabelledId("r", "no", None)], several=True)
+    is_batch = Label([LabelledId("q", "no", None), LabelledId("r", "no", None)], is_batch=True)
     with pytest.raises(HTTPError, match="'r'"):
-        service.ask_and_wait(several)
-    assert service.waiting.get("q", 0.0) is not None  # nothing of the request was learnt
+        service.ask_and_wait(is_batch)
+    assert service.waiting.get("q", 0.0) is not None  # nothing of the request was learned
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
     replayed.close()
@@ -311,13 +311,13 @@ def test_a_label_is_learnt_exactly_once(tmp_path):
 
 @pytest.mark.parametrize("ways", [("label", "learn"), ("learn", "label"), ("lines", "label")])
 @pytest.mark.parametrize("at_once", [False, True])
-def test_an_id_is_learnt_once_by_whichever_route(tmp_path, ways, at_once):
+def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
     service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
     row, others = np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
 
     def task(way):
         if way == "label":
-            return Label([LabelledId("p", "yes", None)], several=False)
+            return Label([LabelledId("p", "yes", None)], is_batch=False)
         if way == "learn":
             return Learn(Lesson(row, ["yes"], ids=["p"]))
         return Learn(Lesson(others, ["yes", "no"], ids=["p", "q"]), by_row=True)
@@ -328,13 +328,13 @@ def test_an_id_is_learnt_once_by_whichever_route(tmp_path, ways, at_once):
     else:
         first, second = (service.ask_and_wait(task(way)) for way in ways)
     count = 2 if "lines" in ways else 1
-    assert first["learnt"] == service.rows == count
-    assert second == {"learnt": 0, "duplicate": True, "sequence": 2}
+    assert first["learned"] == service.rows == count
+    assert second == {"learned": 0, "duplicate": True, "sequence": 2}
     assert len(service.waiting) == 0
     for again in ("lines", "label"):
         found = service.ask_and_wait(task(again))
-        assert found["learnt"] == (again == "lines" and count == 1)
-    # A prediction under an id that has been learnt waits for no label.
+        assert found["learned"] == (again == "lines" and count == 1)
+    # A prediction under an id that has been learned waits for no label.
     service.ask_and_wait(Await(["p"], [[5.0, 6.0]], ["no"]))
     assert len(service.waiting) == 0
     replayed = opened(crashed(service, tmp_path / "two"))
@@ -354,7 +354,7 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     assert service.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(HTTPError, match="'d'"):
-        service.ask_and_wait(Label([LabelledId("d", "yes", None)], several=False))
+        service.ask_and_wait(Label([LabelledId("d", "yes", None)], is_batch=False))
     service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
     assert len(service.waiting) == 1
     assert service.waiting.bytes <= 2000
@@ -373,7 +373,7 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
             service.ask_and_wait(Await([f"p{k}"], [X[k].tolist()], [answers[k]]))
         if k >= 20:
             late = LabelledId(f"p{k - 20}", labels[k - 20], None)
-            service.ask_and_wait(Label([late], several=False))
+            service.ask_and_wait(Label([late], is_batch=False))
         if k == 40:
             service.ask_and_wait(ChangeShadows(Promotion("other")))
         if k in (5, 39, 70):
@@ -425,7 +425,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
 
     def label(where, key="p"):
-        return where.ask_and_wait(Label([LabelledId(key, "yes", None)], several=False))
+        return where.ask_and_wait(Label([LabelledId(key, "yes", None)], is_batch=False))
 
     service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
     clock[0] += 50.0
@@ -444,7 +444,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     assert again.waiting.bytes == service.waiting.bytes
     assert len(again.waiting) == 1
     for each in (service, again, early):
-        assert label(each)["learnt"] == 1
+        assert label(each)["learned"] == 1
         with pytest.raises(HTTPError, match="'other'"):
             label(each, "other")
     assert known(again) == known(service) == known(early)
@@ -469,14 +469,14 @@ def test_what_is_refused_changes_nothing_and_is_refused_again(tmp_path):
     assert after["sequence"] == 4
     same = ("live", "shadows", "events", "rows", "ids")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert learn(service, X, labels, ids=("again",))["learnt"] == 5
+    assert learn(service, X, labels, ids=("again",))["learned"] == 5
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
     replayed.close()
     service.close()
 
 
-def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learnt(tmp_path):
+def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned(tmp_path):
     service = opened(tmp_path / "one", AMIRA())
     plain = opened(tmp_path / "plain", AMIRA())
     X, labels = rows_of(6, np.random.default_rng(0))
@@ -494,7 +494,7 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learnt(
 
     def send(rows, label):
         try:
-            answers.append(learn(service, rows, [label])["learnt"])
+            answers.append(learn(service, rows, [label])["learned"])
         except HTTPError as refusal:
             answers.append(refusal.status)
 
@@ -692,7 +692,7 @@ def test_who_asked_what_a_service_failed_by_is_told(tmp_path, monkeypatch):
     service = opened(tmp_path / "one", AMIRA())
 
     def fails(*_):
-        raise HalfLearnt("no room")
+        raise HalfLearned("no room")
 
     monkeypatch.setattr(service.live, "learn", fails)
     with pytest.raises(HTTPError, match="has failed: no room"):
@@ -784,7 +784,7 @@ OTHER_CLASSES = {
     "each for itself": (
         "amira",
         {"costs": np.ones((3, 3)).tolist(), "multiclass": "ovr"},
-        "'costs' parameter is for three or more classes that are learnt together",
+        "'costs' parameter is for three or more classes that are learned together",
     ),
     "weights": (
         "passive-aggressive",
@@ -830,7 +830,7 @@ def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_p
         assert refused.value.status == 413
     service.ask_and_wait(Await(["p"], [wide], ["a"]))
     with pytest.raises(HTTPError, match="3,003 numbers"):
-        service.ask_and_wait(Label([LabelledId("p", "b", None)], several=False))
+        service.ask_and_wait(Label([LabelledId("p", "b", None)], is_batch=False))
     assert service.sequence == 1  # that of the prediction
     learn(service, [{"x1": 1.0}, {f"x{k}": 1.0 for k in range(600)}], ["a", "b"])
     with pytest.raises(HTTPError, match="3,600 numbers"):
@@ -861,7 +861,7 @@ def test_a_shadow_that_runs_out_of_memory_is_dropped_and_the_live_model_goes_on(
 
     with monkeypatch.context() as short:
         short.setattr(service.shadows["x"], "learn", fails)
-        assert learn(service, *rows_of(5, random))["learnt"] == 5
+        assert learn(service, *rows_of(5, random))["learned"] == 5
     assert (service.status, [*service.shadows]) == (READY, ["y"])
     with pytest.raises(HTTPError, match="no shadow 'x'"):
         service.ask_and_wait(ChangeShadows(Promotion("x")))
@@ -922,7 +922,7 @@ def test_an_event_without_memory_is_refused_and_leaves_no_trace(tmp_path, monkey
 
 
 @pytest.mark.parametrize("place", ["foretell", "counts"])
-def test_a_lack_of_memory_after_the_learner_has_learnt_stops_the_service(
+def test_a_lack_of_memory_after_the_learner_has_learned_stops_the_service(
     tmp_path, monkeypatch, place
 ):
     service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))

@@ -142,13 +142,13 @@ def test_the_client_with_the_server(client, tmp_path):
     before = client.model()["rows"]
     assert client.is_ready()
     assert [each["name"] for each in client.models()] == ["default"]
-    assert client.learn({"clicks": 3, "from": "mail"}, "buys", id="once")["learnt"] == 1
+    assert client.learn({"clicks": 3, "from": "mail"}, "buys", id="once")["learned"] == 1
     assert client.learn({"clicks": 3, "from": "mail"}, "buys", id="once")["duplicate"]
-    assert client.learn([{"clicks": 1, "from": "ad"}], ["leaves"], weights=[2.0])["learnt"] == 1
+    assert client.learn([{"clicks": 1, "from": "ad"}], ["leaves"], weights=[2.0])["learned"] == 1
     assert client.predict({"clicks": 3, "from": "mail"}) in {"buys", "leaves"}
     assert len(client.predict([{"clicks": 3}, {"clicks": 1}], id=["p", "q"])) == 2
     assert set(client.decision_function({"clicks": 1})) == {"buys", "leaves"}
-    assert client.label(["p", "q"], ["buys", "leaves"])["learnt"] == 2
+    assert client.label(["p", "q"], ["buys", "leaves"])["learned"] == 2
     assert client.label("p", "buys")["duplicate"]
     for call, status in (
         (lambda: client.label("p", "leaves"), 409),

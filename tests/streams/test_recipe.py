@@ -834,7 +834,7 @@ def test_the_index_of_a_frame_is_no_column():
     assert Recipe().fit(shuffled).feature_names_in_.tolist() == ["x", "c"]
 
 
-def test_a_source_can_be_learnt_from_again():
+def test_a_source_can_be_learned_from_again():
     source = streams.open(raw_table(300), label="y", recipe=Recipe())
     first, second = Perceptron().fit_stream(source), Perceptron().fit_stream(source)
     np.testing.assert_array_equal(first.coef_, second.coef_)

@@ -334,7 +334,7 @@ def test_a_source_that_breaks_off_changes_nothing(two, tmp_path, error):
     assert saved_bytes(clf, tmp_path) == before
 
 
-def test_ctrl_c_keeps_what_was_learnt(two):
+def test_ctrl_c_keeps_what_was_learned(two):
     source = streams.open(two, block_size=400)
     blocks = list(source.blocks())
     X, y = two_classes()

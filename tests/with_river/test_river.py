@@ -87,9 +87,9 @@ def test_several_classes_that_nobody_named():
     found = metrics.Accuracy()
     evaluate.progressive_val_score(datasets.ImageSegments().take(1500), model, found)
     assert found.get() > 0.6
-    chances = model.predict_proba_one(next(iter(datasets.ImageSegments()))[0])
-    assert len(chances) == 7
-    assert sum(chances.values()) == pytest.approx(1.0)
+    probabilities = model.predict_proba_one(next(iter(datasets.ImageSegments()))[0])
+    assert len(probabilities) == 7
+    assert sum(probabilities.values()) == pytest.approx(1.0)
 
 
 def test_frames_are_rows_to_the_bit():

@@ -72,7 +72,7 @@ class AMIRA(OnlineClassifier):
         How far below 1 a margin may stay uncorrected, between 0 and 1. Smaller values give larger
         margins and more updates.
     multiclass : {"k-best", "1-best", "ovr"}, default="k-best"
-        With more than two classes: one weight vector per class, all learnt together, where a step
+        With more than two classes: one weight vector per class, all learned together, where a step
         lifts the margin over the `k` highest rivals of a row's class to 1 (or over the highest one
         alone), or one independent problem per class against the rest.
     k : int, default=None
@@ -80,11 +80,11 @@ class AMIRA(OnlineClassifier):
     costs : array of shape (n_classes, n_classes), default=None
         The margin that the class of a row (line) shall have over a rival (column), in the order of
         `classes_`, where confusing some classes is worse than confusing others; 1 by default. Only
-        for three or more classes that are learnt together. The diagonal means nothing.
+        for three or more classes that are learned together. The diagonal means nothing.
     intercept : {"coordinate", "pair"}, default="coordinate"
-        How the intercept is learnt: as the weight of one more coordinate, or freely, from pairs of
+        How the intercept is learned: as the weight of one more coordinate, or freely, from pairs of
         a positive and a negative example as in `PUMMA`. Pairs reach a good margin in few updates;
-        with them several classes are always learnt one-vs-rest.
+        with them several classes are always learned one-vs-rest.
     <average>
     <budget>
     <shared>

@@ -174,8 +174,8 @@ class BisectionPerceptron(OnlineClassifier):
     def rounds_(self) -> Any:
         return self._fitted().more["rounds_"]
 
-    def __learnt__(self) -> dict[str, Any]:
-        found = super().__learnt__()
+    def __learned__(self) -> dict[str, Any]:
+        found = super().__learned__()
         if found:
             rounds = self.rounds_ if self.classes_.size > 2 else [self.rounds_]
             found["rounds"] = [[tuple(one) for one in each] for each in rounds]
@@ -247,7 +247,7 @@ class LinearTrial:
 
     @staticmethod
     def join(model: Any, singles: list[Any]) -> None:
-        """Let ``model`` know what models of one problem each have learnt."""
+        """Let ``model`` know what models of one problem each have learned."""
         parts = [single.linear for single in singles]
         for c, part in enumerate(parts):
             model.linear.weights[c] = part.weights[0]

@@ -70,7 +70,7 @@ class FixedShare(OnlineClassifier):
     weights_ : ndarray of shape (n_experts,)
         The weights of the experts, which add up to 1.
     experts_ : list
-        The experts, as learners that have not learnt.
+        The experts, as learners that have not learned.
     expert_mistakes_ : ndarray of shape (n_experts,)
         Mistakes that each of them would have made.
     leaders_ : ndarray of shape (n_looks, 2)
@@ -155,12 +155,12 @@ class FixedShare(OnlineClassifier):
         parts = bare._rule, bare._spec, bare._run_passes
         return VoteTrainer(bare._options(), *parts, experts=bare._experts)
 
-    def __learnt__(self) -> dict[str, Any]:
+    def __learned__(self) -> dict[str, Any]:
         if (state := self.__state__()) is not None:
             check_same_experts(self._spec(), state)  # by a file's parameters its model is built
-        return super().__learnt__()
+        return super().__learned__()
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     def _vote(self) -> VoteModel:
         model = self._fitted().model
         assert isinstance(model, VoteModel)

@@ -29,7 +29,7 @@ from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
-from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
+from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import (
     check_any,
     check_weights,
@@ -203,7 +203,7 @@ class MaxMargin(Predicting):
         features: Features,
         radius: float,
         *,
-        several: bool,
+        multilabel: bool,
         schema: dict[str, Any] | None = None,
         limit: str = "max_iter",
         complains: bool = True,
@@ -214,7 +214,7 @@ class MaxMargin(Predicting):
         limit of their steps.
         """
         self._state, warning, _ = self._new_trainer().concluded(
-            found, classes, features, radius, several, schema, limit
+            found, classes, features, radius, multilabel, schema, limit
         )
         if complains and warning:
             stopping.warn(warning)
@@ -228,8 +228,8 @@ class MaxMargin(Predicting):
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
-        several = found.get("multilabel", False) is True
-        leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=several)
+        multilabel = found.get("multilabel", False) is True
+        leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
         weights = leaves.get("weights")
         if not isinstance(weights, np.ndarray) or weights.ndim != 2 or len(weights) != problems:
             raise model_tree.Misfit("weights: there is not one line for each problem")
@@ -267,8 +267,8 @@ class ExactTrainer:
         watch: Watch | None = None,
     ) -> Fitted:
         options = self.options
-        rows, labels, features, radius = inputs.check_fit(options, X, y, several=True)
-        if several := labels.ndim == 2:
+        rows, labels, features, radius = inputs.check_fit(options, X, y, multilabel=True)
+        if multilabel := labels.ndim == 2:
             check_number_of_labels(self, labels)
         given = check_weights(sample_weight, rows.shape[0])
         check_any(int(np.count_nonzero(given)))
@@ -277,13 +277,13 @@ class ExactTrainer:
         codes = np.zeros(labels.shape, np.int32)
         codes[there] = inputs.class_codes(labels[there], classes)
         weights = given
-        if not several:
+        if not multilabel:
             weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
         is_hard, width = options.soft_margin == 0.0, rows.shape[1]
         task = Task(
             rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
             targets=inputs.as_targets(codes, classes.size),
-            worth=(weights > 0.0).astype(float) if is_hard else weights,
+            sample_weight=(weights > 0.0).astype(float) if is_hard else weights,
             penalty=float(options.soft_margin),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
@@ -292,10 +292,10 @@ class ExactTrainer:
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
         )
-        problems = inputs.problems_for(classes, multilabel=several)
+        problems = inputs.problems_for(classes, multilabel=multilabel)
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
             found = solve(task, problems, advance)
-        return self.concluded(found, classes, features, radius, several)
+        return self.concluded(found, classes, features, radius, multilabel)
 
     def concluded(
         self,
@@ -303,7 +303,7 @@ class ExactTrainer:
         classes: np.ndarray,
         features: Features,
         radius: float,
-        several: bool,
+        multilabel: bool,
         schema: dict[str, Any] | None = None,
         limit: str = "max_iter",
     ) -> Fitted:
@@ -318,7 +318,7 @@ class ExactTrainer:
             classes,
             features,
             found.margins,
-            multilabel=several,
+            multilabel=multilabel,
             n_iter=found.n_iter,
             converged=bool(found.reached.all()),
             schema=schema,
@@ -332,7 +332,7 @@ class ExactTrainer:
         *,
         alone: bool = False,
         changing: AbstractContextManager[object] = UNSHARED,
-    ) -> Learnt:
+    ) -> Learned:
         raise ValueError("MaxMargin needs all rows at once: use fit, or an online learner.")
 
     def check_can_stream(self) -> None:

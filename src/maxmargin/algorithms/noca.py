@@ -33,7 +33,7 @@ from maxmargin.training.feature_columns import Features
 from maxmargin.training.learning import known_classes
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import check_new_X
-from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
+from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.recipes import prepared, recipe_of
 from maxmargin.training.sample_weights import check_any, check_weights
 from maxmargin.training.state import State
@@ -101,7 +101,7 @@ READINGS: dict[tuple[str, str], type[Mixture]] = {
 
 
 class MixtureModel:
-    """Components, and the mistakes made while they were learnt.
+    """Components, and the mistakes made while they were learned.
 
     As other models, it can be asked for what streams want to know.
     """
@@ -381,13 +381,13 @@ class NOCA(Streamable):
         """Probability of each class, by the densities of its components."""
         logs = self._class_logs(X)
         logs[~np.isfinite(logs).any(axis=1)] = 0.0  # nothing is known
-        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return chances / chances.sum(axis=1, keepdims=True)
+        probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return probabilities / probabilities.sum(axis=1, keepdims=True)
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """``f = P(positive) - 1/2`` for two classes, else the probability of each class."""
-        chances = self.predict_proba(X)
-        return chances[:, 1] - 0.5 if self.classes_.size == 2 else chances
+        probabilities = self.predict_proba(X)
+        return probabilities[:, 1] - 0.5 if self.classes_.size == 2 else probabilities
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of each row; of two equally likely ones the positive."""
@@ -400,7 +400,7 @@ class NOCA(Streamable):
         """What all of these come from."""
         state, used = self._fitted(), self._used()
         if not used.stop:
-            raise NotFittedError("This NOCA instance has learnt from no row: nothing is known.")
+            raise NotFittedError("This NOCA instance has learned from no row: nothing is known.")
         mixture, classes = self._mixture(), state.classes.size
         levels = mixture.levels[used] + np.log(self.weights_)
         owners = mixture.owners[used].copy()
@@ -482,7 +482,7 @@ class NOCA(Streamable):
         known = norm**2 + 2.0 * losses + 2.0 * quiet * moved
         return _errors(_peak(width, features), rho, tau, margin, known)
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     def _mixture(self) -> Mixture:
         return mixture_of(self._fitted()).mixture
 
@@ -590,7 +590,7 @@ class MixtureTrainer:
         *,
         alone: bool = False,
         changing: AbstractContextManager[object] = UNSHARED,
-    ) -> Learnt:
+    ) -> Learned:
         X, features = inputs.check_X(
             self.options, batch.X, None if state is None else state.features
         )
@@ -607,7 +607,7 @@ class MixtureTrainer:
             )
         model = mixture_of(state) if alone else copy.deepcopy(mixture_of(state))
         model.learn(X, codes, order, self.rule, self.reading, quiet)
-        return Learnt(state._replace(model=cast(Model, model)))
+        return Learned(state._replace(model=cast(Model, model)))
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
         """Logarithms of the densities of classes."""

@@ -1,4 +1,4 @@
-"""Bounds for classes that are learnt together, also where margins differ by pair of classes.
+"""Bounds for classes that are learned together, also where margins differ by pair of classes.
 
 With costs, a lead of ``C[y, z]`` is wanted of class y over a rival z. The margin is then the least
 lead over its cost. For every V of length 1 with intercepts b and margin gamma, and

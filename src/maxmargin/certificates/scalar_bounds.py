@@ -8,17 +8,17 @@ from maxmargin.spaces.problem_scalars import ROUNDING
 
 
 def soft_margin(
-    weights: np.ndarray, losses: float, worth: float, error: float, rows: int, penalty: float
+    weights: np.ndarray, losses: float, total_weight: float, error: float, rows: int, penalty: float
 ) -> float:
     """At least the margin of a hyperplane on rows with coordinates of their own, at their best.
 
     Row i has ``sqrt(penalty / s_i)`` there. With slacks ``z_i = max(0, 1 - y (w.x + b))`` the
     vector of w and of all ``y sqrt(s_i / penalty) z_i`` gives each row an output of 1 at least, so
     its margin is one over its length. ``losses`` is the sum of ``s_i z_i^2``, where each z has been
-    rounded by no more than ``error`` roundings, and ``worth`` that of the ``s_i``.
+    rounded by no more than ``error`` roundings, and ``total_weight`` that of the ``s_i``.
     """
     rounded_up = 1.0 + ROUNDING * (rows + weights.size + 16.0)
-    lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(worth)
+    lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(total_weight)
     square = float(weights @ weights) * rounded_up + lost * lost / penalty
     return float(1.0 / np.sqrt(square * (1.0 + 8.0 * ROUNDING)))
 

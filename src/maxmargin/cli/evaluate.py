@@ -86,13 +86,13 @@ def evaluate(
             return
         check_is_data(rows)
         contestants = learner_options.make_all(algorithm, settings)
-        worths = None if class_weight is None else class_weights.parsed(class_weight)
+        given_weights = None if class_weight is None else class_weights.parsed(class_weight)
         if plot is not None:
             check_plot(plot, (rows, reading.label, reading.weight))
         source = reading.open(rows)
         known = data.classes_of(classes) or known_classes(source)
-        if worths is not None:
-            class_weights.give(contestants, class_weights.of_classes(worths, source, known))
+        if given_weights is not None:
+            class_weights.give(contestants, class_weights.of_classes(given_weights, source, known))
         step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
         from maxmargin.evaluate import progressive
         from maxmargin.evaluate.batching import labelled
@@ -115,7 +115,7 @@ def check_options_of_test(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in OF_TESTS:
             misuse(
-                f"{parameter.opts[0]} is for learning: a model that is tested has learnt already, "
+                f"{parameter.opts[0]} is for learning: a model that is tested has learned already, "
                 "and knows how its columns are read."
             )
 

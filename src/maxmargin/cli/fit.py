@@ -71,7 +71,7 @@ def fit(
     """Learn from DATA, row by row in its order, and write the model to a file."""
     with one_line_errors():
         learner = learner_options.make(algorithm, settings)
-        worths = None if class_weight is None else class_weights.parsed(class_weight)
+        given_weights = None if class_weight is None else class_weights.parsed(class_weight)
         if every is not None and checkpoint is None:
             misuse("--every says how often to write a --checkpoint, and there is none.")
         others = (rows, test, reading.label, reading.weight)
@@ -89,8 +89,8 @@ def fit(
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
         known = data.classes_of(classes)
-        if worths is not None:
-            class_weights.give([learner], class_weights.of_classes(worths, source, known))
+        if given_weights is not None:
+            class_weights.give([learner], class_weights.of_classes(given_weights, source, known))
         began = time.perf_counter()
         try:
             learner.fit_stream(
@@ -107,9 +107,9 @@ def fit(
             if model is None:
                 raise
             if not hasattr(learner, "classes_"):
-                fail("interrupted before anything was learnt", code=INTERRUPTED)
+                fail("interrupted before anything was learned", code=INTERRUPTED)
             save(learner, model)
-            fail(f"interrupted; {model} knows what was learnt so far", code=INTERRUPTED)
+            fail(f"interrupted; {model} knows what was learned so far", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
             save(learner, model)
@@ -122,7 +122,7 @@ def fit(
 
 
 def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, Any]:
-    """What was learnt, and from what."""
+    """What was learned, and from what."""
     report: dict[str, Any] = {
         "algorithm": type(learner).__name__,
         "data": source.name,
@@ -184,4 +184,4 @@ def show(report: dict[str, Any]) -> None:
     model = report.get("model")
     lines["model"] = model and f"{model}, {size(Path(model).stat().st_size)}"
     hint = f"maxmargin predict {model} DATA" if model else "To keep the model, add --model FILE."
-    print_report(f"{report['algorithm']}, learnt from {report['data']}", lines, hint)
+    print_report(f"{report['algorithm']}, learned from {report['data']}", lines, hint)

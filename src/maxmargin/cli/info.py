@@ -34,7 +34,7 @@ def show(words: dict[str, Any]) -> None:
     learner, parameters = words.get("estimator"), words.get("parameters", {})
     title = f"{learner or 'no learner'}, a {words['kind']}"
     if learner and "classes" not in words:
-        title += " that has not learnt yet"
+        title += " that has not learned yet"
     lines = {
         "steps": ", ".join([*words["steps"], str(learner)]) if words.get("steps") else None,
         "features": count(words.get("n_features")),

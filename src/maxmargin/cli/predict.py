@@ -118,7 +118,7 @@ def check_probabilities(learner: BaseEstimator, wanted: bool) -> None:
     if wanted and not hasattr(learner, "predict_proba"):
         misuse(
             f"--proba: this {type(learner).__name__} has no probabilities; online learners have "
-            "them if they are learnt by maxmargin fit --set calibration=online."
+            "them if they are learned by maxmargin fit --set calibration=online."
         )
 
 
@@ -172,15 +172,15 @@ def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
 
     learner = reading.without_recipe(learner)
     scores, has_outputs = Scores(learner.classes_), hasattr(learner, "decision_function")
-    has_chances = hasattr(learner, "predict_proba")
+    has_probabilities = hasattr(learner, "predict_proba")
     for block in reading.with_bar(source, "test"):
         if block.y is None:
             raise ValueError(f"{source.name} has no labels.")
         X = known_columns(block.X, learner, source.name)
         labels = predicted(learner, X, source.name)
         outputs = learner.decision_function(X) if has_outputs and scores.wants_outputs() else None
-        chances = learner.predict_proba(X) if has_chances else None
-        scores.add(block.y, labels, outputs, chances)
+        probabilities = learner.predict_proba(X) if has_probabilities else None
+        scores.add(block.y, labels, outputs, probabilities)
     if not scores.rows():
         raise ValueError(f"{source.name}: there are no rows.")
     return {"data": source.name, **scores.report()}

@@ -64,4 +64,4 @@ def show(report: dict[str, Any]) -> None:
         lines["loss"] = f"{report['loss']:.4f}, lately {report['recent_loss']:.4f}"
         lines["drifts"] = ", ".join(map(count, report["drifts"])) or None  # type: ignore[arg-type]
     lines["model"] = report.get("model")
-    print_report(f"{report['algorithm']}, before it learnt from each row", lines)
+    print_report(f"{report['algorithm']}, before it learned from each row", lines)

@@ -16,7 +16,7 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
     lines: dict[str, str | None] = {"test": beside + percent(largest)}
     if report["unknown_labels"]:
         example = report["unknown_label"]
-        rows = f"{report['unknown_labels']:,} rows have labels that were not learnt"
+        rows = f"{report['unknown_labels']:,} rows have labels that were not learned"
         lines["unknown"] = rows if example is None else f"{rows}, such as {example!r}"
     balanced = f"{percent(report['balanced_accuracy'])} right, the mean over classes"
     if report["auc"] is not None:

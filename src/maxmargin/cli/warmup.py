@@ -19,7 +19,7 @@ from maxmargin.cli.output import duration, print_json, print_note, print_table, 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Code depends on the types of what is learnt from, not on its size.
+# Code depends on the types of what is learned from, not on its size.
 EXAMPLES = 24
 
 

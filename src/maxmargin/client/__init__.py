@@ -69,8 +69,8 @@ class Refused(ServeError):
 class Unavailable(ServeError):
     """The server could not be reached, or was too busy, however often it was tried.
 
-    An event may have been learnt all the same, if its answer was lost: send it again with the same
-    id, and it will be learnt once.
+    An event may have been learned all the same, if its answer was lost: send it again with the same
+    id, and it will be learned once.
     """
 
 
@@ -90,7 +90,7 @@ class Client:
     """Teaches and asks a model behind an address.
 
     A request that is lost on the way, or that the server is too busy for (429, 503), is made again
-    with the same event id, so that nothing is learnt twice. A client may be shared by threads:
+    with the same event id, so that nothing is learned twice. A client may be shared by threads:
     each has a connection of its own, which is kept open.
 
     Parameters
@@ -113,7 +113,7 @@ class Client:
     >>> with Client("http://127.0.0.1:8765") as client:  # doctest: +SKIP
     ...     client.learn({"clicks": 3, "from": "mail"}, "buys")
     ...     client.predict({"clicks": 2, "from": "mail"})
-    {'learnt': 1, 'duplicate': False, 'sequence': 1}
+    {'learned': 1, 'duplicate': False, 'sequence': 1}
     'buys'
     """
 
@@ -169,7 +169,7 @@ class Client:
         Returns
         -------
         dict
-            ``learnt``, the number of rows; ``duplicate``, whether the event had been learnt
+            ``learned``, the number of rows; ``duplicate``, whether the event had been learned
             before; ``sequence``, its number. When it is returned, the event is on the disk.
         """
         given = _Rows.of(rows)
@@ -209,7 +209,7 @@ class Client:
     def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
         """Bring the label of a prediction that had an id, or the labels of several.
 
-        Each is learnt once, however often it is brought. `Refused` with status 404 if nobody knows
+        Each is learned once, however often it is brought. `Refused` with status 404 if nobody knows
         the id (any more), and 409 if it had another label.
         """
         if isinstance(ids, str):

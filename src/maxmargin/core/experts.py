@@ -80,8 +80,8 @@ WeightedExperts = with_weights(Experts)
 
 def experts_of(targets: Any, each: int, experts: int) -> Any:
     """The targets of so many experts with so many problems."""
-    made, worth = Experts(targets.labels, each, experts), weights_in(targets)
-    return made if worth is None else weighted(made, worth)
+    made, sample_weight = Experts(targets.labels, each, experts), weights_in(targets)
+    return made if sample_weight is None else weighted(made, sample_weight)
 
 
 class Votes(NamedTuple):

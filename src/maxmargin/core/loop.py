@@ -44,7 +44,7 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 largest_xx = max(largest_xx, xx)
         own, rival, least = 0.0, -np.inf, np.inf
         for c in range(targets.problems()):
-            f = space.look(rows, i, c)
+            f = space.output(rows, i, c)
             trace.note(space, rows, i, n, c, f, past)
             if not learning:
                 continue

@@ -2,8 +2,8 @@
 
 The slack of a row is how much its output ``y (w.x + b)`` lacks of its goal; rows with a positive
 slack are *active*, and have a part in value, gradient and Hessian. ``numbers`` says which rows
-take part at all, and slacks stand in that order; ``worth`` is what each row counts. Line c of all
-arrays is about the problem ``first + c`` of the targets; ``lines`` says which of them to work on.
+take part at all, and slacks stand in that order. Line c of all arrays is about the problem
+``first + c`` of the targets; ``lines`` says which of them to work on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def positive(numbers, targets, first, lines, out):  # type: ignore[no-untyped-de
 
 
 @Compiled
-def pulls(rows, numbers, targets, first, lines, worth, slack, sums, totals):  # type: ignore[no-untyped-def]
+def pulls(rows, numbers, targets, first, lines, sample_weight, slack, sums, totals):  # type: ignore[no-untyped-def]
     """Add up the active rows, each times its slack, either class apart.
 
     Their lines 2c and 2c + 1 are of the positive and of the negative rows: ``sums`` of rows, and
@@ -43,7 +43,7 @@ def pulls(rows, numbers, targets, first, lines, worth, slack, sums, totals):  # 
         for c in lines:
             if slack[c, n] > 0.0:
                 side = 2 * c if targets.sign(i, first + c) > 0.0 else 2 * c + 1
-                mass = worth[i] * slack[c, n]
+                mass = sample_weight[i] * slack[c, n]
                 totals[side, 0] += mass
                 totals[side, 1] += mass * slack[c, n]
                 totals[side, 2] += 1.0
@@ -51,14 +51,14 @@ def pulls(rows, numbers, targets, first, lines, worth, slack, sums, totals):  # 
 
 
 @Compiled
-def along_steps(slack, change, worth, numbers, lines, lengths, out):  # type: ignore[no-untyped-def]
+def along_steps(slack, change, sample_weight, numbers, lines, lengths, out):  # type: ignore[no-untyped-def]
     """Add ``sum s left+^2`` and half its two derivatives by t, ``left = slack + (1 - t) change``.
 
     ``change`` is what the whole step, t = 1, has taken off the slacks; t is one of the lengths.
     """
     for c in lines:
         for n in range(numbers.size):
-            s, by = worth[numbers[n]], change[c, n]
+            s, by = sample_weight[numbers[n]], change[c, n]
             for k in range(lengths.shape[1]):
                 left = slack[c, n] + (1.0 - lengths[c, k]) * by
                 if left > 0.0:
@@ -68,7 +68,7 @@ def along_steps(slack, change, worth, numbers, lines, lengths, out):  # type: ig
 
 
 @Compiled
-def best_step(slack, change, worth, numbers, penalty, slope, curvature):  # type: ignore[no-untyped-def]
+def best_step(slack, change, sample_weight, numbers, penalty, slope, curvature):  # type: ignore[no-untyped-def]
     """The t > 0 at which ``penalty (slope t + curvature t^2 / 2) + sum (slack - t change)+^2 / 2``
     is least.
 
@@ -81,7 +81,7 @@ def best_step(slack, change, worth, numbers, penalty, slope, curvature):  # type
         for n in range(slack.size):
             # Without branches, which nobody could predict.
             left = slack[n] - t * change[n]
-            pull = worth[numbers[n]] * change[n] if left > 0.0 else 0.0
+            pull = sample_weight[numbers[n]] * change[n] if left > 0.0 else 0.0
             first -= pull * left
             second += pull * change[n]
         if first < 0.0:
@@ -117,8 +117,10 @@ def move(slack, change, t, entered, left):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def scatter(rows, numbers, worth, sign, columns, values, hessian):  # type: ignore[no-untyped-def]
-    """Add ``sign worth x x'`` of each row to the upper triangle; the columns of rows are in order.
+def scatter(rows, numbers, sample_weight, sign, columns, values, hessian):  # type: ignore[no-untyped-def]
+    """Add ``sign * sample_weight * x x'`` of each row to the upper triangle.
+
+    The columns of rows are in order.
 
     ``columns`` and ``values`` are room for one row.
     """
@@ -129,14 +131,14 @@ def scatter(rows, numbers, worth, sign, columns, values, hessian):  # type: igno
         for k in range(size):
             columns[k], values[k] = rows.entry(i, k)
         for k in range(size):
-            line, amount = columns[k], sign * worth[i] * values[k]
+            line, amount = columns[k], sign * sample_weight[i] * values[k]
             for other in range(k, size):
                 hessian[line, columns[other]] += amount * values[other]
 
 
 @Compiled
-def gather(rows, numbers, worth, center, block):  # type: ignore[no-untyped-def]
-    """Put the rows, less ``center`` and times the root of their worth, into ``block``."""
+def gather(rows, numbers, sample_weight, center, block):  # type: ignore[no-untyped-def]
+    """Put the rows, less ``center`` and times the root of their sample_weight, into ``block``."""
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
@@ -145,7 +147,7 @@ def gather(rows, numbers, worth, center, block):  # type: ignore[no-untyped-def]
         for k in range(rows.entries(i, block)):
             column, value = rows.entry(i, k)
             block[n, column] += value
-        root = np.sqrt(worth[i])
+        root = np.sqrt(sample_weight[i])
         for j in range(block.shape[1]):
             block[n, j] *= root
 
@@ -173,23 +175,23 @@ def combine(rows, numbers, coefs, out):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def along(rows, numbers, worth, direction, out):  # type: ignore[no-untyped-def]
-    """Add ``worth (x.v) x`` of each row to ``out``; ``direction`` and ``out`` have one line."""
+def along(rows, numbers, sample_weight, direction, out):  # type: ignore[no-untyped-def]
+    """Add ``sample_weight (x.v) x`` of each row to ``out``; both arrays have one line."""
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
-        rows.add(i, out, 0, worth[i] * rows.dot(i, direction, 0))
+        rows.add(i, out, 0, sample_weight[i] * rows.dot(i, direction, 0))
 
 
 @Compiled
-def diagonal(rows, numbers, worth, out):  # type: ignore[no-untyped-def]
-    """Add ``worth x^2`` of each row to ``out``, which has one line."""
+def diagonal(rows, numbers, sample_weight, out):  # type: ignore[no-untyped-def]
+    """Add ``sample_weight x^2`` of each row to ``out``, which has one line."""
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
         for k in range(rows.entries(i, out)):
             column, value = rows.entry(i, k)
-            out[0, column] += worth[i] * value * value
+            out[0, column] += sample_weight[i] * value * value
 
 
 @Compiled
@@ -200,7 +202,7 @@ def squares(rows, numbers, out):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def ascend(rows, numbers, targets, first, lines, worth, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
+def ascend(rows, numbers, targets, first, lines, sample_weight, penalty, xx, coefs, weights):  # type: ignore[no-untyped-def]
     """One pass of coordinate ascent on the dual: the best coefficient of each row in its turn.
 
     There the intercept is the weight of a coordinate like any other. ``xx[i]`` and ``coefs[c, i]``
@@ -209,7 +211,7 @@ def ascend(rows, numbers, targets, first, lines, worth, penalty, xx, coefs, weig
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
         i = numbers[n]
-        own = penalty / worth[i]
+        own = penalty / sample_weight[i]
         whole = xx[i] + own
         for c in lines:
             y, before = targets.sign(i, first + c), coefs[c, i]

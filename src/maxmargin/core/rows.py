@@ -76,10 +76,10 @@ class WeightedTail(NamedTuple):
 
     offset: float
     private: float
-    worth: np.ndarray
+    sample_weight: np.ndarray
 
     def private_of(self, i):
-        return self.private / np.sqrt(self.worth[i])
+        return self.private / np.sqrt(self.sample_weight[i])
 
 
 class DenseRows(NamedTuple):

@@ -55,7 +55,7 @@ class Trial(NamedTuple):
     weight: float = 1.0
 
     def repeats(self, gap, gain):
-        """How often the row is learnt from, one time after another, each with this ``gain``.
+        """How often the row is learned from, one time after another, each with this ``gain``.
 
         At most as often as it counts, and until its margin has made up for the ``gap``.
         """

@@ -47,10 +47,10 @@ class OneVsRest(NamedTuple):
 
     labels: np.ndarray
     classes: int
-    spare: int = 0
+    unseen: int = 0
 
     def problems(self):
-        return self.classes + self.spare
+        return self.classes + self.unseen
 
     def sign(self, i, c):
         return 1.0 if self.labels[i] == c else -1.0
@@ -65,9 +65,9 @@ class OneVsRest(NamedTuple):
     def part(self, which: slice) -> OneVsRest:
         """The targets of some problems alone."""
         classes = min(max(self.classes - which.start, 0), which.stop - which.start)
-        spare, labels = which.stop - which.start - classes, self.labels - which.start
+        unseen, labels = which.stop - which.start - classes, self.labels - which.start
         labels.flags.writeable = False
-        return self._replace(labels=labels, classes=classes, spare=spare)
+        return self._replace(labels=labels, classes=classes, unseen=unseen)
 
 
 class Multilabel(NamedTuple):
@@ -104,15 +104,15 @@ WEIGHTED: dict[type, Any] = {}
 class Weighted:
     """What targets of rows with weights have instead."""
 
-    worth: np.ndarray
+    sample_weight: np.ndarray
 
     def weight_of(self, i):
-        return self.worth[i]
+        return self.sample_weight[i]
 
 
 def with_weights(kind: Any) -> Any:
     """The class of the same targets for rows with weights, its last field."""
-    name, fields = f"Weighted{kind.__name__}", (*kind._fields, "worth")
+    name, fields = f"Weighted{kind.__name__}", (*kind._fields, "sample_weight")
     made = namedtuple(name, fields, module=kind.__module__)  # type: ignore[misc]
     WEIGHTED[kind] = with_methods_of(kind)(with_methods_of(Weighted)(made))
     return WEIGHTED[kind]
@@ -123,26 +123,26 @@ WeightedOneVsRest = with_weights(OneVsRest)
 WeightedMultilabel = with_weights(Multilabel)
 
 
-def weighted(targets: Any, worth: np.ndarray) -> Any:
+def weighted(targets: Any, sample_weight: np.ndarray) -> Any:
     """The same targets for rows with these weights."""
-    return WEIGHTED[type(targets)](*targets, worth)
+    return WEIGHTED[type(targets)](*targets, sample_weight)
 
 
 def weights_in(targets: Any) -> np.ndarray | None:
     """How often rows count, if they have weights."""
-    return getattr(targets, "worth", None)
+    return getattr(targets, "sample_weight", None)
 
 
 bridge("problems", "sign", "is_shown", "class_of", "weight_of", "is_mistake")
 
 
 @Compiled
-def balance(labels, order, totals, worth):  # type: ignore[no-untyped-def]
+def balance(labels, order, totals, sample_weight):  # type: ignore[no-untyped-def]
     """Let all classes count the same, as far as they are known when a row comes.
 
-    ``totals`` are the weights of each class so far, and in a last place of all; those of the rows
-    ``order``, in ``worth``, are multiplied by ``n / (C n_c)`` as it is with that row, C of the
-    classes so far. A row i that stands there as ``-1 - i`` is only looked at.
+    ``totals`` are the weights of each class so far, and last of all classes; those of the rows in
+    ``order`` are multiplied by ``n / (C n_c)``, with the counts including that row and C classes
+    so far. A row i that stands there as ``-1 - i`` is only looked at.
     """
     everyone, seen = totals.size - 1, 0
     for c in range(everyone):
@@ -151,16 +151,16 @@ def balance(labels, order, totals, worth):  # type: ignore[no-untyped-def]
         if i >= 0:
             c = labels[i]
             seen += totals[c] == 0.0
-            totals[c] += worth[i]
-            totals[everyone] += worth[i]
-            worth[i] *= totals[everyone] / (seen * totals[c])
+            totals[c] += sample_weight[i]
+            totals[everyone] += sample_weight[i]
+            sample_weight[i] *= totals[everyone] / (seen * totals[c])
 
 
 def of_rows(targets: Any, rows: np.ndarray) -> Any:
     """The targets of some rows, by their numbers."""
     here = {"labels": targets.labels[rows]}
-    if (worth := weights_in(targets)) is not None:
-        here["worth"] = worth[rows]
+    if (sample_weight := weights_in(targets)) is not None:
+        here["sample_weight"] = sample_weight[rows]
     for array in here.values():
         array.flags.writeable = False
     return targets._replace(**here)

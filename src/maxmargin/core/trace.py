@@ -16,7 +16,7 @@ class Trace(NamedTuple):
     ----------
     touched : for each row, the ``stamp`` of the last call in which it brought an update
     stamp : that of this call
-    history : the outputs for each place of the order and each problem, before anything is learnt,
+    history : the outputs for each place of the order and each problem, before anything is learned,
         and in a last column the updates since the call began, of all problems, after that place
     steps : for the same what became of the weights, ``w <- keep * w + step * x``: keep and step,
         where steps are along the row itself
@@ -39,7 +39,7 @@ class Trace(NamedTuple):
     def note(self, space, rows, i, n, c, f, trials):
         """Write down ``f``, the output of problem ``c`` for row ``i`` at place ``n``.
 
-        ``trials`` is the number of rows learnt from before it.
+        ``trials`` is the number of rows learned from before it.
         """
         if n < self.history.shape[0]:
             self.history[n, c] = f
@@ -55,7 +55,7 @@ class MeanTrace(NamedTuple):
     ----------
     touched, stamp, history, steps : as in `Trace`, about the weights that learn
     means : the outputs of the averaged weights, for each place of the order and each problem,
-        before anything is learnt
+        before anything is learned
     """
 
     touched: np.ndarray
@@ -86,7 +86,7 @@ def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:
 
 @Compiled
 def contest(targets, order, history, seen):  # type: ignore[no-untyped-def]
-    """Put what tells mistakes into ``seen``, by the outputs before anything was learnt.
+    """Put what tells mistakes into ``seen``, by the outputs before anything was learned.
 
     For each place of the order the output of the row's own class, the highest of its rivals and the
     least margin, among the problems of ``targets``; see `targets.is_mistake`.

@@ -70,7 +70,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        What was learnt, as on one machine; see `to_local`.
+        What was learned, as on one machine; see `to_local`.
     certificate_ : Certificate
         The margin reached on the rows of all partitions, and a proved bound on the best possible.
     classes_, coef_, intercept_, n_features_in_, n_iter_, converged_
@@ -103,7 +103,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         """Learn from all partitions.
 
-        An error leaves what was learnt before; Ctrl-C the best certified model so far.
+        An error leaves what was learned before; Ctrl-C the best certified model so far.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return "estimator_" in vars(self)
 
     def __getattr__(self, name: str) -> Any:
-        """What was learnt, such as `classes_` and `certificate_`."""
+        """What was learned, such as `classes_` and `certificate_`."""
         if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -92,8 +92,8 @@ def make_r_of_k(
     ones = np.empty(n_samples, dtype=int)
     for label, possible in ((1, counts >= r), (-1, counts < r)):
         mine = y == label
-        chances = weights * possible / (weights * possible).sum()
-        ones[mine] = random.choice(counts, mine.sum(), p=chances)
+        probabilities = weights * possible / (weights * possible).sum()
+        ones[mine] = random.choice(counts, mine.sum(), p=probabilities)
     # The relevant features with the `ones` smallest of k random numbers are +1.
     ranks = random.uniform(size=(n_samples, k)).argsort(axis=1).argsort(axis=1)
     X[:, relevant] = np.where(ranks < ones[:, None], 1.0, -1.0)

@@ -74,12 +74,12 @@ def fit(
         columns, most, limit = known.columns, int(learner.max_iter), "max_iter"
         if rounds is not None and rounds <= most:
             most, limit = rounds, "rounds"
-        problems = problems_for(columns.classes, multilabel=columns.several)
+        problems = problems_for(columns.classes, multilabel=columns.multilabel)
         solve = separated if learner.soft_margin == 0.0 else solved
         found, interrupted = solve(learner, known, executor, encoded, problems, most, report)
         estimator.conclude(
             *(found, columns.classes, columns.features, known.radius),
-            several=columns.several,
+            multilabel=columns.multilabel,
             schema=schema,
             limit=limit,
             complains=interrupted is None,

@@ -124,26 +124,26 @@ class Look(NamedTuple):
         room = np.empty(size, np.uint64), np.empty(size)
         gathering = Gathering(self.center)
         moving = self.open[self.steps[self.open].any(axis=1)]
-        for start in range(0, part.worth.size, at_once):
-            numbers = np.arange(start, min(start + at_once, part.worth.size))
+        for start in range(0, part.sample_weight.size, at_once):
+            numbers = np.arange(start, min(start + at_once, part.sample_weight.size))
             slack, change = np.empty((2, self.points.shape[0], numbers.size))
             where = (rows, numbers, targets, self.first)
             passes.signed_outputs(*where, self.open, self.points, slack)
             slack[self.open] = 1.0 - slack[self.open]
-            passes.pulls(*where, self.open, part.worth, slack, sums.pulls, sums.totals)
+            passes.pulls(*where, self.open, part.sample_weight, slack, sums.pulls, sums.totals)
             if moving.size:
                 passes.signed_outputs(*where, moving, self.steps, change)
                 passes.along_steps(
-                    slack, change, part.worth, numbers, moving, self.lengths, sums.along
+                    slack, change, part.sample_weight, numbers, moving, self.lengths, sums.along
                 )
             for n, c in enumerate(self.open):
                 active, curvature = numbers[slack[c] > 0.0], sums.curvature[n]
                 if curvature.ndim == 1:
-                    passes.diagonal(rows, active, part.worth, curvature[None])
+                    passes.diagonal(rows, active, part.sample_weight, curvature[None])
                 elif self.gathers:
-                    gathering.add(curvature, rows, active, part.worth, 1.0)
+                    gathering.add(curvature, rows, active, part.sample_weight, 1.0)
                 else:
-                    passes.scatter(rows, active, part.worth, 1.0, *room, curvature)
+                    passes.scatter(rows, active, part.sample_weight, 1.0, *room, curvature)
 
     def merged(self, answers: Sequence[Sums]) -> Sums:
         return added(answers)
@@ -164,14 +164,14 @@ class Product(NamedTuple):
         for part in shard.rows():
             rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
             targets = inputs.as_targets(part.codes, self.classes)
-            numbers = np.arange(part.worth.size)
+            numbers = np.arange(part.sample_weight.size)
             outputs = np.empty((self.points.shape[0], numbers.size))
             passes.signed_outputs(
                 *(rows, numbers, targets, self.first, self.open), self.points, outputs
             )
             for c in self.open:
                 active, line = numbers[outputs[c] < 1.0], self.lines[c : c + 1]
-                passes.along(rows, active, part.worth, line, out[c : c + 1])
+                passes.along(rows, active, part.sample_weight, line, out[c : c + 1])
         return out
 
     def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
@@ -210,7 +210,7 @@ def sample_task(overview: Overview, learner: BaseEstimator) -> Task:
     return Task(
         rows=as_rows(X, Tail(float(learner.fit_intercept), 0.0)),
         targets=inputs.as_targets(codes, columns.classes.size),
-        worth=weight,
+        sample_weight=weight,
         penalty=float(learner.soft_margin),
         width=width,
         filled=overview.filled,
@@ -327,7 +327,7 @@ class Rounds:
         return soft_margin(
             weights=point[:-1],
             losses=float(sums.totals[2 * c : 2 * c + 2, 1].sum()),
-            worth=overview.worth,
+            total_weight=overview.total_weight,
             error=(self.width + 16.0) * float(length),
             rows=overview.rows,
             penalty=self.penalty,

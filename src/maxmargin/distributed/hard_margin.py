@@ -72,7 +72,7 @@ class Proposal(NamedTuple):
 
     def _look(self, part: Any) -> Objections:
         rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
-        targets, count = inputs.as_targets(part.codes, self.classes), part.worth.size
+        targets, count = inputs.as_targets(part.codes, self.classes), part.sample_weight.size
         numbers, problems = np.arange(count), np.arange(self.goals.size)
         outputs = np.empty((problems.size, count))
         passes.signed_outputs(rows, numbers, targets, 0, problems, self.weights, outputs)
@@ -152,7 +152,7 @@ class Exchange:
         task: Task = sample_task(self.overview, self.learner)._replace(
             rows=as_rows(self.X, Tail(float(self.intercept), 0.0)),
             targets=inputs.as_targets(self.codes, self.classes),
-            worth=np.ones(self.codes.shape[0]),
+            sample_weight=np.ones(self.codes.shape[0]),
             tol=CLOSER * float(self.learner.tol),
         )
         with one_thread():

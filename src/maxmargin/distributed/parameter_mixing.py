@@ -54,10 +54,10 @@ class Pass(NamedTuple):
         known = self.classes if state is None else None
         for rows in shard.rows():
             y = rows.codes if rows.codes.ndim == 2 else self.classes[rows.codes]
-            weight = rows.worth if self.weighted else None
+            weight = rows.sample_weight if self.weighted else None
             state = trainer.learn(state, Batch(rows.X, y, known, weight)).state
             state.model.settle()
-            known, seen = None, seen + rows.worth.size
+            known, seen = None, seen + rows.sample_weight.size
         return Part(with_state(learner, state), seen) if state is not None and seen else None
 
     def merged(self, answers: Sequence[Part | None]) -> Part | None:
@@ -85,7 +85,7 @@ class Margins(NamedTuple):
         state: Any = state_of(self.learner)
         lowest = np.full(state.model.verdicts(), np.inf)
         for part in shard.rows():
-            targets = inputs.as_targets(part.codes, state.classes.size, state.spare)
+            targets = inputs.as_targets(part.codes, state.classes.size, state.unseen)
             lowest = np.minimum(lowest, state.model.margins(state.model.rows(part.X), targets))
         return lowest
 
@@ -94,7 +94,7 @@ class Margins(NamedTuple):
 
 
 def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
-    """Raise if there are no means of what the learner learns, before anything is learnt."""
+    """Raise if there are no means of what the learner learns, before anything is learned."""
     name = type(learner).__name__
     trainer = trainer_of(learner) if is_learner(learner) else None
     if not isinstance(trainer, OnlineTrainer) or not trainer.options.incremental:
@@ -111,7 +111,7 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
         )
     if spec.has_pairs():
         raise ValueError(
-            f"{name} with a free intercept, learnt from pairs, cannot be mixed: each model rests "
+            f"{name} with a free intercept, learned from pairs, cannot be mixed: each model rests "
             "on a pair of rows of margin 1, and a mean has none. Use MaxMargin, or another learner."
         )
     if learner.calibration is not None:
@@ -137,7 +137,7 @@ def mixed(
     rounds: int,
     report: Report,
 ) -> tuple[State, BaseException | None]:
-    """What is learnt in so many rounds, and Ctrl-C, if that has stopped them."""
+    """What is learned in so many rounds, and Ctrl-C, if that has stopped them."""
     # What classes count is known already, and rows come with it.
     common, tol = clone(learner).set_params(class_weight=None), learner.tol
     measures = learner.soft_margin == 0.0

@@ -22,7 +22,7 @@ from maxmargin.training.sample_weights import check_weights
 
 
 class ShardError(ValueError):
-    """A shard that cannot be learnt from; the message names it."""
+    """A shard that cannot be learned from; the message names it."""
 
     @classmethod
     def naming(cls, name: str, error: BaseException) -> ShardError:
@@ -127,7 +127,7 @@ class Rows(NamedTuple):
 
     X: Any
     codes: np.ndarray
-    worth: np.ndarray
+    sample_weight: np.ndarray
 
 
 class Columns(NamedTuple):
@@ -135,30 +135,34 @@ class Columns(NamedTuple):
 
     Attributes
     ----------
-    learner : an estimator without what it learnt, for messages
+    learner : an estimator without what it learned, for messages
     features : the columns
     classes : the labels, sorted
     class_weight : how often rows of each class count, by their codes
-    several : can a row have several labels?
+    multilabel : can a row have several labels?
     """
 
     learner: BaseEstimator
     features: Features
     classes: np.ndarray
     class_weight: np.ndarray
-    several: bool
+    multilabel: bool
 
     def encode(self, block: Block) -> Rows:
         X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X
         X, _ = inputs.check_X(trainer_of(self.learner).options, X, self.features)
-        y = inputs.check_y(block.y, X.shape[0], several=self.several)
-        worth = check_weights(block.weight, X.shape[0])
-        if not worth.all():
-            X, y, worth = X[worth > 0.0], y[worth > 0.0], worth[worth > 0.0]
+        y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)
+        sample_weight = check_weights(block.weight, X.shape[0])
+        if not sample_weight.all():
+            X, y, sample_weight = (
+                X[sample_weight > 0.0],
+                y[sample_weight > 0.0],
+                sample_weight[sample_weight > 0.0],
+            )
         codes = inputs.class_codes(y, self.classes)
-        if not self.several:
-            worth = worth * self.class_weight[codes]
-        return Rows(X, codes, worth)
+        if not self.multilabel:
+            sample_weight = sample_weight * self.class_weight[codes]
+        return Rows(X, codes, sample_weight)
 
 
 class Encoded(NamedTuple):

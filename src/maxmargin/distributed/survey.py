@@ -47,7 +47,7 @@ class Found(NamedTuple):
     layouts : sparse or dense, in the same way
     labels, totals : which labels there are, and the sums of the weights of their rows; of several
         labels a row, how many rows have each
-    worth, least : the sum of all weights, and the least one
+    total_weight, least : the sum of all weights, and the least one
     weighted : is there another weight than 1?
     radius : the largest norm of a row
     zero : has a column 0 a value?
@@ -61,7 +61,7 @@ class Found(NamedTuple):
     layouts: tuple[tuple[str, str], ...]
     labels: np.ndarray
     totals: np.ndarray
-    worth: float
+    total_weight: float
     least: float
     weighted: bool
     radius: float
@@ -94,7 +94,7 @@ class Survey(NamedTuple):
                 trainer_of(self.learner).options, block.X, self._same(features, block)
             )
             features = features or columns
-            y = inputs.check_y(block.y, X.shape[0], several=True)
+            y = inputs.check_y(block.y, X.shape[0], multilabel=True)
             check_number_of_labels(trainer_of(self.learner), y)
             inputs.check_labels(y)
             radius = inputs.check_values(X, columns)
@@ -141,7 +141,7 @@ class Survey(NamedTuple):
             stored=int(X.nnz) if sparse.issparse(X) else X.size,
             labels=labels,
             totals=totals,
-            worth=float(weight.sum()),
+            total_weight=float(weight.sum()),
             least=float(weight.min(initial=np.inf)),
             zero=zero,
         )
@@ -166,7 +166,7 @@ class Survey(NamedTuple):
             layouts=_first_of_each(pair for part in parts for pair in part.layouts),
             labels=labels,
             totals=totals,
-            worth=float(np.sum([part.worth for part in parts])),
+            total_weight=float(np.sum([part.total_weight for part in parts])),
             least=min(part.least for part in parts),
             weighted=any(part.weighted for part in parts),
             radius=max(part.radius for part in parts),
@@ -245,7 +245,7 @@ class Overview(NamedTuple):
     ----------
     columns : how rows become numbers
     rows, filled : how many rows count, and how many of their features are stored, on average
-    worth, least : the sum of what they count, and the least of it
+    total_weight, least : the sum of what they count, and the least of it
     weighted : is there one that does not count 1?
     totals : the sums of the weights of the rows of each class, without those of the classes
     radius : the largest norm of a row
@@ -255,7 +255,7 @@ class Overview(NamedTuple):
     columns: Columns
     rows: int
     filled: float
-    worth: float
+    total_weight: float
     least: float
     weighted: bool
     totals: np.ndarray
@@ -274,14 +274,14 @@ def overview(
         raise ValueError("There are no rows to learn from: all partitions are empty.")
     check_any(found.rows)
     _check_same(found, wider)
-    features, several = found.columns[0][0], found.kinds[0][0].endswith("labels a row")
+    features, multilabel = found.columns[0][0], found.kinds[0][0].endswith("labels a row")
     if wider:
         widest, name = max(((each.count, name) for each, name in found.columns))
         if width is not None and widest > width:
             raise ShardError(f"{name}: there are {widest} columns, more than n_features={width}.")
         features = features._replace(count=width or widest)
     classes = found.labels
-    if several:
+    if multilabel:
         same = np.flatnonzero((found.totals == 0.0) | (found.totals == found.rows))
         if same.size:
             raise ValueError(f"All rows have the same value of label {same[0]}: leave it out.")
@@ -289,23 +289,28 @@ def overview(
         raise ValueError(only_one_class(classes))
     else:
         likely_classes(classes, found.rows)
-    told, worth, least, weighted = np.ones(classes.size), found.worth, found.least, found.weighted
-    if not several and learner.class_weight is not None:
+    told, total_weight, least, weighted = (
+        np.ones(classes.size),
+        found.total_weight,
+        found.least,
+        found.weighted,
+    )
+    if not multilabel and learner.class_weight is not None:
         told = weights_by_totals(learner.class_weight, classes, found.totals)
-        worth, least = float(found.totals @ told), least * float(told.min())
-        check_products(np.array([least, worth]))
+        total_weight, least = float(found.totals @ told), least * float(told.min())
+        check_products(np.array([least, total_weight]))
         weighted = True
-    columns = Columns(learner, features, classes, told, several)
+    columns = Columns(learner, features, classes, told, multilabel)
     X, y, weight = (stacked([part[k] for part in found.samples]) for k in range(3))
     if sparse.issparse(X):
         X = as_wide(X, features.count)
-    if not several:
+    if not multilabel:
         weight = weight * told[inputs.class_codes(y, classes)]
     return Overview(
         columns=columns,
         rows=found.rows,
         filled=found.stored / found.rows,
-        worth=worth,
+        total_weight=total_weight,
         least=least,
         weighted=weighted,
         totals=found.totals,

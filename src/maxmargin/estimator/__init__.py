@@ -82,7 +82,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
         return ModelSpec(**given, cache_size=self.cache_size, device=self.device)
 
     def _uses_weights(self) -> bool:
-        """Do sample weights change what is learnt, by the present hyper-parameters?"""
+        """Do sample weights change what is learned, by the present hyper-parameters?"""
         return self.soft_margin > 0.0 or self._rule(2.0).uses_weight()  # type: ignore[attr-defined]
 
     def _validate_params(self) -> None:
@@ -95,7 +95,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from ``X``, ``y`` until nothing is left to learn, or for `max_iter` passes.
 
-        Ctrl-C ends the fit after the rows in work; the model keeps what it has learnt so far.
+        Ctrl-C ends the fit after the rows in work; the model keeps what it has learned so far.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
             float32 and float64 are read in place.
         y : array of shape (n_samples,)
             Class labels, at least two different ones. Or, for rows with several labels, of shape
-            (n_samples, n_labels): 0 and 1, learnt one-vs-rest, by linear models.
+            (n_samples, n_labels): 0 and 1, learned one-vs-rest, by linear models.
         sample_weight : array of shape (n_samples,), default=None
             How often each row counts, see `docs/weights.md`; a row of weight 0 is none. By default
             each counts once.

@@ -20,7 +20,7 @@ try:
 except ImportError:
     CallbackSupportMixin, with_callbacks = object, None
 
-# Attributes of an estimator with callbacks, which are no part of what it learnt.
+# Attributes of an estimator with callbacks, which are no part of what it learned.
 MADE_BY_CALLBACKS = {
     "_skl_callbacks",
     "_skl_callbacks_to_teardown",

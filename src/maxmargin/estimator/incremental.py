@@ -25,7 +25,7 @@ from maxmargin.training.lessons import (
 from maxmargin.training.one_row import OneRow
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
-from maxmargin.training.recipes import learnt_along, recipe_of
+from maxmargin.training.recipes import learned_along, recipe_of
 from maxmargin.training.row_reading import Row
 from maxmargin.training.state import State
 from maxmargin.training.types import Columns
@@ -65,9 +65,9 @@ class Incremental(Predicting):
         grow : bool, default=False
             Accept columns that were not there before, whose weights start at 0, and, if the first
             call was made with it, labels that were not known before. One more weight vector, of a
-            class that never occurs, is then learnt along, and a new class continues it: so the
+            class that never occurs, is then learned along, and a new class continues it: so the
             model is the one that would have known all columns and classes from the start. Several
-            classes must be learnt one-vs-rest.
+            classes must be learned one-vs-rest.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class Incremental(Predicting):
     @writing
     def _learn_rows(self, batch: Batch) -> None:
         before = self.__state__()
-        state, X = learnt_along(before, batch.X, batch.weight)
+        state, X = learned_along(before, batch.X, batch.weight)
         self.check_parameters()
         changing = access_to(self).changing
         self._state = self.__trainer__().learn(state, batch._replace(X=X), changing=changing).state
@@ -98,7 +98,7 @@ class Incremental(Predicting):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`partial_fit` of the rows ``order``, which says what was seen before each was learnt.
+        """`partial_fit` of the rows ``order``, which says what was seen before each was learned.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class Incremental(Predicting):
         Returns
         -------
         outputs : ndarray of shape (n_places, n_outputs)
-            The scores of each row of the order, before it was learnt from.
+            The scores of each row of the order, before it was learned from.
         updates : ndarray of shape (n_places,)
             Made since the call began, after each row of the order.
         """
@@ -178,7 +178,7 @@ class Incremental(Predicting):
             with one.lock:
                 one.learn(lesson.x, lesson.y, lesson.weight)
         except BaseException:
-            self.__state__()  # a row that counts is learnt to the end
+            self.__state__()  # a row that counts is learned to the end
             if state.model.trials() == trials:
                 self._state = before
             raise
@@ -199,7 +199,7 @@ class Incremental(Predicting):
                 usable = one.state is self._state and not one.access.busy
                 return usable and one.learn(X, y.item(), 1.0)
             except ValueError:
-                if one.state is None:  # it had been learnt
+                if one.state is None:  # it had been learned
                     raise
                 return False
 
@@ -229,10 +229,10 @@ class Incremental(Predicting):
         ----------
         x : dict, pair (indices, values), or array of shape (n_features,)
         classes : array of shape (n_classes,), default=None
-            As in `learn_one`, for rows that are predicted before any was learnt: these have the
+            As in `learn_one`, for rows that are predicted before any was learned: these have the
             class of a score of 0.
         grow : bool, default=False
-            As in `learn_one`: before any row was learnt no class is known, and the answer is None.
+            As in `learn_one`: before any row was learned no class is known, and the answer is None.
 
         Returns
         -------
@@ -297,8 +297,8 @@ class Incremental(Predicting):
         """
         with access_to(self).changing:
             state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
-            chances = self._chances(state, scores)[0]
-        return dict(zip(state.classes.tolist(), chances.tolist(), strict=True))
+            probabilities = self._probabilities(state, scores)[0]
+        return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
 
     def _scores_of_one(self, x: Row) -> np.ndarray:
         """The scores of a single row where there is no fast way."""

@@ -27,7 +27,7 @@ from maxmargin.training.types import Tree
 DOCS = "https://maxmargin.example.invalid/docs"
 # What is made anew when it is needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
-# What scikit-learn is told of a learner, which is no part of what it learnt.
+# What scikit-learn is told of a learner, which is no part of what it learned.
 ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
 
 learner_forks.watch()
@@ -139,7 +139,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         super().__setstate__(unpacked(state))
 
     @reading
-    def __learnt__(self) -> Tree:
+    def __learned__(self) -> Tree:
         """What learning has given it, for a file."""
         parameters, state = self._parameters(), self.__state__()
         for name in vars(self).keys() - parameters.keys() - FLEETING - ROUTING - {"_state"}:
@@ -147,11 +147,11 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
                 f"The attribute '{name}' of {type(self).__name__} cannot be saved: learning did "
                 "not make it."
             )
-        return {} if state is None else serialization.learnt(state, parameters)
+        return {} if state is None else serialization.learned(state, parameters)
 
     def __relearn__(self, found: Tree) -> None:
         """Know what a file says; raises unless it fits together."""
-        self._state = serialization.relearnt(found, self._model_from)
+        self._state = serialization.relearned(found, self._model_from)
 
     @abc.abstractmethod
     def _model_from(self, found: Tree, classes: np.ndarray) -> Model:
@@ -159,7 +159,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @reading
     def __summary__(self) -> Tree:
-        """What there is to say about what was learnt, in few words."""
+        """What there is to say about what was learned, in few words."""
         state = self.__state__()
         return {} if state is None else serialization.summary(state)
 

@@ -155,13 +155,13 @@ average : bool, default=False
 MULTICLASS = """\
 multiclass : {"ovr", "1-best"}, default="ovr"
         With more than two classes: one independent problem per class against the rest, or one
-        weight vector per class, all learnt together from the lead of a row's class over its highest
-        rival."""
+        weight vector per class, all learned together from the lead of a row's class over its
+        highest rival."""
 
 BUDGET = """\
 budget : int, default=None
         How many rows are kept at most, for each problem, in a kernel's space (also that of the
-        linear kernel). Memory is then allocated once and does not grow; several classes are learnt
+        linear kernel). Memory is then allocated once and does not grow; several classes are learned
         one-vs-rest. See `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
         What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
@@ -205,7 +205,7 @@ fit_intercept : bool, default={fit_intercept}
         round rows to 11 and 8 bits, for speed.
     device : {{"cpu", "cuda"}}, default="cpu"
         Where kernel values are computed. "cuda" needs a GPU and CuPy, another kernel than "linear"
-        (but on a budget), and dense rows; arrays of CuPy stay where they are. What was learnt on
+        (but on a budget), and dense rows; arrays of CuPy stay where they are. What was learned on
         one device can go on on the other; where there is nothing to compute on it, `fit` refuses
         it, and a fitted learner to be told of it.
     max_iter : int, default={max_iter}
@@ -235,8 +235,8 @@ fit_intercept : bool, default={fit_intercept}
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
     calibration : {{"online"}}, default=None
-        With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learnt along
-        from the scores that rows had before they were learnt from. No row is held out. It is for
+        With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learned
+        from the scores that rows had before they were learned from. No row is held out. It is for
         streams, and for `fit` with ``max_iter=1``: see `docs/probabilities.md`.
 
     Attributes

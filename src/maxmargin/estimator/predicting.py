@@ -1,4 +1,4 @@
-"""Predicting, and what can be known of what was learnt."""
+"""Predicting, and what can be known of what was learned."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ class Predicting(BaseLearner):
         >>> [round(float(chance), 1) for chance in clf.predict_proba([[-0.9], [0.9]])[:, 1]]
         [0.0, 1.0]
         """
-        return self._chances(*self._scored(X))
+        return self._probabilities(*self._scored(X))
 
-    def _chances(self, state: State, scores: np.ndarray) -> np.ndarray:
+    def _probabilities(self, state: State, scores: np.ndarray) -> np.ndarray:
         """Probabilities for scores of shape (rows, problems)."""
         odds = self._log_odds(state, scores)
         if state.multilabel:
@@ -145,8 +145,8 @@ class Predicting(BaseLearner):
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has learnt from no row since calibration='online' was "
-                "set: its scores have no probabilities yet."
+                f"This {type(self).__name__} has learned from no row since calibration='online' "
+                "was set: its scores have no probabilities yet."
             )
         return state.calibration
 
@@ -165,7 +165,7 @@ class Predicting(BaseLearner):
             recipe=recipe_of(state),
         )
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     @property
     @reading
     def coef_(self) -> np.ndarray:

@@ -42,7 +42,7 @@ Value = TypeVar("Value")
 LEFT_OUT = {"on_full": None, "costs": None, "average": False}
 
 
-def learnt(state: State, parameters: Tree) -> Tree:
+def learned(state: State, parameters: Tree) -> Tree:
     """A state as a dictionary of what files hold."""
     features, model = state.features, state.model
     found = {
@@ -53,7 +53,7 @@ def learnt(state: State, parameters: Tree) -> Tree:
         "schema": storable(state.schema),
         "n_iter": state.n_iter,
         "converged": bool(state.converged),
-        "spare": bool(state.spare),
+        "unseen": bool(state.unseen),
         "ceiling": float(state.ceiling),
         "margins": state.known_margins(),
         "totals": state.totals,
@@ -73,7 +73,7 @@ def learnt(state: State, parameters: Tree) -> Tree:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def relearnt(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> State:
+def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> State:
     """The state that a dictionary tells of; raises unless its parts fit together."""
     classes = _checked_classes(found.pop("classes"))
     features = _checked_features(found)
@@ -86,7 +86,7 @@ def relearnt(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> St
         features,
         margins=_checked_margins(found.pop("margins", np.empty(0)), model),
         measured=model.trials(),
-        spare=_of_type(found.pop("spare", False), bool),
+        unseen=_of_type(found.pop("unseen", False), bool),
         multilabel=_of_type(found.pop("multilabel", False), bool),
         ceiling=_not_negative(found.pop("ceiling", np.inf)),
         n_iter=_count(found.pop("n_iter")),
@@ -116,13 +116,13 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     """The model of a learner, checked against one that is freshly built."""
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
-    several = _of_type(found.get("multilabel", False), bool)
-    problems = problems_for(classes, found.get("spare", False), several)
-    spare = bool(found.get("spare", False))
+    multilabel = _of_type(found.get("multilabel", False), bool)
+    problems = problems_for(classes, found.get("unseen", False), multilabel)
+    unseen = bool(found.get("unseen", False))
     if spec.experts:
-        model: Model = _vote_from(leaves, spec, problems, spare, width)
+        model: Model = _vote_from(leaves, spec, problems, unseen, width)
     else:
-        model = _one_from(leaves, spec, problems, spare, width, private)
+        model = _one_from(leaves, spec, problems, unseen, width, private)
     if leaves:
         raise Misfit(f"the model is not one for the parameters: {', '.join(sorted(leaves))}")
     for each in (model, *getattr(model, "groups", ())):
@@ -131,7 +131,7 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
 
 
 def _one_from(
-    leaves: Tree, spec: ModelSpec, problems: int, spare: bool, width: int, private: int
+    leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
 ) -> Model:
     _check_size(leaves, spec, problems, width, private)
     known: Any = leaves.get("p")
@@ -144,7 +144,7 @@ def _one_from(
         problems,
         sparse.csr_matrix((max(private, 1), width)),
         radius=1.0 if private else None,
-        spare=spare,
+        unseen=unseen,
         random_state=0,
         products=Products(),
     ).model
@@ -156,15 +156,15 @@ def _one_from(
     return _filled(blank, leaves)
 
 
-def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, spare: bool, width: int) -> VoteModel:
+def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int) -> VoteModel:
     groups = []
     for k, (one, count) in enumerate(spec.experts):
         path = f"groups.{k}."
         names = [name for name in leaves if name.startswith(path)]
         own = {name.removeprefix(path): leaves.pop(name) for name in names}
-        groups.append(_one_from(own, one, count * problems, spare, width, private=0))
+        groups.append(_one_from(own, one, count * problems, unseen, width, private=0))
         leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
-    model: VoteModel = model_tree.filled(VoteModel(spec, problems, spare, []), leaves)
+    model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
     model.groups, votes, clock = groups, model.votes, model.votes.clock
     fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
     if not fits or not (votes.weights >= 0.0).all() or not np.isclose(votes.weights.sum(), 1.0):
@@ -236,7 +236,7 @@ def _filled(blank: Any, leaves: Tree) -> Any:
 
 
 def summary(state: State) -> Tree:
-    """What there is to say about what was learnt, in few words."""
+    """What there is to say about what was learned, in few words."""
     model = state.model
     words: Tree = {
         "n_features": int(state.features.count),
@@ -244,7 +244,7 @@ def summary(state: State) -> Tree:
     }
     if isinstance(described := getattr(recipe_of(state), "columns_", None), list):
         words |= {"columns": described, "n_features": int(recipe_of(state).n_features_in_use_)}
-    if hasattr(model, "mistakes"):  # it learnt row by row
+    if hasattr(model, "mistakes"):  # it learned row by row
         words["mistakes"] = model.mistakes()
     if model.verdicts() == 0:
         return words | {"components": model.used()}  # type: ignore[attr-defined]

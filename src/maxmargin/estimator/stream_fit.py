@@ -32,7 +32,7 @@ class Streamable(BaseLearner):
     ) -> Self:
         """Learn from a source of any size, in constant memory, in the order in which it comes.
 
-        Each row is learnt from as by `partial_fit`; reading goes on meanwhile. Learning begins
+        Each row is learned from as by `partial_fit`; reading goes on meanwhile. Learning begins
         anew, unless `warm_start` is set. With a checkpoint, a process that dies at any moment,
         started again with the same arguments, ends with the model, to the bit, that it would have
         had; Ctrl-C writes one more checkpoint.

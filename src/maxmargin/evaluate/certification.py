@@ -96,7 +96,7 @@ def certify(
     X, _ = inputs.check_X(trainer_of(prover).options, X)
     if X.shape[1] != coef.shape[1]:
         raise ValueError(f"X has {X.shape[1]} features, but the classifier has {coef.shape[1]}.")
-    y = inputs.check_y(y, X.shape[0], several=True)
+    y = inputs.check_y(y, X.shape[0], multilabel=True)
     if sample_weight is not None:
         X, y, *_ = counted(X, y, sample_weight)
     codes = inputs.class_codes(y, clf.classes_)

@@ -98,8 +98,8 @@ class ProgressiveDisplay:
         -------
         ProgressiveDisplay
         """
-        several = list(estimator) if isinstance(estimator, Sequence) else [estimator]
-        learners = copy.deepcopy(several)
+        estimators = list(estimator) if isinstance(estimator, Sequence) else [estimator]
+        learners = copy.deepcopy(estimators)
         if any(isinstance(each, Pipeline) for each in learners):
             if y is None:
                 raise ValueError(
@@ -132,8 +132,8 @@ class ProgressiveDisplay:
         -------
         ProgressiveDisplay
         """
-        several = [results] if isinstance(results, Progress) else results
-        return cls(several, names=names).plot(ax, window=window)
+        estimators = [results] if isinstance(results, Progress) else results
+        return cls(estimators, names=names).plot(ax, window=window)
 
     def plot(self, ax: Any = None, *, window: int = STEP) -> ProgressiveDisplay:
         """Draw.

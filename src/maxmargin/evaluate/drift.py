@@ -25,7 +25,7 @@ class Detector(Protocol):
 class Drift:
     """A drift detector, and what is done when it detects a drift; see `progressive`.
 
-    The detector is told of each row, when its label is there and it has been learnt from, whether
+    The detector is told of each row, when its label is there and it has been learned from, whether
     the prediction was wrong: 1 or 0.
 
     Parameters
@@ -91,7 +91,7 @@ class Watch:
         self.seen = self.boosted = 0
 
     def keeps_rows(self) -> int:
-        """The number of last rows that may be learnt from again."""
+        """The number of last rows that may be learned from again."""
         return self.asked.rows if self.asked.action == RESTART else 0
 
     def tell(self, wrong: np.ndarray) -> int:

@@ -24,7 +24,7 @@ from maxmargin.evaluate.predictions import Predicted, classes_by, hinge_losses
 from maxmargin.evaluate.scores import Scores
 from maxmargin.training import inputs
 
-# Rows learnt in one go from a stream that may drift: after a drift, some are learnt again.
+# Rows learned in one go from a stream that may drift: after a drift, some are learned again.
 ROWS_WATCHED = 2048
 MISSING_CLASSES = "classes must be passed with an iterable, unless the learner knows them."
 
@@ -85,7 +85,7 @@ class Reporter:
         self.watch = None if on_drift is None else Watch(on_drift)
         if on_drift is not None and self.classes is None:
             self.classes = known  # a learner that has forgotten all must be told
-        self.recent: deque[tuple[Any, Any, Any]] = deque()  # rows that may be learnt from again
+        self.recent: deque[tuple[Any, Any, Any]] = deque()  # rows that may be learned from again
         self.forgotten = 0  # updates
 
     def meet(self, X: Any, y: Any, weight: np.ndarray | None) -> None:
@@ -167,28 +167,34 @@ class Reporter:
         self._note(said, hinge_losses(outputs, truth), updates if self.counts_alone() else None)
 
     def _watched(self, watch: Watch, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """The same up to each drift; what was learnt beyond one is taken back."""
+        """The same up to each drift; what was learned beyond one is taken back."""
         rows, start = X.iloc if hasattr(X, "iloc") else X, 0
         while start < y.size:
             stop = min(y.size, start + (watch.boosted or ROWS_WATCHED))
             X, labels = rows[start:stop], y[start:stop]
-            worth = None if weight is None else weight[start:stop]
+            sample_weight = None if weight is None else weight[start:stop]
             if watch.boosted:
-                worth = watch.asked.factor * (np.ones(labels.size) if worth is None else worth)
+                sample_weight = watch.asked.factor * (
+                    np.ones(labels.size) if sample_weight is None else sample_weight
+                )
             before, updates = copy.deepcopy(self.clf), self._updates()
-            outputs, made = self._foretell(X, labels, worth)
+            outputs, made = self._foretell(X, labels, sample_weight)
             wrong = classes_by(outputs) != inputs.class_codes(labels, self.clf.classes_)
             told = watch.tell(wrong)
             if told < labels.size:
-                X, labels, worth = X[:told], labels[:told], None if worth is None else worth[:told]
+                X, labels, sample_weight = (
+                    X[:told],
+                    labels[:told],
+                    None if sample_weight is None else sample_weight[:told],
+                )
                 become(self.clf, before)
-                outputs, made = self._foretell(X, labels, worth)
+                outputs, made = self._foretell(X, labels, sample_weight)
             self._note_outputs(outputs, labels, updates + made)
-            self._after(watch, X, labels, worth)
+            self._after(watch, X, labels, sample_weight)
             start += told
 
     def _after(self, watch: Watch, X: Any, y: Any, weight: Any) -> None:
-        """Some rows have been learnt from: act if the last of them has told of a drift."""
+        """Some rows have been learned from: act if the last of them has told of a drift."""
         if most := watch.keeps_rows():
             self.recent.append((X, y, weight))
             while sum(map(_count, self.recent)) - _count(self.recent[0]) >= most:
@@ -229,14 +235,14 @@ class Reporter:
         if isinstance(x, dict):
             said = self.places[self.clf.predict_one(x)]
             return Predicted(truth, np.array([said])), np.nan
-        scores, chances, loss = None, None, np.nan
+        scores, probabilities, loss = None, None, np.nan
         if hasattr(self.clf, "decision_function"):
             scores = self.clf.decision_function(x).reshape(1, -1)
             loss = float(hinge_losses(scores, inputs.class_codes(y, self.clf.classes_))[0])
         if self.followed and self.followed.wants_chances:
-            chances = self.clf.predict_proba(x)
+            probabilities = self.clf.predict_proba(x)
         said = self.places[_single(self.clf.predict(x))]
-        return Predicted(truth, np.array([said]), scores, chances), loss
+        return Predicted(truth, np.array([said]), scores, probabilities), loss
 
     def _learn(self, x: Any, y: Any, weight: Any, wrong: bool) -> None:
         watch = self.watch
@@ -332,14 +338,14 @@ def _single_rows(X: Any, y: np.ndarray, weight: np.ndarray | None) -> Iterator[t
 
 
 def _interleaved(late: int, new: int, delay: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row i of ``new`` rows behind ``late`` ones is looked at when row ``i - delay`` was learnt.
+    """Row i of ``new`` rows behind ``late`` ones is looked at when row ``i - delay`` was learned.
 
     The order, in which a row that is only looked at stands as ``-1 - i``, and the places of those.
     """
     looked = late + np.arange(new)
-    learnt = looked - delay
-    order = np.column_stack([learnt, -1 - looked])
-    due = np.column_stack([learnt >= 0, np.ones(new, dtype=bool)])
+    learned = looked - delay
+    order = np.column_stack([learned, -1 - looked])
+    due = np.column_stack([learned >= 0, np.ones(new, dtype=bool)])
     places = np.cumsum(due.ravel()).reshape(due.shape)[:, 1] - 1
     return order[due].astype(np.int32), places
 

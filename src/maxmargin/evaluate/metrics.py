@@ -23,12 +23,12 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.evaluate.predictions import Predicted, joined
 from maxmargin.evaluate.scores import MOST_SCORES
 
-SCORES, CHANCES = "decision_function", "predict_proba"
+SCORES, PROBABILITIES = "decision_function", "predict_proba"
 # What a metric function takes, by the name of its second argument; else classes.
 RESPONSES: dict[str, Any] = {
-    "y_score": (SCORES, CHANCES),
-    "y_prob": CHANCES,
-    "y_proba": CHANCES,
+    "y_score": (SCORES, PROBABILITIES),
+    "y_prob": PROBABILITIES,
+    "y_proba": PROBABILITIES,
     "pred_decision": SCORES,
 }
 
@@ -106,7 +106,7 @@ def _named(name: str) -> Metric:
 
 def _log_loss_scorer(classes: np.ndarray) -> Any:
     """For a learner of these classes, some of which may not have occurred yet."""
-    return make_scorer(log_loss, response_method=CHANCES, labels=classes)
+    return make_scorer(log_loss, response_method=PROBABILITIES, labels=classes)
 
 
 class Recorded(ClassifierMixin, BaseEstimator):
@@ -132,11 +132,11 @@ class Recorded(ClassifierMixin, BaseEstimator):
         outputs = self.rows.outputs[X]
         return outputs.ravel() if outputs.shape[1] == 1 else outputs
 
-    @available_if(lambda self: self.rows.chances is not None)
+    @available_if(lambda self: self.rows.probabilities is not None)
     def predict_proba(self, X: np.ndarray) -> Any:
-        self.asked.add(CHANCES)
-        assert self.rows.chances is not None
-        return self.rows.chances[X]
+        self.asked.add(PROBABILITIES)
+        assert self.rows.probabilities is not None
+        return self.rows.probabilities[X]
 
 
 class ByScorer:
@@ -163,12 +163,12 @@ class ByScorer:
         """Try it on one row of each class: does it take these classes, and what does it ask for?"""
         codes, certain = np.arange(classes.size), np.eye(classes.size)
         outputs = np.array([[-1.0], [1.0]]) if classes.size == 2 else certain
-        chances = 0.5 * certain + 0.5 / classes.size
+        probabilities = 0.5 * certain + 0.5 / classes.size
         rows = Predicted(
             codes,
             codes,
             outputs if hasattr(learner, SCORES) else None,
-            chances if hasattr(learner, CHANCES) else None,
+            probabilities if hasattr(learner, PROBABILITIES) else None,
         )
         new = ByScorer(self.scorer_for, self.sign)
         new.classes, new.scorer = classes, self.scorer_for(classes)
@@ -190,7 +190,7 @@ class ByScorer:
         except TypeError:  # which all functions raise that know of no weights
             self.is_weighted = False
             value = self._asked(said, rows, None)
-        return said.asked & {SCORES, CHANCES}, value
+        return said.asked & {SCORES, PROBABILITIES}, value
 
     def _asked(self, said: Recorded, rows: Predicted, weights: np.ndarray | None) -> Any:
         options = {} if weights is None else {"sample_weight": weights}
@@ -246,12 +246,12 @@ class ByUpdates:
 
     def __init__(self, metric: Any) -> None:
         self.pristine, self.running = metric, copy.deepcopy(metric)
-        self.asks = set() if getattr(metric, "requires_labels", True) else {CHANCES}
+        self.asks = set() if getattr(metric, "requires_labels", True) else {PROBABILITIES}
         self.keeps = False
         self.labels: list[Any] = []
 
     def begun(self, classes: np.ndarray, learner: BaseEstimator) -> ByUpdates:
-        if self.asks and not hasattr(learner, CHANCES):
+        if self.asks and not hasattr(learner, PROBABILITIES):
             raise ValueError(f"it asks for probabilities, which {type(learner).__name__} has not.")
         new = ByUpdates(self.pristine)
         new.labels = classes.tolist()
@@ -262,8 +262,10 @@ class ByUpdates:
 
     def _tell(self, metric: Any, rows: Predicted) -> None:
         if self.asks:
-            assert rows.chances is not None
-            said = [dict(zip(self.labels, each, strict=True)) for each in rows.chances.tolist()]
+            assert rows.probabilities is not None
+            said = [
+                dict(zip(self.labels, each, strict=True)) for each in rows.probabilities.tolist()
+            ]
         else:
             said = [self.labels[code] for code in rows.said]
         for code, each in zip(rows.truth, said, strict=True):
@@ -314,7 +316,7 @@ class Followed:
             except ValueError as error:
                 raise ValueError(f"metrics: {name} for {type(learner).__name__}: {error}") from None
         self.window, self.most = window, most
-        self.wants_chances = any(CHANCES in metric.asks for metric in self.metrics.values())
+        self.wants_chances = any(PROBABILITIES in metric.asks for metric in self.metrics.values())
         self.counts = np.zeros((classes.size, classes.size), dtype=np.int64)
         self._kept: list[Predicted] | None = None
         if any(metric.keeps for metric in self.metrics.values()):

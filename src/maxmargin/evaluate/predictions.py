@@ -17,27 +17,27 @@ class Predicted(NamedTuple):
         In ``truth``, that of a label which nobody knows is the number of classes.
     outputs : array of shape (n_rows, n_outputs), or None
         One output for two classes, else one for each.
-    chances : array of shape (n_rows, n_classes), or None
+    probabilities : array of shape (n_rows, n_classes), or None
         Probabilities.
     """
 
     truth: np.ndarray
     said: np.ndarray
     outputs: np.ndarray | None = None
-    chances: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
 
     def part(self, rows: slice | np.ndarray) -> Predicted:
         """What was predicted of these rows."""
         outputs = None if self.outputs is None else self.outputs[rows]
-        chances = None if self.chances is None else self.chances[rows]
-        return Predicted(self.truth[rows], self.said[rows], outputs, chances)
+        probabilities = None if self.probabilities is None else self.probabilities[rows]
+        return Predicted(self.truth[rows], self.said[rows], outputs, probabilities)
 
 
 def joined(parts: Sequence[Predicted]) -> Predicted:
     """All rows of at least one part, in order."""
-    truth, said, outputs, chances = zip(*parts, strict=True)
+    truth, said, outputs, probabilities = zip(*parts, strict=True)
     return Predicted(
-        np.concatenate(truth), np.concatenate(said), _all_of(outputs), _all_of(chances)
+        np.concatenate(truth), np.concatenate(said), _all_of(outputs), _all_of(probabilities)
     )
 
 

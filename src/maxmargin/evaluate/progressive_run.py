@@ -18,7 +18,7 @@ from maxmargin.streams import Source
 
 # Rows between two looks at the counts, if nothing else is said.
 STEP = 1000
-# ... and rows that are learnt from in one go where the loop itself counts.
+# ... and rows that are learned from in one go where the loop itself counts.
 ROWS_PER_CALL = 2**15
 
 
@@ -47,7 +47,7 @@ class Progress:
     repeated : int
         Rows with the label of the row before.
     weighted : bool
-        Did rows have weights? They count where rows are learnt; predictions count once each.
+        Did rows have weights? They count where rows are learned; predictions count once each.
     drifts : ndarray of int
         After how many rows, with their labels, a drift was detected.
     """
@@ -232,13 +232,13 @@ def progressive(
     step : int, default=1000
         Write down the counts after so many rows each time.
     delay : int, default=0
-        Labels arrive late: row i is learnt from before row ``i + delay`` is predicted. (0 and 1 are
-        the same, as in river.)
+        Labels arrive late: row i is learned from before row ``i + delay`` is predicted. (0 and 1
+        are the same, as in river.)
     classes : array, default=None
         All labels that can occur; needed for iterables, unless the learner knows them.
     sample_weight : array of shape (n_samples,), default=None
-        How often each row counts when it is learnt from, if ``stream`` is a matrix. Predictions
-        count once each, whatever their rows weigh; a row of weight 0 is predicted, and not learnt
+        How often each row counts when it is learned from, if ``stream`` is a matrix. Predictions
+        count once each, whatever their rows weigh; a row of weight 0 is predicted, and not learned
         from.
     metrics : list, dict, or one metric, default=None
         What to follow beside the mistakes, by names of scikit-learn's scorers ("balanced_accuracy",

@@ -40,7 +40,7 @@ class Scores:
         y: np.ndarray,
         predicted: np.ndarray,
         outputs: np.ndarray | None = None,
-        chances: np.ndarray | None = None,
+        probabilities: np.ndarray | None = None,
     ) -> None:
         """Some rows: their labels, what was predicted, and by which scores or probabilities."""
         size = self.classes.size
@@ -48,14 +48,14 @@ class Scores:
         truth = np.where(self.classes[places] == y, places, size)
         if self._strange is None and (truth == size).any():
             self._strange = y[truth == size][:1].tolist()[0]
-        self.count(truth, np.searchsorted(self.classes, predicted), outputs, chances)
+        self.count(truth, np.searchsorted(self.classes, predicted), outputs, probabilities)
 
     def count(
         self,
         truth: np.ndarray,
         said: np.ndarray,
         outputs: np.ndarray | None = None,
-        chances: np.ndarray | None = None,
+        probabilities: np.ndarray | None = None,
     ) -> None:
         """The same, of rows whose classes are numbered."""
         size = self.classes.size
@@ -63,8 +63,8 @@ class Scores:
             self.counts.shape
         )
         known = truth < size
-        if chances is not None:
-            own = chances[np.flatnonzero(known), truth[known]]
+        if probabilities is not None:
+            own = probabilities[np.flatnonzero(known), truth[known]]
             self._log_loss -= float(np.log(np.maximum(own, np.finfo(own.dtype).eps)).sum())
             self._with_chances += own.size
         if self._outputs is None or outputs is None or self.rows() > self.most:

@@ -73,15 +73,17 @@ def to_onnx(clf: Any, *, dtype: str = "float64") -> Any:
     several = [decision.classes.size] if decision.multilabel or decision.classes.size > 2 else []
     kind, label = _label(graph, decision, answers)
     graph.output("label", label, kind, *(several if decision.multilabel else []))
-    chances = _chances(graph, decision, answers)
-    scores = chances if decision.by_density else answers
+    probabilities = _probabilities(graph, decision, answers)
+    scores = probabilities if decision.by_density else answers
     if not several and decision.by_density:
         scores = graph("Sub", graph("Gather", scores, np.array(1), axis=1), 0.5)
     elif not several:
         scores = graph("Squeeze", scores, np.array([1]))
     graph.output("scores", graph.cast(scores, number), number, *several)
-    if chances is not None:
-        graph.output("probabilities", graph.cast(chances, number), number, decision.classes.size)
+    if probabilities is not None:
+        graph.output(
+            "probabilities", graph.cast(probabilities, number), number, decision.classes.size
+        )
     return graph.model(type(clf).__name__, str(clf))
 
 
@@ -116,7 +118,7 @@ def _labels(classes: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def _chances(graph: Graph, decision: Decision, answers: str) -> Any:
+def _probabilities(graph: Graph, decision: Decision, answers: str) -> Any:
     """The name of a matrix of probabilities; None if there are none."""
     if decision.by_density:
         odds = answers

@@ -96,7 +96,7 @@ class Kernel(ABC):
         return Points(X)
 
     def new_points(self, X: Any) -> Points:
-        """The same for rows that are not learnt from."""
+        """The same for rows that are not learned from."""
         return self.points(X)
 
     def kept(self, points: Points, most_bytes: float) -> Points:

@@ -32,7 +32,7 @@ class Products:
 
     Attributes
     ----------
-    block : rows that are learnt from in one go where the Gram matrix of all is too large
+    block : rows that are learned from in one go where the Gram matrix of all is too large
     chunk : rows to which the changes of others are applied in one go
     most_waiting : rows with other coefficients wait until there are so many
     works_aside : are sums made while this machine does something else?
@@ -50,7 +50,7 @@ class Products:
         return kernel.points(X)
 
     def new_points(self, kernel: Kernel, X: Any) -> Points:
-        """The same for rows that are not learnt from."""
+        """The same for rows that are not learned from."""
         return kernel.new_points(X)
 
     def kept(self, kernel: Kernel, points: Points, most_bytes: float) -> Points:

@@ -72,7 +72,7 @@ def from_sklearn(clf: ClassifierMixin) -> OnlineClassifier:
     learner = found[0](given)
     learner.set_params(**{name: getattr(given, name) for name in SAME})
     classes, width = given.classes_, given.coef_.shape[1]
-    # A row that counts 0 times: a model for these classes and columns, which has learnt nothing.
+    # A row that counts 0 times: a model for these classes and columns, which has learned nothing.
     nothing = np.zeros((1, width)), classes[:1]
     learner.partial_fit(*nothing, classes=classes, sample_weight=[0.0])
     state = state_of(learner)
@@ -130,9 +130,9 @@ LEARNERS: dict[str, Callable[[Any], OnlineClassifier]] = {
 def adopted(
     model: LinearModel, coefficients: np.ndarray, intercepts: np.ndarray, *, trials: int
 ) -> LinearModel:
-    """A model like ``model``, which has learnt nothing, with these weights after so many trials.
+    """A model like ``model``, which has learned nothing, with these weights after so many trials.
 
-    Nothing is known of the rows behind them: a bound counts only what is learnt from here on.
+    Nothing is known of the rows behind them: a bound counts only what is learned from here on.
     """
     if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
         raise ValueError("The weights are not all numbers.")

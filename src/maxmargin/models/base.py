@@ -99,7 +99,7 @@ class Model(ABC):
         """Room for what the model says of rows at so many places before it learns from them."""
         return tracing(places, self.problems(), average=False)
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     @abstractmethod
     def problems(self) -> int:
         """Number of weight vectors."""

@@ -314,14 +314,14 @@ class BudgetModel(Model):
             self.settle()
             after = self._beside()
             after._learn(rows.take(part), ids, of_rows(targets, part), places, rule, here)
-            vars(self).update(vars(after))  # at once, so that no block is learnt by half
+            vars(self).update(vars(after))  # at once, so that no block is learned by half
             if touched.any():
                 trace.touched[part[np.flatnonzero(touched)]] = trace.stamp
 
     def after_row(self, glance: Glance, targets: Any, rule: Any, code: Code) -> BudgetModel:
-        """A model that has learnt from a single row, beside this one until it settles.
+        """A model that has learned from a single row, beside this one until it settles.
 
-        This one must be settled, and have learnt from no row since it looked at this one. ``code``
+        This one must be settled, and have learned from no row since it looked at this one. ``code``
         is kept by the caller as long as the model and the rule are the same.
         """
         after = self._beside()
@@ -432,7 +432,7 @@ class BudgetModel(Model):
                 cross[c * size : (c + 1) * size, : taken[c]] += self.ridge * same
         return cross
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     def _supports(self) -> tuple[Points, np.ndarray, np.ndarray]:
         if self._together is None:
             self._together = self.store.together()
@@ -468,7 +468,7 @@ class BudgetModel(Model):
             outputs[part] = self._sums(weights, points, self.shift).T
         return outputs
 
-    def look(self, X: Any) -> Glance:
+    def output(self, X: Any) -> Glance:
         """The outputs for a single row, and what learning from it needs as well.
 
         There must be rows in the slots.
@@ -487,7 +487,7 @@ class BudgetModel(Model):
         return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
-        if not self.store.points:  # interrupted before anything was learnt
+        if not self.store.points:  # interrupted before anything was learned
             return np.zeros(self.problems())
         weights, numbers = self.weights(), self.support_numbers()
         outputs = np.empty((self.problems(), rows.size()))

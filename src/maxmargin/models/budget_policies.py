@@ -1,7 +1,7 @@
 """What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
 
 An eviction allocates them (`make_room`), gives the policy for a block of rows (`enter`, which is
-told those that will be learnt from), and brings everything up to date after it: `leave`, which
+told those that will be learned from), and brings everything up to date after it: `leave`, which
 changes nothing that one `beside` it has, and `renew`, which may. Its
 ``slack`` says for each problem how far projections have moved ``w`` in all, over the scale; None
 where there are none, and all coefficients have the signs of their rows. ``exact`` says that kernel
@@ -32,7 +32,7 @@ from maxmargin.spaces.budget_space import Slots, SlotSpace
 from maxmargin.spaces.projection import Project
 from maxmargin.spaces.replacement import AtRandom, Oldest, Replace, renew
 
-# Rows that are learnt from in one go.
+# Rows that are learned from in one go.
 BLOCK = 256
 # A row whose squared distance from a span is below this part of its own square counts as lying in
 # it, for kernel values in float64 and in float32: were nearer rows let in, the errors of kernel

@@ -39,21 +39,21 @@ def build(
     X: Any,
     *,
     radius: float | None = None,
-    spare: bool = False,
+    unseen: bool = False,
     sample_weight: np.ndarray | None = None,
     random_state: Any = None,
     products: Products | None = None,
 ) -> Built:
     """A model at w = 0 for ``X``, all rows of a fit, or the first ones of a stream.
 
-    ``problems`` is the number of weight vectors, and ``spare`` says that one is that of a class
+    ``problems`` is the number of weight vectors, and ``unseen`` says that one is that of a class
     which never occurs. ``radius`` is the largest Euclidean norm of a row of a fit, None for a
     stream. ``sample_weight`` acts by a soft margin. Kernel values are by default this machine's.
     """
     if spec.experts:
-        return _vote(spec, problems, X, radius=radius, spare=spare, random_state=random_state)
+        return _vote(spec, problems, X, radius=radius, unseen=unseen, random_state=random_state)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
-    check_combination(spec, problems, spare, eviction)
+    check_combination(spec, problems, unseen, eviction)
     if (spec.device, spec.kernel_dtype) != ANYWHERE:
         devices.check(spec, eviction)
     if spec.kernel == "linear" and eviction is None:
@@ -87,9 +87,9 @@ def _linear(
     return Built(model, model.rows(X, sample_weight), radius or 0.0)
 
 
-def _vote(spec: ModelSpec, problems: int, X: Any, *, spare: bool, **given: Any) -> Built:
-    each = [build(one, count * problems, X, spare=spare, **given) for one, count in spec.experts]
-    model = VoteModel(spec, problems, spare, [built.model for built in each])
+def _vote(spec: ModelSpec, problems: int, X: Any, *, unseen: bool, **given: Any) -> Built:
+    each = [build(one, count * problems, X, unseen=unseen, **given) for one, count in spec.experts]
+    model = VoteModel(spec, problems, unseen, [built.model for built in each])
     return Built(model, [built.rows for built in each], max(built.radius for built in each))
 
 
@@ -112,13 +112,13 @@ def check_fits(spec: ModelSpec, problems: int) -> None:
 
 
 def check_combination(
-    spec: ModelSpec, problems: int, spare: bool, eviction: Eviction | None
+    spec: ModelSpec, problems: int, unseen: bool, eviction: Eviction | None
 ) -> None:
     """Raise where parameters that are fine by themselves do not go together."""
     joint = spec.is_joint(problems)
     if spec.costs is not None:
         check_costs(spec.costs, problems if joint and eviction is None else 0)
-    if joint and spare and eviction is None:
+    if joint and unseen and eviction is None:
         raise ValueError(f"grow=True needs multiclass='ovr', got {spec.multiclass!r}.")
     if joint and spec.p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 unless multiclass='ovr', got {spec.p!r}.")

@@ -27,10 +27,12 @@ def is_gathered(filled: float, width: int) -> bool:
     return filled > MUCH_FILLED * width
 
 
-def gathered(rows: Any, chosen: np.ndarray, worth: np.ndarray, center: np.ndarray) -> np.ndarray:
+def gathered(
+    rows: Any, chosen: np.ndarray, sample_weight: np.ndarray, center: np.ndarray
+) -> np.ndarray:
     """The chosen rows, less the center and times the root of their worth, as an array."""
     block = np.empty((chosen.size, center.size))
-    newton_passes.gather(rows, chosen, worth, center, block)
+    newton_passes.gather(rows, chosen, sample_weight, center, block)
     return block
 
 
@@ -49,7 +51,12 @@ class Gathering:
         return np.empty((BLOCK, self.center.size))
 
     def add(
-        self, matrix: np.ndarray, rows: Any, chosen: np.ndarray, worth: np.ndarray, sign: float
+        self,
+        matrix: np.ndarray,
+        rows: Any,
+        chosen: np.ndarray,
+        sample_weight: np.ndarray,
+        sign: float,
     ) -> None:
         """Add ``sign s (x - center) (x - center)'`` of the chosen rows to the matrix."""
         # BLAS takes columns for lines: its lower triangle is our upper one.
@@ -57,7 +64,7 @@ class Gathering:
         for start in range(0, chosen.size, BLOCK):
             some = chosen[start : start + BLOCK]
             block = self.room[: some.size]
-            newton_passes.gather(rows, some, worth, self.center, block)
+            newton_passes.gather(rows, some, sample_weight, self.center, block)
             dsyrk(sign, block.T, beta=1.0, c=turned, lower=1, overwrite_c=1)
 
 

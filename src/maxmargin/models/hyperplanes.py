@@ -16,7 +16,7 @@ from maxmargin.models.newton_solver import Solution
 class Hyperplanes:
     """Weights and intercepts, with what proves the bounds on their margins.
 
-    As other models, it can be asked for what was learnt; it learns nothing more.
+    As other models, it can be asked for what was learned; it learns nothing more.
 
     Attributes
     ----------

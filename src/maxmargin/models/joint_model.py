@@ -1,4 +1,4 @@
-"""Models whose weights are vectors over the features, one per class, all learnt together."""
+"""Models whose weights are vectors over the features, one per class, all learned together."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def new_joint_space(linear: LinearSpace, spec: ModelSpec) -> JointSpace:
 
 
 def check_costs(wanted: Sequence[Sequence[float]], classes: int) -> None:
-    """Raise unless so many classes are learnt together, 0 if each is learnt for itself."""
+    """Raise unless so many classes are learned together, 0 if each is learned for itself."""
     if classes == 0:
         raise ValueError(
-            "The 'costs' parameter is for three or more classes that are learnt together: with "
+            "The 'costs' parameter is for three or more classes that are learned together: with "
             "multiclass='k-best' or '1-best', without a budget, and without intercept='pair'."
         )
     if len(wanted) != classes:

@@ -1,6 +1,6 @@
 """Learning in a kernel's space: blocks of rows, and the rows of a fit.
 
-Rows are learnt from in blocks, each small enough for its Gram matrix. What the weights say about a
+Rows are learned from in blocks, each small enough for its Gram matrix. What the weights say about a
 block's rows is computed by one matrix product; then the compiled loop runs through the block
 strictly in order, and after each step corrects the outputs of the block's other rows. So the result
 is that of one row at a time, at the speed of matrix products.
@@ -94,7 +94,7 @@ class KernelSpace(NamedTuple):
 
 
 class Block:
-    """Rows that can be learnt from in any order.
+    """Rows that can be learned from in any order.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class KernelFit:
         self.marks = np.stack([self.marks[1], self.coefs])
 
     def leave(self) -> None:
-        """Take over what has been learnt in the block, if there is one."""
+        """Take over what has been learned in the block, if there is one."""
         self.take_over_coefficients()
         block, self.block = self.block, None
         if block is None:

@@ -1,7 +1,7 @@
 """Models in a kernel's space: supporting rows, and their coefficients.
 
 Memory: the supporting rows; in `fit` two numbers per row and problem; a block's Gram matrix and
-lines of that of all rows, at most `cache_size`. See `kernel_fit` for how rows are learnt from.
+lines of that of all rows, at most `cache_size`. See `kernel_fit` for how rows are learned from.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Supports(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Rows that are learnt from next, and sums over the supports with these coefficients."""
+    """Rows that are learned from next, and sums over the supports with these coefficients."""
 
     points: Points
     coefs: np.ndarray
@@ -443,7 +443,7 @@ class KernelModel(Model):
             scalars.norm2 = scalars.scale**2 * (coefs * outputs).sum(axis=1)
         scalars.norm_error = 0.0
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     def scales(self) -> np.ndarray:
         return self.scalars.table.scale[:, None]
 
@@ -595,7 +595,7 @@ class KernelModel(Model):
 
 
 class PairKernelModel(KernelModel):
-    """Weights with a free intercept, learnt from pairs of examples; see `PairSpace`."""
+    """Weights with a free intercept, learned from pairs of examples; see `PairSpace`."""
 
     bias: Annotated[np.ndarray, Array("problems")]
 
@@ -624,9 +624,9 @@ class PairKernelModel(KernelModel):
         self, rows: Points, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         if self.training is not None:
-            several = self.problems() > 1
+            is_multiclass = self.problems() > 1
             for c, side in np.argwhere(self.members >= 0):
-                own = targets.labels[self.members[c, side]] == (c if several else 1)
+                own = targets.labels[self.members[c, side]] == (c if is_multiclass else 1)
                 if own != (side == POSITIVE):
                     raise ValueError("warm_start with a kernel needs the labels of the last fit.")
         super().present(rows, targets, order, rule, trace)
@@ -639,7 +639,7 @@ class PairKernelModel(KernelModel):
 
 
 class JointKernelModel(KernelModel):
-    """Weights of several classes that are learnt together; see `JointSpace`."""
+    """Weights of several classes that are learned together; see `JointSpace`."""
 
     loop = staticmethod(learn_jointly)
 

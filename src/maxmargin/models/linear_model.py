@@ -101,7 +101,7 @@ class LinearModel(Model):
         return self.linear
 
     def view(self) -> Any:
-        """What gives the outputs to predict by, one row at a time, by its method `look`.
+        """What gives the outputs to predict by, one row at a time, by its method `output`.
 
         Each array takes time to hand over to machine code, so it has no more than that needs.
         """
@@ -219,7 +219,7 @@ class LinearModel(Model):
         vectors = linear.weights, witness.share, witness.mark, witness.mark_share
         remember(*vectors, linear.scalars.table, due)
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     def weights(self) -> np.ndarray:
         """Of the features, the intercept's coordinate, and the private ones."""
         vectors = self.linear.weights if self.p == 2.0 else self.linear.geometry.dual()
@@ -281,7 +281,7 @@ class LinearModel(Model):
         )
 
     def ceiling(self, rows: Any, radius: float) -> float:
-        private = self.tail.private / np.sqrt(np.min(getattr(rows.tail, "worth", 1.0)))
+        private = self.tail.private / np.sqrt(np.min(getattr(rows.tail, "sample_weight", 1.0)))
         return bounds.ceiling(float(np.hypot(radius, private)), joint=self.is_joint)
 
     def updates(self) -> int:
@@ -293,7 +293,7 @@ class LinearModel(Model):
 
 
 class PairModel(LinearModel):
-    """Weights with a free intercept, learnt from pairs of examples."""
+    """Weights with a free intercept, learned from pairs of examples."""
 
     pair: Annotated[PairSpace, Saved()]
 

@@ -33,7 +33,7 @@ def fold_all(space):  # type: ignore[no-untyped-def]
 
 @Compiled
 def fold_together(space):  # type: ignore[no-untyped-def]
-    """The same for classes that are learnt together."""
+    """The same for classes that are learned together."""
     space.fold_lines(0, 0, space.weights.shape[0], 1.0)
 
 

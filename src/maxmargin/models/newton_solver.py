@@ -77,7 +77,7 @@ class Task(NamedTuple):
 
     rows : with a last coordinate of 1 if there is an intercept, else of 0
     targets : the signs of the rows in each problem
-    worth : what each row counts; those that count nothing are left out
+    sample_weight : what each row counts; those that count nothing are left out
     penalty : lambda; 0 is the hard margin
     width : the number of features
     filled : how many features of a row are stored, on average
@@ -89,7 +89,7 @@ class Task(NamedTuple):
 
     rows: Any
     targets: Any
-    worth: np.ndarray
+    sample_weight: np.ndarray
     penalty: float
     width: int
     filled: float
@@ -111,8 +111,8 @@ class Solution(NamedTuple):
 
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
-    at_once = max(1, MOST_KEPT // max(task.worth.size, _kept_elements(task.width)))
-    is_small = min(task.width, task.worth.size) <= ONE_THREAD
+    at_once = max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
+    is_small = min(task.width, task.sample_weight.size) <= ONE_THREAD
     with one_thread() if is_small else nullcontext():
         parts = [
             Newton(task, start, min(at_once, problems - start)).run(advance)
@@ -152,8 +152,8 @@ class Newton:
         self.task, self.first = task, first
         self.ours: Any = np.arange(problems)
         self.open: Any = self.ours
-        kind = np.int32 if task.worth.size < 2**31 else np.int64
-        self.everything = np.flatnonzero(task.worth > 0.0).astype(kind)
+        kind = np.int32 if task.sample_weight.size < 2**31 else np.int64
+        self.everything = np.flatnonzero(task.sample_weight > 0.0).astype(kind)
         size = task.width + 1
         self.weights = np.zeros((problems, size))
         self.travel = np.zeros((problems, 2))
@@ -161,11 +161,11 @@ class Newton:
         self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
         self.steps = 0
         self.is_hard = task.penalty == 0.0
-        self.is_small = task.worth.size * size <= SMALL and task.width <= MOST_DIRECT
+        self.is_small = task.sample_weight.size * size <= SMALL and task.width <= MOST_DIRECT
         self.goals: Any = 1.0
         self.signs: Any = None
         # The largest coordinate of its own that a row has.
-        least = task.worth[self.everything].min()
+        least = task.sample_weight[self.everything].min()
         self.longest_own = 0.0 if self.is_hard else float(np.sqrt(task.penalty / least))
         self.share, self.penalty = 1.0, task.penalty
 
@@ -206,7 +206,7 @@ class Newton:
         some = self.everything[::step][:BLOCK]
         if self.task.width > MOST_DIRECT:
             return max(self.task.radius**2, 1e-300)
-        ones, origin = np.ones(self.task.worth.size), np.zeros(self.task.width + 1)
+        ones, origin = np.ones(self.task.sample_weight.size), np.zeros(self.task.width + 1)
         block = gathered(self.task.rows, some, ones, origin)
         return max(float(block.var(axis=0).sum()), 1e-14 * self.task.radius**2, 1e-300)
 
@@ -240,7 +240,7 @@ class Newton:
         self.sums[sides], self.totals[sides] = 0.0, 0.0
         newton_passes.pulls(
             *(task.rows, self.numbers, task.targets, self.first, self.open),
-            *(task.worth, self.slack, self.sums, self.totals),
+            *(task.sample_weight, self.slack, self.sums, self.totals),
         )
         for c in self.open:
             self.ratio[c] = self._ratio(c)
@@ -290,7 +290,7 @@ class Newton:
             w, step = self.weights[c, :width], steps[c, :width]
             slack, change = self.slack[c], self.change[c]
             t = newton_passes.best_step(
-                *(slack, change, task.worth, self.numbers),
+                *(slack, change, task.sample_weight, self.numbers),
                 *(self.penalty, float(w @ step), float(step @ step)),
             )
             self.weights[c] += t * steps[c]
@@ -322,16 +322,16 @@ class Newton:
     def _ascend(self) -> None:
         """Passes of dual coordinate ascent, as long as they get on well."""
         task, order = self.task, self.everything.copy()
-        coefs, before = np.zeros((self.weights.shape[0], task.worth.size)), 0.0
+        coefs, before = np.zeros((self.weights.shape[0], task.sample_weight.size)), 0.0
         random, passes, goal = np.random.default_rng(0), 0, FIRST_PASSES
-        xx = np.empty(task.worth.size)
+        xx = np.empty(task.sample_weight.size)
         newton_passes.squares(task.rows, order, xx)
         while passes < MOST_PASSES:
             for _ in range(passes, goal):
                 random.shuffle(order)
                 newton_passes.ascend(
                     *(task.rows, order, task.targets, self.first, self.ours),
-                    *(task.worth, self.penalty, xx, coefs, self.weights),
+                    *(task.sample_weight, self.penalty, xx, coefs, self.weights),
                 )
             passes, goal = goal, 2 * goal
             self._look_anew()
@@ -416,7 +416,7 @@ class Newton:
                 soft_margin(
                     weights=self.weights[c, : task.width],
                     losses=float(self.totals[2 * c : 2 * c + 2, 1].sum()),
-                    worth=float(task.worth[self.everything].sum()),
+                    total_weight=float(task.sample_weight[self.everything].sum()),
                     error=float(errors[c]),
                     rows=self.everything.size,
                     penalty=self.penalty,
@@ -485,7 +485,7 @@ class Hessians:
         if self.centers:
             step = max(1, state.numbers.size // BLOCK)
             some = state.numbers[::step][:BLOCK]
-            ones = np.ones(state.task.worth.size)
+            ones = np.ones(state.task.sample_weight.size)
             block = gathered(state.task.rows, some, ones, self.center)
             self.center[:-1] = block[:, :-1].mean(axis=0)
         for c in state.open:
@@ -506,11 +506,11 @@ class Hessians:
 
     def _add(self, c: int, places: np.ndarray, sign: float) -> None:
         state, chosen = self.state, self.state.numbers[places]
-        rows, worth = state.task.rows, state.task.worth
+        rows, sample_weight = state.task.rows, state.task.sample_weight
         if not self.gathers:
-            newton_passes.scatter(rows, chosen, worth, sign, *self.room, self.matrices[c])
+            newton_passes.scatter(rows, chosen, sample_weight, sign, *self.room, self.matrices[c])
         else:
-            self.gathering.add(self.matrices[c], rows, chosen, worth, sign)
+            self.gathering.add(self.matrices[c], rows, chosen, sample_weight, sign)
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         """The Newton step; down the gradient where rounding leaves no system to solve."""
@@ -552,7 +552,7 @@ class Grams:
             goals = np.broadcast_to(state.goals, state.slack.shape)[c, active]
             system = self.gram[np.ix_(active, active)]
             ends = np.arange(active.size)
-            system[ends, ends] += state.penalty / task.worth[state.numbers[active]]
+            system[ends, ends] += state.penalty / task.sample_weight[state.numbers[active]]
             sides = np.stack([np.where(self.signs[c, active], goals, -goals), np.ones(active.size)])
             factor, bias = cholesky(system), 0.0
             if factor is None:
@@ -584,11 +584,11 @@ class Gradients:
         state, task = self.state, self.state.task
         active, penalty, width = state.numbers[state.slack[c] > 0.0], state.penalty, task.width
         diagonal = np.zeros((1, width + 1))
-        newton_passes.diagonal(task.rows, active, task.worth, diagonal)
+        newton_passes.diagonal(task.rows, active, task.sample_weight, diagonal)
         enough = enough_residual(task.tol, penalty, state.weights[c])
         search = ConjugateGradients(gradient, diagonal[0], penalty, enough)
         while not search.is_over():
             out = np.zeros((1, width + 1))
-            newton_passes.along(task.rows, active, task.worth, search.line[None], out)
+            newton_passes.along(task.rows, active, task.sample_weight, search.line[None], out)
             search.follow(out[0])
         return search.step

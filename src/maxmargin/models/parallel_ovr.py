@@ -1,4 +1,4 @@
-"""The problems of one-vs-rest, learnt on several threads, and to the bit what one learns.
+"""The problems of one-vs-rest, learned on several threads, and to the bit what one learns.
 
 Problems have weights of their own, and the loop does not hold the lock of Python's interpreter. So
 each thread runs it over some of the problems, on a part of the same memory. What problems have in
@@ -7,7 +7,7 @@ that all of them had.
 
 The largest squared norm so far is the one thing by which a problem could notice another before. It
 is that of rows that brought an update, to whichever problem. Rows that are not longer leave it as
-it is, whatever they bring; stretches of such rows are learnt in parts, and the few others by all
+it is, whatever they bring; stretches of such rows are learned in parts, and the few others by all
 problems together.
 """
 
@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
 
     Attributes
     ----------
-    number : from 1, each begun when all parts have learnt from the last
+    number : from 1, each begun when all parts have learned from the last
     order, rule, trace : what is presented
     trials, mistakes : of the model before
     """
@@ -54,9 +54,9 @@ class Part:
 
     Attributes
     ----------
-    history : their outputs before anything was learnt; see `Trace`
+    history : their outputs before anything was learned; see `Trace`
     seen : what these tell of mistakes; see `core.mistakes.contest`
-    learnt : the number of the last stretch
+    learned : the number of the last stretch
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Part:
     ) -> None:
         self.model, self.rows, self.targets, self.seen = model, rows, targets, seen
         self.history = np.empty((places, model.problems() + 1))
-        self.lock, self.learnt = Lock(), 0
+        self.lock, self.learned = Lock(), 0
 
     def learn(self, stretch: Stretch) -> None:
         """Learn from what is left of a stretch, whoever asks for it, and whatever stopped others.
@@ -72,7 +72,7 @@ class Part:
         Whoever comes second waits for the first.
         """
         with self.lock:
-            if self.learnt >= stretch.number:
+            if self.learned >= stretch.number:
                 return
             model, order = self.model, stretch.order
             space, done = model.space, model.trials() - stretch.trials
@@ -83,7 +83,7 @@ class Part:
             given = rows, self.targets, order[done:], rule, space, tally, trace
             present(*given, model.loop, model.maintain)
             contest(self.targets, order, self.history, self.seen)
-            self.learnt = stretch.number
+            self.learned = stretch.number
 
 
 class Parts:
@@ -121,7 +121,7 @@ class Parts:
         self.threads.shutdown(cancel_futures=True)
 
     def present(self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace) -> None:
-        """`Model.present` of rows that are learnt from, of those given."""
+        """`Model.present` of rows that are learned from, of those given."""
         start, patience = 0, LEAST_PLACES
         while start < order.size:
             apart, together = self._divided(order[start : start + self.seen.shape[1]], rule)
@@ -140,9 +140,9 @@ class Parts:
         self.model.settle()
 
     def _divided(self, order: np.ndarray, rule: Any) -> tuple[int, int]:
-        """How many rows can be learnt from in parts; if few, how many are better learnt together.
+        """How many rows can be learned from in parts; if few, how many are better learned together.
 
-        Together, until that many can be learnt from in parts again.
+        Together, until that many can be learned from in parts again.
         """
         # A pair's members from before a fit are given up whenever any problem is maintained.
         if (self.model.linear.scalars.table.certifiable == AWAITING).any():
@@ -160,7 +160,7 @@ class Parts:
         trials, mistakes, largest = self.model.tally[0].item()
         for part in self.parts:
             part.model.tally[0] = trials, 0, largest
-        number = 1 + max(part.learnt for part in self.parts)
+        number = 1 + max(part.learned for part in self.parts)
         self.stretch = Stretch(number, order, rule, trace, trials, mistakes)
         for part in self.parts[1:]:
             self.threads.submit(part.learn, self.stretch)

@@ -43,7 +43,7 @@ def sum_up_private_members(space: PairSpace, apart: PairSpace) -> None:
 
 
 def sum_up_private_blocks(space: LinearSpace, apart: LinearSpace) -> None:
-    """`sum_up_private_weights` for classes that are learnt together."""
+    """`sum_up_private_weights` for classes that are learned together."""
     table = apart.scalars.table
     table.hidden_positive[0] += (space.weights[:, space.width + 1 :] ** 2).sum()
     table.mark_positive[0], table.mark_negative[0] = table.positive[0], table.negative[0]

@@ -16,7 +16,7 @@ class ModelSpec:
     Models with equal specifications have the same structure, so that one can go on where the other
     stopped. The parameters mean what they mean for learners; of those that only some learners have:
 
-    intercept : "coordinate" (the weight of one more) or "pair" (learnt from pairs of examples)
+    intercept : "coordinate" (the weight of one more) or "pair" (learned from pairs of examples)
     on_full : what happens to a row that is one too many for the `budget`; None if all are kept
     threshold, careful : which rows are projected, see `spaces.projection.Project`
     plus : which rows a `Projectron` learns from
@@ -24,7 +24,7 @@ class ModelSpec:
     lengths : must the length of w be known after a row was evicted?
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
     certified : are the vectors behind a certificate kept?
-    device : where kernel values are computed; what was learnt on one can go on on another
+    device : where kernel values are computed; what was learned on one can go on on another
     experts : the specifications of those who vote, with the number of experts of each
     """
 
@@ -76,7 +76,7 @@ class ModelSpec:
         return self.fit_intercept and self.intercept == "pair"
 
     def is_joint(self, problems: int) -> bool:
-        """Are several classes learnt together?"""
+        """Are several classes learned together?"""
         return problems > 1 and not self.has_pairs() and self.multiclass != "ovr"
 
     def most_rivals(self, problems: int) -> int | None:

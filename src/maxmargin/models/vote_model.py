@@ -49,7 +49,7 @@ class VoteModel(Model):
     spec : ModelSpec
     problems : int
         Weight vectors of one expert.
-    spare : bool
+    unseen : bool
         Is the last one that of a class which never occurs?
     groups : list of Model
     """
@@ -57,11 +57,11 @@ class VoteModel(Model):
     votes: Annotated[Votes, Saved()]
     groups: Annotated[list[Model], Saved()]
 
-    # The single row that is being learnt from in place, if any.
+    # The single row that is being learned from in place, if any.
     ballot: Any = None
 
-    def __init__(self, spec: ModelSpec, problems: int, spare: bool, groups: list[Model]) -> None:
-        self.spec, self.spare, self.groups = spec, spare, groups
+    def __init__(self, spec: ModelSpec, problems: int, unseen: bool, groups: list[Model]) -> None:
+        self.spec, self.unseen, self.groups = spec, unseen, groups
         self.tail, self.tally, self.unsettled = NO_TAIL, new_tally(), False
         self._problems = problems
         self.votes = new_votes(sum(self.sizes()))
@@ -72,7 +72,7 @@ class VoteModel(Model):
 
     def classes(self) -> int:
         """How many classes can be predicted."""
-        return 2 if self._problems == 1 else self._problems - self.spare
+        return 2 if self._problems == 1 else self._problems - self.unseen
 
     @property
     def p(self) -> Any:  # type: ignore[override]
@@ -114,7 +114,7 @@ class VoteModel(Model):
         return self._with([model.continued() for model in self.groups])
 
     def streaming(self, rows: int, alone: bool = False) -> VoteModel:
-        """Always another one: whatever stops it, no expert may have learnt more than others."""
+        """Always another one: whatever stops it, no expert may have learned more than others."""
         pairs = [(model.streaming(rows), model) for model in self.groups]
         return self._with([new.twin() if new is old else new for new, old in pairs])
 
@@ -127,7 +127,7 @@ class VoteModel(Model):
         self.unsettled = False
 
     def can_learn_in_place(self) -> bool:
-        """Can single rows be learnt in place, see `Ballot`? All experts must be linear then."""
+        """Can single rows be learned in place, see `Ballot`? All experts must be linear then."""
         linear = all(isinstance(model, LinearModel) for model in self.groups)
         return linear and not any(model.knows_numbers() for model in self.groups)  # type: ignore[attr-defined]
 
@@ -184,7 +184,7 @@ class VoteModel(Model):
         hold(said, order, targets, classes, self.votes, rule.keep, rule.share, scores, self.tally)
         return scores, updates
 
-    # ------------------------------------------------------------------------------ what was learnt
+    # ----------------------------------------------------------------------------- what was learned
     def updates(self) -> int:
         return sum(model.updates() for model in self.groups)
 

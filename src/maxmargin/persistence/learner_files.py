@@ -1,6 +1,6 @@
 """A learner as a tree: its parameters, and what learning has given it.
 
-A learner is asked by ``__learnt__`` for the latter, a dictionary of what a tree can hold, and is
+A learner is asked by ``__learned__`` for the latter, a dictionary of what a tree can hold, and is
 given it back by ``__relearn__``, which checks it.
 """
 
@@ -86,7 +86,7 @@ def dump_learner(clf: BaseEstimator, tree: Writer) -> dict[str, Any]:
     for parameter, value in written_parameters(clf).items():
         with tree.naming(f"The parameter '{parameter}' of {name}"):
             parameters[parameter] = tree.dump(checked_setting(value))
-    for attribute, value in clf.__learnt__().items():
+    for attribute, value in clf.__learned__().items():
         with tree.naming(f"The attribute '{attribute}' of {name}"):
             attributes[attribute] = tree.dump(value)
     return {"estimator": name, "parameters": parameters, "attributes": attributes}
@@ -106,9 +106,9 @@ def load_learner(found: dict[str, Any], tree: Reader) -> BaseEstimator:
     if not parameters.keys() <= clf.get_params(deep=False).keys():
         raise Misfit(f"the parameters are not those of {found['estimator']}")
     clf.set_params(**parameters)
-    learnt = {name: tree.load(value) for name, value in found["attributes"].items()}
-    if learnt:
-        clf.__relearn__(learnt)
+    learned = {name: tree.load(value) for name, value in found["attributes"].items()}
+    if learned:
+        clf.__relearn__(learned)
     return clf
 
 

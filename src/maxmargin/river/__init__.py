@@ -138,22 +138,22 @@ class RiverClassifier(base.MiniBatchClassifier):
         w : float or series, default=1.0
         """
         frame, labels = dataframe.into_frame(X), _labels(dataframe.into_series(y))
-        worth = np.broadcast_to(np.asarray(w, dtype=np.float64), labels.shape)
+        weights = np.broadcast_to(np.asarray(w, dtype=np.float64), labels.shape)
         if len(frame) != len(labels):
             raise ValueError(f"X has {len(frame)} rows, and y has {len(labels)} labels.")
         values = _numbers(frame)
         if values is None or not len(frame):
             for x, label, weight in zip(
-                _dicts(frame), labels.tolist(), worth.tolist(), strict=True
+                _dicts(frame), labels.tolist(), weights.tolist(), strict=True
             ):
                 self.learn_one(x, label, weight)
             return
-        # Columns for all names; a row that counts 0 times is not learnt from.
+        # Columns for all names; a row that counts 0 times is not learned from.
         names = dict.fromkeys(frame.columns, 0.0)
         known = getattr(self.estimator_, "columns_", {})
         if not names.keys() <= known.keys():
             self.learn_one(names, labels[0], 0.0)
-        options = {} if (worth == 1.0).all() else {"sample_weight": worth}
+        options = {} if (weights == 1.0).all() else {"sample_weight": weights}
         rows = self._sparse_rows(frame.columns, values)
         self.estimator_.partial_fit(
             rows, labels, classes=self.classes, grow=self._any_label, **options
@@ -172,9 +172,9 @@ class RiverClassifier(base.MiniBatchClassifier):
     def predict_proba_many(self, X: Any) -> Any:
         """What `predict_proba_one` says of the rows of a frame, as a frame."""
         frame = dataframe.into_frame(X)
-        chances = [self.predict_proba_one(x) for x in _dicts(frame)]
-        labels = list(chances[0]) if chances else []
-        columns = {label: [each[label] for each in chances] for label in labels}
+        probabilities = [self.predict_proba_one(x) for x in _dicts(frame)]
+        labels = list(probabilities[0]) if probabilities else []
+        columns = {label: [each[label] for each in probabilities] for label in labels}
         return dataframe.to_native_frame(columns, like=frame)
 
     def _sparse_rows(self, names: Sequence[Any], values: np.ndarray) -> sparse.csr_matrix:
@@ -195,7 +195,7 @@ class RiverClassifier(base.MiniBatchClassifier):
 
     @property
     def _raw_memory_usage(self) -> int:
-        """The bytes of what was learnt; river would count machine code and all that it leads to."""
+        """The bytes of what was learned; river would count machine code as well."""
         return len(pickle.dumps(self))
 
     @classmethod
@@ -204,7 +204,7 @@ class RiverClassifier(base.MiniBatchClassifier):
 
 
 def _even(classes: Sequence[Any] | None) -> dict[Any, float]:
-    """What is known of a row before anything was learnt."""
+    """What is known of a row before anything was learned."""
     labels = np.unique([] if classes is None else classes).tolist()
     return {label: 1.0 / len(labels) for label in labels}
 

@@ -36,7 +36,7 @@ Id = Annotated[
     str,
     Meta(
         min_length=1,
-        description="An event is learnt once per id. At most 128 characters by default.",
+        description="An event is learned once per id. At most 128 characters by default.",
     ),
 ]
 WithScores = Annotated[bool, Meta(description="Return the score of each class, too.")]
@@ -119,22 +119,22 @@ class Promote(Body):
 Count = Annotated[int, Meta(ge=0)]
 Number = float | None
 Sequence = Annotated[int, Meta(ge=0, description="Number of the last event in the log.")]
-LearntCount = Annotated[int, Meta(ge=0, description="Rows that this request added to the model.")]
+LearnedCount = Annotated[int, Meta(ge=0, description="Rows that this request added to the model.")]
 
 
-class Learnt(TypedDict):
+class Learned(TypedDict):
     """One event, of one or many rows."""
 
-    learnt: LearntCount
-    duplicate: Annotated[bool, Meta(description="Was an event with this id learnt before?")]
+    learned: LearnedCount
+    duplicate: Annotated[bool, Meta(description="Was an event with this id learned before?")]
     sequence: Sequence
 
 
-class LearntEach(TypedDict):
+class LearnedEach(TypedDict):
     """Several events: lines, or several labels."""
 
-    learnt: LearntCount
-    duplicates: Annotated[int, Meta(ge=0, description="Events that were learnt before.")]
+    learned: LearnedCount
+    duplicates: Annotated[int, Meta(ge=0, description="Events that were learned before.")]
     sequence: Sequence
 
 
@@ -215,7 +215,7 @@ LargestWeight = TypedDict("LargestWeight", {"name": str, "class": Label, "weight
 
 
 class Scores(TypedDict):
-    """Of predictions made just before each row is learnt."""
+    """Of predictions made just before each row is learned."""
 
     progressive_accuracy: Annotated[Number, Meta(description="Over all rows.")]
     recent_progressive_accuracy: Annotated[Number, Meta(description="Over the last 1000 rows.")]
@@ -301,7 +301,7 @@ class State(Scores):
             description="Row, progressive accuracy, the recent one and the recent loss.",
         ),
     ]
-    example: Annotated[Row | None, Meta(description="The last row that was learnt.")]
+    example: Annotated[Row | None, Meta(description="The last row that was learned.")]
 
 
 # ---------------------------------------------------------------------------------------- decoding

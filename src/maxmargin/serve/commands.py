@@ -28,7 +28,7 @@ class Learn(Task):
 
     def prepare(self, service: Service) -> Sequence[Event]:
         lesson = self.lesson
-        known = [service.learnt_as(each) for each in lesson.ids]
+        known = [service.learned_as(each) for each in lesson.ids]
         if not any(known) and not (self.by_row and len(set(lesson.ids)) < len(lesson.ids)):
             service.check_room(lesson)
             return [lesson]
@@ -60,10 +60,10 @@ class Learn(Task):
             if refusal is not None:
                 raise refusal
             self.known = max(self.known, sequence)
-        learnt = self.lesson.size() if outcomes else 0
+        learned = self.lesson.size() if outcomes else 0
         if self.by_row:
-            return {"learnt": learnt, "duplicates": self.duplicates, "sequence": self.known}
-        return {"learnt": learnt, "duplicate": self.duplicates > 0, "sequence": self.known}
+            return {"learned": learned, "duplicates": self.duplicates, "sequence": self.known}
+        return {"learned": learned, "duplicate": self.duplicates > 0, "sequence": self.known}
 
 
 class LabelledId(NamedTuple):
@@ -77,8 +77,8 @@ class LabelledId(NamedTuple):
 class Label(Task):
     """Learn from rows that were predicted, now that their labels are there; each exactly once."""
 
-    def __init__(self, answers: Sequence[LabelledId], size: int = 0, *, several: bool) -> None:
-        self.answers, self.bytes, self.several = answers, size, several
+    def __init__(self, answers: Sequence[LabelledId], size: int = 0, *, is_batch: bool) -> None:
+        self.answers, self.bytes, self.is_batch = answers, size, is_batch
         self.duplicates, self.known = 0, 0
 
     def claims(self) -> Iterable[str]:
@@ -93,9 +93,9 @@ class Label(Task):
                 known = service.labelled.get(key)
             if known is not None and known[0] != label:
                 raise HTTPError(409, f"id {key!r} has the label {known[0]!r} already.")
-            if known is not None or service.learnt_as(key):
+            if known is not None or service.learned_as(key):
                 self.duplicates += 1
-                self.known = max(self.known, service.learnt_as(key))
+                self.known = max(self.known, service.learned_as(key))
                 continue
             predicted = service.waiting.get(key, now)
             if predicted is None:
@@ -106,20 +106,20 @@ class Label(Task):
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         refused = [refusal for _, refusal in outcomes if refusal is not None]
-        learnt = len(outcomes) - len(refused)
+        learned = len(outcomes) - len(refused)
         if refused:
             raise refused[0]
         known = max([self.known, *(sequence for sequence, _ in outcomes)])
-        if self.several:
-            return {"learnt": learnt, "duplicates": self.duplicates, "sequence": known}
-        return {"learnt": learnt, "duplicate": self.duplicates > 0, "sequence": known}
+        if self.is_batch:
+            return {"learned": learned, "duplicates": self.duplicates, "sequence": known}
+        return {"learned": learned, "duplicate": self.duplicates > 0, "sequence": known}
 
 
 class Await(Task):
     """Keep rows that were predicted, and the classes that were the answers, until labels come.
 
     A retry with a known id changes nothing: the first answer is the one that is scored. Nor does an
-    id that has been learnt already, whose label is known.
+    id that has been learned already, whose label is known.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Await(Task):
         new = [
             (key, row, service.places[answer])
             for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
-            if service.waiting.get(key, now) is None and not service.learnt_as(key)
+            if service.waiting.get(key, now) is None and not service.learned_as(key)
         ]
         if not new:
             return []
@@ -162,7 +162,7 @@ class Call(Task):
 
 
 def lesson_of(key: str, predicted: Prediction, label: Any, weight: float | None) -> Lesson:
-    """What is learnt when the label of a prediction comes."""
+    """What is learned when the label of a prediction comes."""
     row = msgspec.json.decode(predicted.row)
     rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
     weights = None if weight is None else [weight]

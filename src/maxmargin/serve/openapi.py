@@ -20,12 +20,12 @@ BINARY = {"type": "string", "format": "binary"}
 
 ABOUT = """\
 A model that learns while it is asked. Every event that was acknowledged is in the server's log, \
-on the disk: whatever happens to the server, it is learnt, and learnt once.
+on the disk: whatever happens to the server, it is learned, and learned once.
 
 Every route of a model exists at the root, for the default model, and below `/models/{name}` for \
 each. A refusal is an object with one sentence, `error`, which names the field, the row or the \
-line; nothing of a request that is refused is learnt. If a request is lost, send it again with the \
-same id. After 429 and 503 do so when the seconds of `Retry-After` have passed.\
+line; nothing of a request that is refused is learned. If a request is lost, send it again with \
+the same id. After 429 and 503 do so when the seconds of `Retry-After` have passed.\
 """
 
 TAGS = {
@@ -138,18 +138,18 @@ class Operation(NamedTuple):
     is_open: bool = False
 
 
-LEARNT = (bodies.Learnt, bodies.LearntEach)
+LEARNED = (bodies.Learned, bodies.LearnedEach)
 OF_MODELS = {
     "POST /learn": Operation(
         "events",
         "Learn from rows with their labels",
-        "It is on the disk, and learnt.",
-        "One row, or many that are learnt together or not at all; each line may have an id of its "
-        "own. The answer comes when all is in the log, on the disk, and learnt. An event with a "
-        "known id is not learnt again, whatever it says.",
+        "It is on the disk, and learned.",
+        "One row, or many that are learned together or not at all; each line may have an id of its "
+        "own. The answer comes when all is in the log, on the disk, and learned. An event with a "
+        "known id is not learned again, whatever it says.",
         takes=(bodies.LearnRow, bodies.LearnRows),
         takes_kinds=(NDJSON, ARROW),
-        gives=LEARNT,
+        gives=LEARNED,
         errors=(429, 503),
         parameters=("Idempotency-Key", "label", "weight"),
     ),
@@ -157,7 +157,7 @@ OF_MODELS = {
         "events",
         "Predict labels",
         "As the model was when the request came.",
-        "Nothing is learnt. With an id the server keeps the row and its answer until `/label` "
+        "Nothing is learned. With an id the server keeps the row and its answer until `/label` "
         "brings the label; `true` lets the server choose the id. Of several answers under one id "
         "the first is scored. Lines are answered by lines, Arrow by Arrow.",
         takes=(bodies.PredictRow, bodies.PredictRows),
@@ -170,13 +170,13 @@ OF_MODELS = {
     "POST /label": Operation(
         "events",
         "Bring the label of a prediction",
-        "It is on the disk, and learnt.",
-        "The row that was predicted is learnt with this label, once, and the answer that was "
+        "It is on the disk, and learned.",
+        "The row that was predicted is learned with this label, once, and the answer that was "
         "given counts as right or wrong. The same label again is a duplicate; another one is "
         "refused.",
         takes=(bodies.LabelRow, bodies.LabelRows),
         takes_kinds=(NDJSON,),
-        gives=LEARNT,
+        gives=LEARNED,
         errors=(404, 409, 429, 503),
     ),
     "GET /model": Operation(
@@ -185,8 +185,8 @@ OF_MODELS = {
         "The state of the model.",
         "`answer_accuracy` is that of the predictions as they were served, for rows that were "
         "predicted with an id and whose label came by `/label`. `progressive_accuracy` and the "
-        "losses are those of predictions made just before each row is learnt, for all rows: where "
-        "labels come late, the model has learnt more by then than when it answered.",
+        "losses are those of predictions made just before each row is learned, for all rows: where "
+        "labels come late, the model has learned more by then than when it answered.",
         gives=(bodies.State,),
     ),
     "GET /model/file": Operation(

@@ -263,7 +263,7 @@ function showWeights() {
   const several = new Set(weights.map((each) => each.class)).size > 1;
   say($("weights-about"), ...(weights.length
     ? ["What speaks for ", several ? "the class" : theirs(weights[0].class), " points to the right, what speaks against it to the left."]
-    : ["This learner has none to show, or has learnt nothing yet."]));
+    : ["This learner has none to show, or has learned nothing yet."]));
   say($("weights"), ...weights.map((each) =>
     bar(several ? [theirs(each.name), el("small", {}, theirs(each.class))] : [theirs(each.name)], each.weight, largest)));
 }

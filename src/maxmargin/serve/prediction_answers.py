@@ -82,10 +82,10 @@ def _answer_with_ids(
     """The answer to a question; rows with ids, and their classes, are put into ``waiting``."""
     said = answer(service, asked)
     if asked.ids is not None:
-        classes = said["predictions"] if asked.several else [said["prediction"]]
+        classes = said["predictions"] if asked.is_batch else [said["prediction"]]
         for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
             waiting.setdefault(key, (row, label))
-        said |= {"ids": asked.ids} if asked.several else {"id": asked.ids[0]}
+        said |= {"ids": asked.ids} if asked.is_batch else {"id": asked.ids[0]}
     return said
 
 
@@ -139,7 +139,7 @@ def answer(service: Service, asked: Question) -> dict[str, Any]:
             each = np.hstack([-outputs, outputs]) if outputs.shape[1] == 1 else outputs
             found["scores"] = _by_class(asked, labels, each)
         if asked.proba:
-            found["probabilities"] = _by_class(asked, labels, _chances(learner, asked.rows))
+            found["probabilities"] = _by_class(asked, labels, _probabilities(learner, asked.rows))
     except (ValueError, OverflowError) as error:  # an integer may be too large for a float
         raise unprocessable(str(error)) from None
     return found
@@ -149,7 +149,7 @@ def _outputs(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     return outputs_of(learner, rows).reshape(len(rows), -1)
 
 
-def _chances(learner: OnlineClassifier, rows: Any) -> np.ndarray:
+def _probabilities(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     if not hasattr(learner, "predict_proba"):
         raise unprocessable(
             "proba: the learner has no probabilities; calibration='online' gives it."
@@ -164,10 +164,10 @@ def _class_of_zero(labels: list[Any]) -> Any:
 
 
 def _said(asked: Question, classes: list[Any]) -> dict[str, Any]:
-    return {"predictions": classes} if asked.several else {"prediction": classes[0]}
+    return {"predictions": classes} if asked.is_batch else {"prediction": classes[0]}
 
 
 def _by_class(asked: Question, labels: list[Any], numbers: np.ndarray) -> Any:
     names = [str(label) for label in labels]
     found = [dict(zip(names, each, strict=True)) for each in numbers.tolist()]
-    return found if asked.several else found[0]
+    return found if asked.is_batch else found[0]

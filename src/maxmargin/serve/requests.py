@@ -173,7 +173,7 @@ def label_task(service: Service, kind: str, body: bytes) -> Label:
     """The task of ``POST /label``."""
     if kind == ARROW:
         raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
-    several, most = True, service.limits.rows
+    is_batch, most = True, service.limits.rows
     items: Iterable[tuple[str, bodies.LabelRow]]
     if kind == NDJSON:
         items = read_lines(bodies.LABEL_LINE, body, most)
@@ -185,7 +185,7 @@ def label_task(service: Service, kind: str, body: bytes) -> Label:
                 raise HTTPError(413, f"there are {count:,} labels; at most {most:,} are taken.")
             items = [(f"labels[{k}]", each) for k, each in enumerate(found.labels)]
         else:
-            items, several = [("the body", found)], False
+            items, is_batch = [("the body", found)], False
     labelled = []
     for where, each in items:
         try:
@@ -194,11 +194,11 @@ def label_task(service: Service, kind: str, body: bytes) -> Label:
             if each.weight is not None:
                 checked_weights([each.weight], 1)
         except HTTPError as error:
-            if several:
+            if is_batch:
                 raise error.at(where) from None
             raise
         labelled.append(LabelledId(each.id, label, each.weight))
-    return Label(labelled, 2 * len(body), several=several)
+    return Label(labelled, 2 * len(body), is_batch=is_batch)
 
 
 # ------------------------------------------------------------------------------------- questions
@@ -217,13 +217,13 @@ class Question(NamedTuple):
     ids: list[str] | None
     scores: bool
     proba: bool
-    several: bool
+    is_batch: bool
 
 
 def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows) -> Question:
     """What a body, or a line of one, asks."""
     limits = service.limits
-    several = isinstance(found, bodies.PredictRows)
+    is_batch = isinstance(found, bodies.PredictRows)
     ids: Any
     if isinstance(found, bodies.PredictRows):
         raw, rows = found.rows, rows_of(found.rows, limits.rows)
@@ -245,7 +245,7 @@ def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows)
     else:
         ids = [new_id() for _ in raw] if ids else None
     check_rows(service, rows)
-    return Question(rows, raw, ids, found.scores, found.proba, several)
+    return Question(rows, raw, ids, found.scores, found.proba, is_batch)
 
 
 # ----------------------------------------------------------------------------------------- Arrow

@@ -22,7 +22,7 @@ from maxmargin.training.protocol import put_state, state_of, trainer_of
 from maxmargin.training.recipes import RECIPE, restored, storable
 from maxmargin.training.sample_weights import told_weights
 
-# Learners without a seed get one: what they learn must be the same whenever it is learnt again.
+# Learners without a seed get one: what they learn must be the same whenever it is learned again.
 SEED = 0
 
 
@@ -73,8 +73,8 @@ def recipe_of(learner: OnlineClassifier) -> Any:
         return None
 
 
-class HalfLearnt(MemoryError):
-    """The learner has learnt, but the counts beside it have not: only a replay can go on."""
+class HalfLearned(MemoryError):
+    """The learner has learned, but the counts beside it have not: only a replay can go on."""
 
 
 class ScoredLearner:
@@ -86,7 +86,7 @@ class ScoredLearner:
     classes : array
     stats : ProgressiveStats, default=None
     schema : dict, default=None
-        Of raw rows, with the recipe for them, for a learner that has not learnt anything yet.
+        Of raw rows, with the recipe for them, for a learner that has not learned anything yet.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class ScoredLearner:
         """Learn from the rows, of the classes with these numbers.
 
         A ValueError refuses all of them, and changes nothing; nor does a MemoryError, but for
-        `HalfLearnt`.
+        `HalfLearned`.
         """
         truth = np.array(codes)
         y = self.classes[truth]
@@ -153,7 +153,7 @@ class ScoredLearner:
         schema = self.schema
         if schema is not None:
             ignored = None if weights is None else weights == 0.0
-            recipe, rows = schema[RECIPE].learnt(rows, ignored)
+            recipe, rows = schema[RECIPE].learned(rows, ignored)
             schema = {**schema, RECIPE: recipe}
         elif classes is None and isinstance(rows, np.ndarray):
             rows = self._as_wide(rows)
@@ -163,7 +163,9 @@ class ScoredLearner:
             outputs, _ = self.learner.foretell(rows, y, order, classes, weights)
         except MemoryError as error:
             if self._trials() != before:  # it came too late
-                raise HalfLearnt(f"there was no memory to say what was learnt: {error}") from error
+                raise HalfLearned(
+                    f"there was no memory to say what was learned: {error}"
+                ) from error
             raise
         try:
             if schema is not None:
@@ -173,7 +175,7 @@ class ScoredLearner:
             wrong = classes_by(outputs) != truth
             self.stats.add(truth, wrong, hinge_losses(outputs, truth))
         except MemoryError as error:
-            raise HalfLearnt(f"there was no memory to count what was learnt: {error}") from error
+            raise HalfLearned(f"there was no memory to count what was learned: {error}") from error
 
     def _trials(self) -> int:
         state = state_of(self.learner)
@@ -234,7 +236,7 @@ def new_names(learner: OnlineClassifier, rows: list[dict[str, Any]]) -> set[str]
 
 
 def outputs_of(learner: BaseEstimator, rows: Any) -> np.ndarray:
-    """The scores of some rows, of any kind that can be learnt from."""
+    """The scores of some rows, of any kind that can be learned from."""
     if isinstance(rows, list) and recipe_of(learner) is None:
         return np.array([learner.decision_one(row) for row in rows])
     return learner.decision_function(rows)

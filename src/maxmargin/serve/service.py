@@ -37,7 +37,7 @@ from maxmargin.serve.limits import Limits
 from maxmargin.serve.progressive_stats import Tally
 from maxmargin.serve.recent_ids import Ids, Predictions, ids_from, labelled_from, waiting_from
 from maxmargin.serve.scored_learner import (
-    HalfLearnt,
+    HalfLearned,
     ScoredLearner,
     checked_learner,
     new_learner,
@@ -45,7 +45,7 @@ from maxmargin.serve.scored_learner import (
 )
 
 SNAPSHOT, LOG = "snapshot.mm", "log"
-# Rows that are learnt in one go, at most, where lessons allow it.
+# Rows that are learned in one go, at most, where lessons allow it.
 BLOCK_ROWS = 4096
 # What is written together, at most.
 GROUP_TASKS, GROUP_BYTES = 1024, 2**26
@@ -330,7 +330,7 @@ class Service:
             self.queued_bytes += task.bytes
             self._wake.notify()
 
-    def learnt_as(self, key: str | None) -> int:
+    def learned_as(self, key: str | None) -> int:
         """The number of the event with this id, by whichever route it came; 0 if there is none."""
         if key is None:
             return 0
@@ -543,7 +543,7 @@ class Service:
                 self.sequence = first + k - 1
 
     def _block(self, events: Sequence[Event], k: int) -> list[Lesson]:
-        """The lessons from number ``k`` on that can be learnt in one go.
+        """The lessons from number ``k`` on that can be learned in one go.
 
         A log that is read again is cut elsewhere, and must give the same.
         """
@@ -565,7 +565,7 @@ class Service:
         """Let all learners learn; what the one that answers refuses, nobody learns."""
         try:
             why = learn_block(self.live, lessons)
-        except HalfLearnt:
+        except HalfLearned:
             raise
         except MemoryError as error:
             if len(lessons) == 1:

@@ -211,9 +211,9 @@ def largest_weights(
 
 # ---------------------------------------------------------------------------------------- metrics
 COUNTERS = {
-    "events": "Lessons learnt.",
-    "rows": "Rows learnt.",
-    "mistakes": "Rows whose prediction just before they were learnt was wrong.",
+    "events": "Lessons learned.",
+    "rows": "Rows learned.",
+    "mistakes": "Rows whose prediction just before they were learned was wrong.",
     "answers": "Served predictions whose label has come.",
     "wrong_answers": "Served predictions whose label has come and is another one.",
     "updates": "Updates of the learner.",

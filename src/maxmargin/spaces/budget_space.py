@@ -77,7 +77,7 @@ class SlotSpace(NamedTuple):
     def norm2(self, c):
         return self.scalars.table[c].norm2
 
-    def look(self, rows, i, c):
+    def output(self, rows, i, c):
         return self.scalars.table[c].scale * self.outputs[c, i]
 
     def square_of(self, rows, i):

@@ -121,7 +121,7 @@ bridge("follow", "scale", "past_scales", "count_trials", "is_averaged_under", "f
 
 
 class MeanSpace(NamedTuple):
-    """The mean of the weights of ``space`` over all trials so far, to look at rows by.
+    """The mean of the weights of ``space`` over all trials so far, to output at rows by.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class MeanSpace(NamedTuple):
     space: Any
     tally: np.recarray
 
-    def look(self, rows, i, c):
+    def output(self, rows, i, c):
         return self.space.look_mean(rows, i, c, self.tally[0].trials)
 
 

@@ -102,7 +102,7 @@ class JointSpace(NamedTuple):
     def square_of(self, rows, i):
         return self.linear.square_of(rows, i)
 
-    def look(self, rows, i, c):
+    def output(self, rows, i, c):
         """``w_c.x``."""
         linear = self.linear
         return linear.scalars.table[0].scale * linear.geometry.product(rows, i, linear.weights, c)
@@ -114,7 +114,7 @@ class JointSpace(NamedTuple):
     def meet(self, rows, i):
         """Compute the outputs for all classes."""
         for c in range(self.rivals.outputs.size):
-            self.rivals.outputs[c] = self.look(rows, i, c)
+            self.rivals.outputs[c] = self.output(rows, i, c)
 
     def step_all(self, rows, i, y, count, total, trial):
         """``w_y += total * x``, and ``w_z -= step * x`` for the first ``count`` rivals."""

@@ -40,7 +40,7 @@ class LinearSpace(NamedTuple):
         """``w.w``."""
         return self.scalars.table[c].norm2
 
-    def look(self, rows, i, c):
+    def output(self, rows, i, c):
         """``w.x``."""
         return self.scalars.table[c].scale * self.geometry.product(rows, i, self.weights, c)
 
@@ -140,6 +140,6 @@ class LinearSpace(NamedTuple):
             self.fold_lines(c, c, c + 1, self.scalars.table[c].scale)
 
 
-bridge("updates", "norm2", "look", "aim", "move", "book", "rescale", "rescale_lines")
+bridge("updates", "norm2", "output", "aim", "move", "book", "rescale", "rescale_lines")
 bridge("look_mean", "mean_under")
 bridge("fold_lines", "maintain", inline=False)

@@ -3,7 +3,7 @@
 Kept beside the weights are the last positive and the last negative example that brought an update.
 A step goes along half their difference, ``z = (x_pos - x_neg) / 2``, in which an intercept cancels;
 afterwards the intercept is set so that both have the same margin, and a rule that puts ``z`` on
-margin 1 (ROMMA, AMIRA) puts both of them there. So the intercept is learnt without a price on its
+margin 1 (ROMMA, AMIRA) puts both of them there. So the intercept is learned without a price on its
 size, and shifting all examples changes nothing but the intercept. (K. Ishibashi, K. Hatano and M.
 Takeda, "Online learning of approximate maximum p-norm margin classifiers with bias", COLT 2008,
 section 3.2.)
@@ -67,9 +67,9 @@ class PairSpace(NamedTuple):
     def square_bound(self, rows, i):
         return self.linear.geometry.square_bound(rows, i)
 
-    def look(self, rows, i, c):
+    def output(self, rows, i, c):
         """``w.x + b``."""
-        return self.linear.look(rows, i, c) + self.bias[c]
+        return self.linear.output(rows, i, c) + self.bias[c]
 
     def aim(self, rows, i, c, y, f, xx):
         """Let x replace the member of its class; margin and squared length of the new ``z``.
@@ -134,7 +134,7 @@ class PairSpace(NamedTuple):
             self.add_private(c, other, -half * rows.tail.private)
         scalars.positive += step / scalars.scale  # all mass is on pairs
         due = self.linear.book(c, step, shrink * margin, along2) or due
-        self.bias[c] = y - self.linear.look(rows, i, c) - self.hidden_output(rows, c, mine)
+        self.bias[c] = y - self.linear.output(rows, i, c) - self.hidden_output(rows, c, mine)
         # From here on all steps are along rows of this fit.
         return due or (scalars.certifiable == AWAITING and self.numbers[c, other] != FOREIGN)
 

@@ -33,7 +33,7 @@ SCALARS = np.dtype(
         ("next_mark", "i8"),  # number of updates at which the next snapshot is due
         # Masses of the positive and of the negative coefficients, over the scale; sums of squares
         # in private coordinates that are not recorded, over its square; and all of these at the
-        # last snapshot. See `JointSpace.book_all` for classes that are learnt together.
+        # last snapshot. See `JointSpace.book_all` for classes that are learned together.
         ("positive", "f8"),
         ("negative", "f8"),
         ("hidden_positive", "f8"),

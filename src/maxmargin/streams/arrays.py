@@ -235,7 +235,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _floats(values: np.ndarray) -> np.ndarray:
-    """As they are if they are of a type that is learnt from, else as float64."""
+    """As they are if they are of a type that is learned from, else as float64."""
     kept = values.dtype in (np.float32, np.float64) and values.dtype.isnative
     return values if kept else values.astype(np.float64)
 

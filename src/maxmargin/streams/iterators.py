@@ -158,7 +158,7 @@ class IteratorSource(Source):
 
     def _parts_of_rows(self, items: Iterator[Any]) -> Iterator[tuple[Any, np.ndarray | None, Any]]:
         starts, columns, values = [0], list[int](), list[float]()
-        labels, worths = list[Any](), list[Any]()
+        labels, weights = list[Any](), list[Any]()
         for number, item in enumerate(items, 1):
             if (together := as_row(item)) is None:
                 raise StreamError(f"{self.name}, row {number}: expected a dict and a label.")
@@ -170,14 +170,14 @@ class IteratorSource(Source):
                     values.append(value)
             starts.append(len(values))
             labels.append(label)
-            worths.append(weight)
+            weights.append(weight)
             if len(labels) == ROWS_AT_ONCE or len(values) * ENTRY_SIZE >= self._block_size:
                 X, y = self._block(starts, columns, values, labels, number)
-                yield X, y, self._weights(worths, number)
-                starts, columns, values, labels, worths = [0], [], [], [], []
+                yield X, y, self._weights(weights, number)
+                starts, columns, values, labels, weights = [0], [], [], [], []
         if labels:
             X, y = self._block(starts, columns, values, labels, number)
-            yield X, y, self._weights(worths, number)
+            yield X, y, self._weights(weights, number)
 
     def _weights(self, given: list[Any], last: int) -> list[Any] | None:
         """Those of the rows up to the number ``last``, which all have one or none has."""

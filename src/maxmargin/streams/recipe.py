@@ -106,8 +106,8 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    What is not learnt from (`transform`) is prepared by the same numbers as the row that was learnt
-    last.
+    What is not learned from (`transform`) is prepared by the same numbers as the row that was
+    learned last.
 
     Examples
     --------
@@ -180,10 +180,10 @@ class Recipe(TransformerMixin, BaseEstimator):
         plan, rows = self._rows(X, None)
         return plan.prepare(rows, self.running_, learn=False)[0]
 
-    def learnt(self, X: Any, ignored: np.ndarray | None = None) -> tuple[Recipe, Any]:
+    def learned(self, X: Any, ignored: np.ndarray | None = None) -> tuple[Recipe, Any]:
         """The recipe behind more rows, and these prepared as they came; this one stays as it is.
 
-        Nothing is learnt from rows that are ``ignored``.
+        Nothing is learned from rows that are ``ignored``.
         """
         check_is_fitted(self, "plan_")
         plan, rows = self._rows(X, None)
@@ -345,19 +345,19 @@ class Recipe(TransformerMixin, BaseEstimator):
 
     # ----------------------------------------------------------------------------------- for files
     def __getstate__(self) -> dict[str, Any]:
-        """What travels by pickle and skops: parameters, and the tree of what was learnt."""
+        """What travels by pickle and skops: parameters, and the tree of what was learned."""
         state: dict[str, Any] = super().__getstate__()
         if not hasattr(self, "plan_"):
             return state
         kept = {name: each for name, each in state.items() if name not in ("plan_", "running_")}
-        return kept | {"learnt": self.tree()}
+        return kept | {"learned": self.tree()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         given = dict(state)
-        learnt = given.pop("learnt", None)
+        learned = given.pop("learned", None)
         super().__setstate__(given)
-        if learnt is not None:
-            known = Recipe.from_tree(learnt)
+        if learned is not None:
+            known = Recipe.from_tree(learned)
             self.plan_, self.running_ = known.plan_, known.running_
 
     def tree(self) -> dict[str, Any]:

@@ -431,7 +431,7 @@ class Plan:
         ):
             if learn:
                 while len(known) > size:
-                    known.popitem()  # of rows that were not learnt from in the end
+                    known.popitem()  # of rows that were not learned from in the end
                 for text in texts:
                     if len(known) >= each.room:
                         break
@@ -446,17 +446,19 @@ class Plan:
     def _sparse(self, parts: Parts, codes: list[np.ndarray]) -> sparse.csr_matrix:
         dense, hashed = parts.dense, parts.hashed
         places = np.column_stack([parts.places, *codes]).astype(np.int64, copy=False)
-        worth = np.ones(hashed.shape)
+        hashed_values = np.ones(hashed.shape)
         number = {each.name: k for k, each in enumerate(self._numbers)}
         for k, pair in enumerate(self.interactions, len(self._hashes)):
             for name in pair:
                 if name in number:
-                    worth[:, k] *= dense[:, number[name]]
+                    hashed_values[:, k] *= dense[:, number[name]]
         values, columns, starts = parts.words
         most = dense.size + places.size + hashed.size + values.size
         out = np.empty(most), np.empty(most, np.int32), np.zeros(len(dense) + 1, np.int32)
         words = values, np.ascontiguousarray(columns), np.ascontiguousarray(starts)
-        filled = assemble(dense, places, hashed.copy(), worth, words, self._hashed_from, out)
+        filled = assemble(
+            dense, places, hashed.copy(), hashed_values, words, self._hashed_from, out
+        )
         shape = (len(dense), self.width)
         entries = out[0][:filled], out[1][:filled], out[2]
         return sparse.csr_matrix(entries, shape=shape, copy=False)
@@ -606,7 +608,7 @@ class EntriesPlan:
         counts, means, squares = (np.pad(each, (0, more)) for each in before)
         values = X.data.astype(np.float64)
         counting = np.ones(X.shape[0], bool) if ignored is None else ~ignored
-        columns, starts, learnt = X.indices, X.indptr, counting & learn
-        rows = scale_entries(values, columns, starts, learnt, running.rows, counts, means, squares)
+        columns, starts, learned = X.indices, X.indptr, counting & learn
+        rows = scale_entries(values, columns, starts, learned, running.rows, counts, means, squares)
         scaled = sparse.csr_matrix((values, columns, starts), shape=X.shape, copy=False)
         return scaled, running._replace(rows=rows, counts=counts, means=means, squares=squares)

@@ -36,7 +36,7 @@ class PreparedSource(Source):
         Of what rows say themselves (a table that follows the recipe), or of matrices.
     recipe : Recipe, or transformer of scikit-learn
     frozen : bool, default=False
-        Is nothing to be learnt?
+        Is nothing to be learned?
     """
 
     def __init__(self, rows: Source, recipe: Any, *, frozen: bool = False) -> None:
@@ -163,7 +163,7 @@ class PreparedSource(Source):
 class TransformerPlan:
     """A transformer of scikit-learn, or a pipeline of them, that learns from block after block.
 
-    Each must be able to learn so (`partial_fit`), or need nothing to be learnt.
+    Each must be able to learn so (`partial_fit`), or need nothing to be learned.
     """
 
     def __init__(self, transformer: Any) -> None:

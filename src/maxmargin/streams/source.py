@@ -84,7 +84,7 @@ class Block(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What is known of a source before anything is learnt from it.
+    """What is known of a source before anything is learned from it.
 
     Attributes
     ----------
@@ -145,13 +145,13 @@ class Source(abc.ABC):
         """The blocks from ``start`` on, read ahead while the last one is worked on."""
 
     def begin(self) -> None:  # noqa: B027
-        """Note that somebody learns from the first row on: a recipe forgets what it had learnt."""
+        """Note that somebody learns from the first row on: a recipe forgets what it had learned."""
 
     def reach(self, block: Block) -> None:  # noqa: B027
-        """Note that this block has been learnt from: `schema` tells what is known behind it."""
+        """Note that this block has been learned from: `schema` tells what is known behind it."""
 
     def end_pass(self) -> None:  # noqa: B027
-        """Note that all blocks have been learnt from once."""
+        """Note that all blocks have been learned from once."""
 
     @abc.abstractmethod
     def identity(self) -> str:

@@ -108,10 +108,10 @@ def in_one_pass(
 
 
 def check_passes(calibration: str | None, option: str, passes: int) -> None:
-    """Raise if rows would be presented again, when they have been learnt from."""
+    """Raise if rows would be presented again, when they have been learned from."""
     if calibration is not None and passes > 1:
         raise OptionError(
-            "calibration='online' needs scores of rows that were not learnt from, which only the "
+            "calibration='online' needs scores of rows that were not learned from, which only the "
             "first pass has, and ",
             Option(option, passes),
             " asks for more: use ",

@@ -41,7 +41,7 @@ def checked(options: Options, X: Matrix, features: Features | None) -> tuple[Mat
 
 
 def check_values(X: Matrix) -> float:
-    """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
+    """Raise if a row cannot be learned from; otherwise the largest norm of a row."""
     xp = cupy_library().xp
     squares = xp.square(X, dtype=np.float64).sum(axis=1)
     largest = float(squares.max())

@@ -100,7 +100,7 @@ class OneRowOfBudgets(OneRowOfVotes):
     def _prepare(self) -> None:
         self.code: Code = {}
         self.blank = sparse.csr_matrix((1, self.width))
-        # The last row that was looked at, and what was found, until another is learnt from.
+        # The last row that was looked at, and what was found, until another is learned from.
         self.seen: tuple[Any, Any] = (None, None)
 
     def _matrix(self, rows: SingleRow) -> Matrix:
@@ -135,7 +135,7 @@ class OneRowOfBudgets(OneRowOfVotes):
         """A look at the row, which learning from it right after needs not repeat."""
         content = _content(rows)
         if self.seen[0] != content:
-            self.seen = content, self.model.look(self._matrix(rows))
+            self.seen = content, self.model.output(self._matrix(rows))
         return self.seen[1]
 
 

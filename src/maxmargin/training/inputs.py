@@ -18,7 +18,8 @@ from maxmargin.core.row_scans import first_unusable
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
 from maxmargin.models.linear_model import as_rows, read_only
-from maxmargin.training import device_inputs, messages, multilabel
+from maxmargin.training import device_inputs, messages
+from maxmargin.training import multilabel as indicators
 from maxmargin.training.feature_columns import Features, is_plain, without_names
 from maxmargin.training.options import Options
 from maxmargin.training.sparse_inputs import sound
@@ -91,7 +92,7 @@ def validated(header: Header, X: Matrix, **options: bool) -> Matrix:
 
 # ------------------------------------------------------------------------------------------- values
 def check_values(X: Matrix, features: Features | None = None) -> float:
-    """Raise if a row cannot be learnt from; otherwise the largest norm of a row."""
+    """Raise if a row cannot be learned from; otherwise the largest norm of a row."""
     if type(X) is not np.ndarray and is_on_device(X):
         return device_inputs.check_values(X)
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
@@ -101,25 +102,25 @@ def check_values(X: Matrix, features: Features | None = None) -> float:
 
 
 def check_fit(
-    options: Options, X: ArrayLike, y: ArrayLike, *, several: bool = False
+    options: Options, X: ArrayLike, y: ArrayLike, *, multilabel: bool = False
 ) -> tuple[Matrix, np.ndarray, Features, float]:
     """All rows and labels of a fit, the columns, and the largest norm of a row."""
     rows, features = check_X(options, X)
-    labels = check_y(y, rows.shape[0], several=several)
+    labels = check_y(y, rows.shape[0], multilabel=multilabel)
     check_labels(labels)
     return rows, labels, features, check_values(rows, features)
 
 
 # ------------------------------------------------------------------------------------------- labels
-def check_y(y: Matrix, rows: int, *, several: bool = False) -> np.ndarray:
-    """``y`` as an array of ``rows`` class labels, or of 0 and 1 if a row can have ``several``."""
+def check_y(y: Matrix, rows: int, *, multilabel: bool = False) -> np.ndarray:
+    """``y`` as an array of ``rows`` class labels, or of 0 and 1 if it is ``multilabel``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if type(y) is not np.ndarray and is_on_device(y):
         y = device_inputs.on_host(y)
     is_plain_array = type(y) is np.ndarray and y.ndim == 1
-    if several and not is_plain_array and multilabel.is_indicator(y):
-        y = multilabel.indicator(y)
+    if multilabel and not is_plain_array and indicators.is_indicator(y):
+        y = indicators.indicator(y)
     elif not is_plain_array:
         y = column_or_1d(y, warn=True)
     if y.shape[0] != rows:
@@ -141,7 +142,7 @@ def check_labels(y: np.ndarray) -> None:
 def classes_of(y: np.ndarray) -> np.ndarray:
     """The labels that occur, sorted; at least two. Of several a row, their numbers."""
     if y.ndim == 2:
-        return multilabel.numbers_of_labels(y)
+        return indicators.numbers_of_labels(y)
     classes = _distinct(y)
     if classes.size < 2:
         raise ValueError(messages.only_one_class(classes))
@@ -159,9 +160,9 @@ def _distinct(y: np.ndarray) -> np.ndarray:
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The place of each label in ``classes``, which are sorted; of several a row, the labels."""
+    """The place of each label in ``classes``, which are sorted; of multilabel a row, the labels."""
     if y.ndim == 2:
-        return multilabel.with_as_many_labels(y, classes.size)
+        return indicators.with_as_many_labels(y, classes.size)
     if classes.size == 2 and y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
         is_second = y == classes[1]
         if (is_second | (y == classes[0])).all():
@@ -178,30 +179,31 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes.astype(np.int32)
 
 
-def problems_for(classes: np.ndarray, spare: bool = False, multilabel: bool = False) -> int:
+def problems_for(classes: np.ndarray, unseen: bool = False, multilabel: bool = False) -> int:
     """How many weight vectors there are for these classes."""
-    if spare:
+    if unseen:
         return classes.size + 1
     return 1 if classes.size == 2 and not multilabel else classes.size
 
 
 def shown(state: State) -> slice:
     """The problems that users see."""
-    if not state.spare:
+    if not state.unseen:
         return slice(None)
     return slice(1, 2) if state.classes.size == 2 else slice(0, state.classes.size)
 
 
 def as_targets(
-    codes: np.ndarray, classes: int, spare: bool = False, worth: np.ndarray | None = None
+    codes: np.ndarray, classes: int, unseen: bool = False, sample_weight: np.ndarray | None = None
 ) -> Targets:
     """One problem for two classes, one-vs-rest for more, and for several labels a row.
 
-    ``spare``: always one-vs-rest, with a last problem without rows; ``worth``: weights for steps.
+    ``unseen``: always one-vs-rest, with a last problem for a class that has not been seen yet;
+    ``sample_weight``: weights for steps.
     """
-    codes, is_single = read_only(codes), classes == 2 and not spare
+    codes, is_single = read_only(codes), classes == 2 and not unseen
     if codes.ndim == 2:
         targets: Any = Multilabel(codes)
     else:
-        targets = Binary(codes) if is_single else OneVsRest(codes, classes, int(spare))
-    return targets if worth is None else weighted(targets, read_only(worth))
+        targets = Binary(codes) if is_single else OneVsRest(codes, classes, int(unseen))
+    return targets if sample_weight is None else weighted(targets, read_only(sample_weight))

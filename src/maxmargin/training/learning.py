@@ -24,8 +24,8 @@ from maxmargin.training.messages import diverged, likely_classes
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
-from maxmargin.training.protocol import Learnt
-from maxmargin.training.recipes import learnt_along, recipe_of
+from maxmargin.training.protocol import Learned
+from maxmargin.training.recipes import learned_along, recipe_of
 from maxmargin.training.sample_weights import check_weights, only_counted, running_weights
 from maxmargin.training.state import State, grown
 from maxmargin.training.types import Matrix, Rows, Rule, Targets
@@ -50,7 +50,7 @@ class CheckedRows(NamedTuple):
     weight: np.ndarray | None
 
     @property
-    def several(self) -> bool:
+    def multilabel(self) -> bool:
         return self.codes.ndim == 2
 
 
@@ -60,19 +60,19 @@ def learn(
     batch: Batch,
     alone: bool,
     changing: AbstractContextManager[object],
-) -> Learnt:
+) -> Learned:
     """See `Trainer.learn`."""
     given = checked(trainer, state, batch)
     state = begun(trainer, given, batch.grow) if state is None else widened(state, given)
     options, rows = trainer.options, given.codes.shape[0]
     weight, totals = weights_in_order(options.class_weight, state, given)
     rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
-    # What is learnt in place cannot be counted, or calibrated, at once with that.
+    # What is learned in place cannot be counted, or calibrated, at once with that.
     is_counted = totals is not state.totals or options.calibration is not None
     if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
         model = model.twin()
     by_steps = weight if model.spec.soft_margin == 0.0 else None
-    targets = inputs.as_targets(given.codes, given.classes.size, state.spare, by_steps)
+    targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
     trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
     presented = model.rows(given.X, weight), targets, given.order, rule, trace
     maps = None
@@ -83,18 +83,18 @@ def learn(
     elif model is state.model:
         with changing:
             present_all(model, *presented)
-        return Learnt(state._replace(totals=totals) if is_counted else state, trace)
+        return Learned(state._replace(totals=totals) if is_counted else state, trace)
     else:
         model.present(*presented)  # type: ignore[arg-type]
     if not model.is_finite():
         raise ValueError(diverged(options.name))
-    return Learnt(state._replace(model=model, totals=totals, calibration=maps), trace)
+    return Learned(state._replace(model=model, totals=totals, calibration=maps), trace)
 
 
 def checked(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
-    """The rows of a batch; raises if they cannot be learnt from."""
+    """The rows of a batch; raises if they cannot be learned from."""
     X, features = _columns(trainer.options, state, batch)
-    y = inputs.check_y(batch.y, X.shape[0], several=True)
+    y = inputs.check_y(batch.y, X.shape[0], multilabel=True)
     check_number_of_labels(trainer, y, state, batch.grow)
     classes = _classes(state, batch, y)
     if state is not None:
@@ -131,14 +131,14 @@ def begun(trainer: OnlineTrainer, given: CheckedRows, grow: bool) -> State:
     first = max(0, int(given.order[0])) if given.order.size else 0  # the first row that counts
     model = build(
         trainer.spec,
-        inputs.problems_for(given.classes, spare=grow, multilabel=given.several),
+        inputs.problems_for(given.classes, unseen=grow, multilabel=given.multilabel),
         given.X[first:] if first else given.X,
-        spare=grow,
+        unseen=grow,
         random_state=trainer.options.random_state,
     ).model
     margins = np.full(model.verdicts(), np.nan)
     return State(
-        model, given.classes, given.features, margins, spare=grow, multilabel=given.several
+        model, given.classes, given.features, margins, unseen=grow, multilabel=given.multilabel
     )
 
 
@@ -162,7 +162,7 @@ def weights_in_order(
         given.order,
         given.weight.copy(),  # calibration counts rows by their own weights
         state.totals,
-        others=state.spare,
+        others=state.unseen,
     )
 
 
@@ -174,7 +174,7 @@ def present_all(
     rule: Rule,
     trace: Trace | MeanTrace,
 ) -> None:
-    """Learn in place from all rows, or from none: whatever stops it waits until they are learnt."""
+    """Learn in place from all rows, or from none: interruptions wait until the rows are learned."""
     before = model.trials()
     try:
         model.present(rows, targets, order, rule, trace)  # type: ignore[arg-type]
@@ -194,12 +194,12 @@ def foretell(
 ) -> tuple[State, np.ndarray, np.ndarray]:
     """Learn from the rows of a batch, which may be dicts or raw rows for a recipe.
 
-    The new state; the scores of each row of the order, before it was learnt from; and the updates
+    The new state; the scores of each row of the order, before it was learned from; and the updates
     made since the call began, after each row of the order.
     """
     features, X = None, batch.X
     if recipe_of(state) is not None:
-        state, X = learnt_along(state, X, batch.weight)
+        state, X = learned_along(state, X, batch.weight)
     elif are_dicts(X):
         state, features, X = met_all(X, state)  # type: ignore[arg-type]
         # The rows have no names of their own.
@@ -239,7 +239,7 @@ def _foretold_by_rows(
             state = trainer.learn(state, one, changing=changing).state
             made = state.model.updates()
         found.append((outputs, made - before))
-    if state is None:  # no row is learnt from
+    if state is None:  # no row is learned from
         only_looks = Batch(X, y, batch.classes, order=order)
         state = trainer.learn(None, only_looks, changing=changing).state
     scores, updates = np.zeros((order.size, state.model.problems())), np.zeros(order.size)

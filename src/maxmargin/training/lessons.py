@@ -18,7 +18,7 @@ from maxmargin.training.inputs import check_values, shown
 from maxmargin.training.learning import known_classes
 from maxmargin.training.one_row import Locks, OneRow
 from maxmargin.training.options import Batch, Options
-from maxmargin.training.recipes import learnt_along, recipe_of
+from maxmargin.training.recipes import learned_along, recipe_of
 from maxmargin.training.row_reading import Row, as_matrix
 from maxmargin.training.state import State
 
@@ -53,7 +53,7 @@ def prepared_lesson(
     """The lesson for a state that knows all its names, and the way to learn from it."""
     state, x, features = lesson.state, lesson.x, lesson.features
     if recipe_of(state) is not None:
-        state, x = learnt_along(state, [x], lesson.weight)
+        state, x = learned_along(state, [x], lesson.weight)
     elif isinstance(x, dict):
         x = dict(entries(x, "x"))
         state, features = met(x, state)

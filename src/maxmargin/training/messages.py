@@ -30,7 +30,7 @@ def hint_at_recipes(error: ValueError) -> None:
 
 
 def unusable_row(X: Matrix, i: int, features: Features | None = None) -> str:
-    """Why nothing can be learnt from row ``i``; see `core.row_scans.first_unusable`."""
+    """Why nothing can be learned from row ``i``; see `core.row_scans.first_unusable`."""
     if sparse.issparse(X):
         mine = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
         values, columns = X.data[mine], X.indices[mine]

@@ -61,13 +61,13 @@ def check_number_of_labels(
 ) -> None:
     """Raise if rows have several labels and the learner, or its state, has one; or the reverse.
 
-    ``grow`` says that new labels may come, which of several nobody could tell.
+    ``grow`` says that new labels may come, which has no meaning with several labels a row.
     """
-    several = y.ndim == 2
-    if state is not None and state.multilabel != several:
+    multilabel = y.ndim == 2
+    if state is not None and state.multilabel != multilabel:
         how_many = "several labels" if state.multilabel else "one label"
         raise ValueError(f"y must have {how_many} a row, as before.")
-    if several and (what := "grow=False" if grow else needs(trainer)):
+    if multilabel and (what := "grow=False" if grow else needs(trainer)):
         raise ValueError(
             f"y has several labels a row: {trainer.options.name} needs {what} for that (or "
             "sklearn.multiclass.OneVsRestClassifier around it)."

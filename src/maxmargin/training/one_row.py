@@ -68,7 +68,7 @@ def class_number(rows, space, first, shown):  # type: ignore[no-untyped-def]
     """
     best, highest = 0, -np.inf
     for c in range(shown):
-        output = space.look(rows, 0, first + c)
+        output = space.output(rows, 0, first + c)
         if not abs(output) < np.inf:
             return -1
         if output > highest:
@@ -83,14 +83,14 @@ def outputs_into(rows, space, first, found):  # type: ignore[no-untyped-def]
     """Write down the outputs of the problems from ``first`` on; are they numbers?"""
     finite = True
     for c in range(found.size):
-        found[c] = space.look(rows, 0, first + c)
+        found[c] = space.output(rows, 0, first + c)
         finite &= abs(found[c]) < np.inf
     return finite
 
 
 @brief
 def are_usable(values):  # type: ignore[no-untyped-def]
-    """Can a row with these values be learnt from? See `first_unusable`."""
+    """Can a row with these values be learned from? See `first_unusable`."""
     square, something = 0.0, False
     for value in values.flat:
         square += value * value
@@ -123,8 +123,11 @@ class OneRow:
         self._prepare()
         self.labels = state.classes.tolist()
         self.only_label = self.labels[0] if len(self.labels) == 1 else None
-        self.spare, codes = state.spare, [np.array([k], np.int32) for k in range(len(self.labels))]
-        each = [as_targets(code, len(self.labels), state.spare) for code in codes]
+        self.unseen, codes = (
+            state.unseen,
+            [np.array([k], np.int32) for k in range(len(self.labels))],
+        )
+        each = [as_targets(code, len(self.labels), state.unseen) for code in codes]
         self.targets = dict(zip(self.labels, each, strict=True))
         self.is_weighted, self.is_balanced = class_weight is not None, class_weight == "balanced"
         told = class_weight if isinstance(class_weight, dict) else None
@@ -140,7 +143,7 @@ class OneRow:
         # That of rows of the last layout.
         self.learn_sparse: Any = None
         self.are_usable: Any = None
-        self.look_sparse: Any = None
+        self.output_of_sparse: Any = None
         self.layouts: dict[tuple[Any, ...], Layout] = {}
         self.incomplete: dict[tuple[Any, ...], Layout] = {}  # of dicts with unknown names
         self.followed(state)
@@ -156,7 +159,7 @@ class OneRow:
         return isinstance(model, LinearModel) and model.private_coordinates() == 0
 
     def can_learn(self, w: float, rule: Rule) -> bool:
-        """Can a row of this weight be learnt in place by this rule?"""
+        """Can a row of this weight be learned in place by this rule?"""
         return not may_overflow(self.model, rule)
 
     def can_follow(self, state: State) -> bool:
@@ -214,7 +217,7 @@ class OneRow:
         return True
 
     def _learn_any(self, x: Row, y: Hashable, w: float) -> bool:
-        """The same for rows of any kind; raises if it cannot be learnt from."""
+        """The same for rows of any kind; raises if it cannot be learned from."""
         if self.rule is None:
             return False
         layout = None
@@ -237,13 +240,13 @@ class OneRow:
             raise ValueError(what_is_wrong(rows, x))
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
-        learnt = self._learn(rows, targets, type(rows))
+        learned = self._learn(rows, targets, type(rows))
         if layout is not None and self.maps is None:
             self.learn_sparse, self.are_usable = self.learners.get(SparseRows), self.checks[1]
-        return learnt
+        return learned
 
     def _is_usable(self, rows: SingleRow) -> bool:
-        """Can the row be learnt from?"""
+        """Can the row be learned from?"""
         values = rows.values
         try:
             check = self.checks[values.ndim]
@@ -253,22 +256,22 @@ class OneRow:
 
     def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
         """The same for a row with a weight; see `Incremental` for streams of such."""
-        worth, codes = check_weights(w, 1), targets.labels
-        if worth[0] == 0.0:
+        sample_weight, codes = check_weights(w, 1), targets.labels
+        if sample_weight[0] == 0.0:
             return True
         known, totals, trials = self.totals, None, self.model.trials()
-        how_often = worth.copy()
+        how_often = sample_weight.copy()
         if known is not None and self.is_balanced:
             totals = known.copy()
-            balance(codes, THE_ROW, totals, worth)
+            balance(codes, THE_ROW, totals, sample_weight)
         else:
-            worth *= self.told[codes[0]]
+            sample_weight *= self.told[codes[0]]
         if self.tail.private > 0.0:
             rows = rows._replace(
-                tail=WeightedTail(self.tail.offset, self.tail.private, read_only(worth))
+                tail=WeightedTail(self.tail.offset, self.tail.private, read_only(sample_weight))
             )
         else:
-            targets = as_targets(codes, len(self.labels), self.spare, worth)
+            targets = as_targets(codes, len(self.labels), self.unseen, sample_weight)
         try:
             kinds = type(rows), type(targets), type(rows.tail)
             return self._learn(rows, targets, kinds, how_often)
@@ -305,7 +308,7 @@ class OneRow:
             self.state = None  # beside what is known from now on
 
     def _stop(self) -> None:
-        """A row has been learnt, and Ctrl-C came then."""
+        """A row has been learned, and Ctrl-C came then."""
         self.state, self.model.unsettled = None, True
 
     def _follow(self, rows: SingleRow, targets: Targets, how_often: np.ndarray) -> None:
@@ -320,7 +323,7 @@ class OneRow:
         self.followers[kinds](*parts)
 
     def predict(self, x: Row) -> Any:
-        layout, look = self.latest, self.look_sparse
+        layout, look = self.latest, self.output_of_sparse
         if look is None or type(x) is not dict or [*x] != layout.names:
             return self._predict_any(x)
         try:
@@ -346,7 +349,7 @@ class OneRow:
         except KeyError:
             predictor = class_number.entry(rows, self.looking, self.first, self.shown)
             self.predictors[type(rows)] = predictor
-            self.look_sparse = self.predictors.get(SparseRows)
+            self.output_of_sparse = self.predictors.get(SparseRows)
         return predictor(rows, self.looking, self.first, self.shown)
 
     def scores(self, x: Row) -> np.ndarray:

@@ -19,7 +19,7 @@ from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import Outcome, Plan, RunPasses
-from maxmargin.training.protocol import UNSHARED, Fitted, Learnt, Watch
+from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
 from maxmargin.training.types import Matrix, Rows, Rule
@@ -71,7 +71,7 @@ class OnlineTrainer:
         *,
         alone: bool = False,
         changing: AbstractContextManager[object] = UNSHARED,
-    ) -> Learnt:
+    ) -> Learned:
         return learning.learn(self, state, batch, alone, changing)
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
@@ -94,7 +94,7 @@ class OnlineTrainer:
         ceiling = model.ceiling(rows, radius) if options.max_iter > 1 else np.inf
         by_steps = given.weight if options.soft_margin == 0.0 else None
         codes = inputs.class_codes(given.y, given.classes)
-        targets = inputs.as_targets(codes, given.classes.size, state.spare, by_steps)
+        targets = inputs.as_targets(codes, given.classes.size, state.unseen, by_steps)
         plan = Plan(options, given.X.size, ceiling, inputs.shown(state))
         if options.calibration:
             follower = in_one_pass(options, state, sample_weight, given.X.shape[0])
@@ -110,7 +110,7 @@ class OnlineTrainer:
     def _fit_rows(
         self, before: State | None, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> FitRows:
-        rows, labels, features, radius = inputs.check_fit(self.options, X, y, several=True)
+        rows, labels, features, radius = inputs.check_fit(self.options, X, y, multilabel=True)
         if labels.ndim == 2 or before is not None:
             check_number_of_labels(self, labels, before)
         weight, totals, by_class = None, None, self.options.class_weight
@@ -124,16 +124,16 @@ class OnlineTrainer:
 
     def _begun(self, given: FitRows) -> tuple[State, Rows, float]:
         """A state at w = 0, the rows as its model takes them, and their largest norm."""
-        several = given.y.ndim == 2
+        multilabel = given.y.ndim == 2
         model, rows, radius = build(
             self.spec,
-            inputs.problems_for(given.classes, multilabel=several),
+            inputs.problems_for(given.classes, multilabel=multilabel),
             given.X,
             radius=given.radius,
             sample_weight=given.weight,
             random_state=self.options.random_state,
         )
-        state = State(model, given.classes, given.features, np.empty(0), multilabel=several)
+        state = State(model, given.classes, given.features, np.empty(0), multilabel=multilabel)
         return state, rows, radius
 
     def _continued(self, before: State, given: FitRows) -> tuple[State, Rows, float]:

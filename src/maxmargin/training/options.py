@@ -67,7 +67,7 @@ class Batch(NamedTuple):
     X, y : rows and labels
     classes : all labels that can occur, for the first batch
     weight : how often each row counts; once by default
-    order : in which rows are learnt, by default as they come; a row i that stands there as
+    order : in which rows are learned, by default as they come; a row i that stands there as
         ``-1 - i`` is only looked at
     grow : may there be new columns and labels?
     traced : write down what the model says of each row before it learns from it?

@@ -65,7 +65,7 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of the passes, and the model that has learnt: the given one, or a twin of it."""
+    """What came of the passes, and the model that has learned: the given one, or a twin of it."""
 
     model: Model
     margins: np.ndarray

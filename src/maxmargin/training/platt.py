@@ -1,6 +1,6 @@
 """Platt's map from scores to probabilities, followed row by row.
 
-For each problem, of a score s seen before its row is learnt from, and the sign y of the row in it:
+For each problem, of a score s seen before its row is learned from, and the sign y of the row in it:
 
     level = the score of the mean of the last rows, by the same weights
     scale <- the mean of |s - level|, over the last rows
@@ -198,7 +198,7 @@ def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials):
 
     A row i that stands there as ``-1 - i`` is only looked at. It counts ``weights[i]`` times, or
     once if there are none. ``scores`` are those of the weights that are asked, ``outputs`` those of
-    the weights that learn, and ``steps`` what they learnt, as in `Trace`. If the mean of all
+    the weights that learn, and ``steps`` what they learned, as in `Trace`. If the mean of all
     weights is asked, it was one over so many ``trials`` before, which are below 0 otherwise.
     """
     for n in range(order.size):

@@ -29,7 +29,7 @@ class Fitted(NamedTuple):
     interrupted: KeyboardInterrupt | None = None
 
 
-class Learnt(NamedTuple):
+class Learned(NamedTuple):
     """The state after some rows, and what the model said of each before, if that was asked for."""
 
     state: State
@@ -72,7 +72,7 @@ class Trainer(Protocol):
         *,
         alone: bool = False,
         changing: AbstractContextManager[object] = UNSHARED,
-    ) -> Learnt:
+    ) -> Learned:
         """Learn from each row of a batch once.
 
         If nobody else has the state (``alone``), its arrays may be used for the new one. They may
@@ -94,7 +94,7 @@ class Learner(Protocol):
         """The trainer for the present hyper-parameters."""
 
     def __state__(self) -> State | None:
-        """All that was learnt; None before."""
+        """All that was learned; None before."""
 
     def __put_state__(self, state: State) -> None:
         """Know that, and nothing else."""
@@ -112,7 +112,7 @@ def trainer_of(learner: object) -> Trainer:
 
 
 def state_of(learner: object) -> State | None:
-    """All that it has learnt; None if that is nothing."""
+    """All that it has learned; None if that is nothing."""
     return _as_learner(learner).__state__()
 
 

@@ -24,16 +24,16 @@ def prepared(state: State, X: ArrayLike) -> Matrix:
     return X if recipe is None else recipe.transform(X)
 
 
-def learnt_along(
+def learned_along(
     state: State | None, X: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[State | None, Matrix]:
-    """The state whose recipe has learnt from rows of some weight, and the rows prepared."""
+    """The state whose recipe has learned from rows of some weight, and the rows prepared."""
     if state is None or state.schema is None or (recipe := recipe_of(state)) is None:
         return state, X
-    if not hasattr(recipe, "learnt"):
+    if not hasattr(recipe, "learned"):
         return state, recipe.transform(X)
     ignored = None if sample_weight is None else np.asarray(sample_weight) == 0.0
-    recipe, X = recipe.learnt(X, ignored)
+    recipe, X = recipe.learned(X, ignored)
     return state._replace(schema={**state.schema, RECIPE: recipe}), X
 
 

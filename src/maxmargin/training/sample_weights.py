@@ -141,7 +141,7 @@ def told_weights(
 
 
 def only_counted(order: np.ndarray, weights: np.ndarray, *, look: bool) -> np.ndarray:
-    """The order in which rows are learnt, without those of weight 0, or with a ``look`` at them.
+    """The order in which rows are learned, without those of weight 0, or with a ``look`` at them.
 
     Their weights, which nobody asks for, are made 1.
     """
@@ -164,7 +164,7 @@ def running_weights(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """How often rows of a stream count, given `totals` so far; and the totals with them.
 
-    "balanced" goes by the classes of the rows up to each, in the order in which they are learnt.
+    "balanced" goes by the classes of the rows up to each, in the order in which they are learned.
     ``others`` says that there may be classes yet to come.
     """
     if not isinstance(class_weight, str):

@@ -24,7 +24,7 @@ class State(NamedTuple):
     features : the columns
     margins : those reached for each problem, NaN where they are not known
     measured : the number of trials of the model when its margins were measured
-    spare : is there a problem of a class that never occurs, for new classes to continue?
+    unseen : is there a problem of a class that never occurs, for new classes to continue?
     multilabel : can a row have several of the labels, or none?
     ceiling : no margin is larger, whatever else is proved
     n_iter, converged : of the last fit
@@ -39,7 +39,7 @@ class State(NamedTuple):
     features: Features
     margins: np.ndarray
     measured: int = 0
-    spare: bool = False
+    unseen: bool = False
     multilabel: bool = False
     ceiling: float = np.inf
     n_iter: int = 0
@@ -50,7 +50,7 @@ class State(NamedTuple):
     more: dict[str, Any] = {}
 
     def known_margins(self) -> np.ndarray:
-        """The margins, unless something was learnt since they were measured."""
+        """The margins, unless something was learned since they were measured."""
         if self.model.trials() == self.measured:
             return self.margins
         return np.full(self.model.verdicts(), np.nan)
@@ -64,10 +64,10 @@ def grown(state: State, width: int, classes: np.ndarray) -> State:
     codes = np.searchsorted(classes, before)
     if classes.size == before.size:
         which = list(range(model.problems()))
-    elif not state.spare:
+    elif not state.unseen:
         new = np.setdiff1d(classes, before).tolist()
         raise ValueError(
-            f"y contains new classes, {new}: they can be learnt only if the first call of "
+            f"y contains new classes, {new}: they can be learned only if the first call of "
             "partial_fit was made with grow=True."
         )
     else:

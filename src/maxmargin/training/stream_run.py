@@ -124,7 +124,7 @@ class RunState:
     Attributes
     ----------
     state : State or None
-        What was learnt.
+        What was learned.
     classes : array
         All labels that can occur.
     width : int
@@ -225,7 +225,7 @@ class Run:
                 self._write()
 
     def known(self) -> State:
-        """What was learnt, and how rows were read and prepared for that."""
+        """What was learned, and how rows were read and prepared for that."""
         assert self.reached.state is not None
         self._reach()
         return self.reached.state._replace(schema=self.source.schema())
@@ -261,7 +261,7 @@ class Run:
         return 0 if self.reached.state is None else self.reached.state.model.trials()
 
     def _reach(self) -> None:
-        """Tell the source how far rows were learnt from, whatever stopped the run there."""
+        """Tell the source how far rows were learned from, whatever stopped the run there."""
         trials, block = self._before
         if block is not None and self._trials() != trials:
             self.source.reach(block)
@@ -373,7 +373,7 @@ def measured(state: State, source: streams.Source) -> State:
             if y.size == 0:
                 continue
         codes = class_codes(y, state.classes)
-        targets = as_targets(codes, state.classes.size, state.spare)
+        targets = as_targets(codes, state.classes.size, state.unseen)
         rows = state.model.rows(X)
         lowest = np.minimum(lowest, state.model.margins(rows, targets))
     return state._replace(margins=lowest, measured=state.model.trials())
@@ -451,7 +451,7 @@ class Checkpoint(NamedTuple):
         if state is not None and not np.array_equal(state.classes, classes):
             raise ValueError("its learner has other classes")
         if position.row > 0 and state is None:
-            raise ValueError("its learner has learnt nothing")
+            raise ValueError("its learner has learned nothing")
         return cls(one, learner)
 
     def place(self) -> str:

@@ -43,7 +43,7 @@ NO_TEST = NoVerdict(
     "the other reading of “accuracy”; printed deviations between orders are too small for it"
 )
 CHOICES = (
-    "Accuracy is that of predictions made before each row is learnt, in one pass. The paper does "
+    "Accuracy is that of predictions made before each row is learned, in one pass. The paper does "
     "not say so, but the Forgetron of Table 1 stores one row for each mistake, and 1 − 167.4 / "
     "10 000 is its printed accuracy, 98.33 %.",
     "NOCApm as printed adds a component for every margin error, so it would have more components "

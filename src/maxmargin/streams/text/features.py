@@ -79,16 +79,16 @@ def are_moderate(numbers, largest):  # type: ignore[no-untyped-def]
 
 @Compiled
 def scale_entries(  # type: ignore[no-untyped-def]
-    values, columns, starts, learnt, rows, counts, means, squares
+    values, columns, starts, learned, rows, counts, means, squares
 ):
     """Divide the entries of a CSR matrix by the deviation of their column, zeros included.
 
     ``counts``, ``means`` and ``squares`` are those of the entries that are there, in rows that are
-    ``learnt`` from, and ``rows`` is the number of these so far; what it is behind these is
+    ``learned`` from, and ``rows`` is the number of these so far; what it is behind these is
     returned. Nothing is subtracted, so that zeros stay zeros.
     """
     for i in range(starts.size - 1):
-        learn = learnt[i]
+        learn = learned[i]
         if learn:
             rows += 1.0
         for place in range(starts[i], starts[i + 1]):
@@ -106,14 +106,14 @@ def scale_entries(  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def assemble(dense, places, hashed, worth, words, size, out):  # type: ignore[no-untyped-def]
+def assemble(dense, places, hashed, hashed_values, words, size, out):  # type: ignore[no-untyped-def]
     """One CSR matrix of all that rows have, in ascending order of columns, without zeros.
 
     Parameters
     ----------
     dense : numbers of the first columns
     places : columns of entries 1, ascending in each row; `NOWHERE` is none
-    hashed, worth : columns and values of entries in the columns from ``size`` on, in any order
+    hashed, hashed_values : columns and values of entries from column ``size`` on, in any order
     words : values, columns and starts of such entries, ascending in each row
     out : values, columns and starts, to be filled; returns how many entries there are
     """
@@ -129,11 +129,11 @@ def assemble(dense, places, hashed, worth, words, size, out):  # type: ignore[no
             if places[i, k] != NOWHERE:
                 out_values[filled], out_columns[filled] = 1.0, places[i, k]
                 filled += 1
-        _sort_pairs(hashed[i], worth[i])
+        _sort_pairs(hashed[i], hashed_values[i])
         first, k, word, last = filled, 0, starts[i], starts[i + 1]
         while k < hashed.shape[1] or word < last:
             if word == last or (k < hashed.shape[1] and hashed[i, k] <= columns[word]):
-                column, value = hashed[i, k], worth[i, k]
+                column, value = hashed[i, k], hashed_values[i, k]
                 k += 1
             else:
                 column, value = columns[word], values[word]
