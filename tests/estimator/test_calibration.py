@@ -30,7 +30,7 @@ from maxmargin import (
 from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.datasets import load_adult
 from maxmargin.persistence import ModelFileError, load, save
-from maxmargin.training import platt
+from maxmargin.training import calibration
 from maxmargin.training.calibration import NO_ROWS, NO_WEIGHTS
 from maxmargin.training.inputs import as_targets
 
@@ -105,7 +105,7 @@ def reference(scores, levels, signs, weights):
     return *theta, scale
 
 
-def follow(maps, scores, targets, weights=NO_WEIGHTS, run=platt.follow):
+def follow(maps, scores, targets, weights=NO_WEIGHTS, run=calibration.follow):
     """Scores whose level is not known."""
     order, steps = np.arange(len(scores), dtype=np.int32), np.empty((0, 0, 0))
     run(NO_ROWS, scores, scores, steps, targets, order, weights, maps, -1)
@@ -132,7 +132,7 @@ def test_maps_are_those_of_the_reference(seed, n, size, use, is_weighted):
     scores = size * random.normal(size=n) * np.where(random.random(n) < 0.1, 0.0, 1.0)
     signs = np.where(use * scores / size + random.logistic(size=n) > 0.5, 1.0, -1.0)
     counts = random.choice([0.1, 1.0, 7.0], size=n) if is_weighted else np.ones(n)
-    maps = platt.new_maps(1)
+    maps = calibration.new_maps(1)
     follow(maps, scores[:, None], targets_of(signs), counts if is_weighted else NO_WEIGHTS)
     expected = reference(scores, np.zeros(n), signs, counts)
     np.testing.assert_allclose(known_of(maps), expected, rtol=1e-7, atol=1e-8)
@@ -175,8 +175,8 @@ def test_levels_are_scores_of_the_mean_row(seed, n, size, use, is_mean):
         asked = np.cumsum(before, axis=0) / np.maximum(np.arange(n + 1), 1)[:, None]
     scores, means = np.einsum("ij,ij->i", asked[:-1], with_offset), means_of(with_offset)
     levels = np.einsum("ij,ij->i", asked, means)
-    maps, order = platt.new_maps(1, 3), np.arange(n, dtype=np.int32)
-    platt.follow(
+    maps, order = calibration.new_maps(1, 3), np.arange(n, dtype=np.int32)
+    calibration.follow(
         DenseRows(rows, Tail(1.0, 0.0)),
         scores[:, None],
         outputs[:, None],
@@ -197,11 +197,11 @@ def test_a_mean_that_fades_is_multiplied_out():
     """After so many rows nothing is left of what it was multiplied by."""
     n = 80_000
     rows = np.random.default_rng(0).normal(size=(n, 1)) + 3.0
-    maps, order = platt.new_maps(1, 1), np.arange(n, dtype=np.int32)
+    maps, order = calibration.new_maps(1, 1), np.arange(n, dtype=np.int32)
     scores, steps = rows - 1.0, np.tile([1.0, 0.0], (n, 1, 1))
     follower = DenseRows(rows, Tail(1.0, 0.0)), scores, scores, steps
-    platt.follow(*follower, targets_of(np.ones(n)), order, NO_WEIGHTS, maps, -1)
-    assert platt.FADED < maps.fading[0] < 1.0
+    calibration.follow(*follower, targets_of(np.ones(n)), order, NO_WEIGHTS, maps, -1)
+    assert calibration.FADED < maps.fading[0] < 1.0
     mean = means_of(rows)[-1, 0]
     np.testing.assert_allclose((maps.fading * maps.mean)[0], [mean, 1.0], rtol=1e-12)
     np.testing.assert_allclose(maps.levels[0], mean - 1.0, rtol=1e-12)
@@ -212,7 +212,7 @@ def test_old_rows_are_forgotten():
     random = np.random.default_rng(0)
     scores = random.normal(size=7000)
     signs = np.where(scores + random.logistic(size=7000) > np.arange(7000) / 4000, 1.0, -1.0)
-    maps = platt.new_maps(1)
+    maps = calibration.new_maps(1)
     follow(maps, scores[:, None], targets_of(signs))
     expected = reference(scores, np.zeros(7000), signs, np.ones(7000))
     np.testing.assert_allclose(known_of(maps), expected, rtol=1e-6)
@@ -221,8 +221,8 @@ def test_old_rows_are_forgotten():
 def test_compiled_and_plain_are_the_same():
     rows, _, steps, _, _ = moving(120, seed=4)
     found = []
-    for run in (platt.follow, platt.follow.plain):
-        maps, order = platt.new_maps(3, 3), np.arange(120, dtype=np.int32)
+    for run in (calibration.follow, calibration.follow.plain):
+        maps, order = calibration.new_maps(3, 3), np.arange(120, dtype=np.int32)
         scores = np.ascontiguousarray(X[:, :3])
         run(
             DenseRows(rows, Tail(1.0, 0.0)),
@@ -243,9 +243,9 @@ def test_maps_learn_the_sigmoid_that_made_the_labels():
     random = np.random.default_rng(0)
     scores = 50.0 * random.normal(size=40_000)
     labels = (random.random(40_000) < 1.0 / (1.0 + np.exp(1.0 - 0.04 * scores))).astype(np.int32)
-    maps = platt.new_maps(1)
+    maps = calibration.new_maps(1)
     follow(maps, scores[:, None], as_targets(labels, 2))
-    odds = platt.log_odds(maps, slice(None), np.array([[-50.0], [0.0], [25.0], [75.0]]))
+    odds = calibration.log_odds(maps, slice(None), np.array([[-50.0], [0.0], [25.0], [75.0]]))
     np.testing.assert_allclose(odds.ravel(), [-3.0, -1.0, 0.0, 2.0], atol=0.25)
 
 
@@ -269,11 +269,11 @@ def test_extremes_stay_numbers(weight, size):
     scores[10:20] = size
     scores[30:] = -size
     targets = as_targets(np.arange(50, dtype=np.int32) % 2, 2)
-    counts, maps = np.where(np.arange(50) % 7 == 0, weight, 1.0), platt.new_maps(1)
+    counts, maps = np.where(np.arange(50) % 7 == 0, weight, 1.0), calibration.new_maps(1)
     follow(maps, scores, targets, counts)
-    assert platt.what_is_wrong(maps) == ""
+    assert calibration.what_is_wrong(maps) == ""
     far = np.array([[-1e300], [0.0], [1e300]])
-    assert np.isfinite(platt.log_odds(maps, slice(None), far)).all()
+    assert np.isfinite(calibration.log_odds(maps, slice(None), far)).all()
 
 
 # --------------------------------------------------------------------------------- what is followed
@@ -508,7 +508,7 @@ def test_maps_that_are_none_are_refused(name, value, why, tmp_path):
 
 def test_as_many_maps_as_problems(tmp_path):
     clf = streamed("two classes")
-    clf._state = clf._state._replace(calibration=platt.new_maps(2, 4))
+    clf._state = clf._state._replace(calibration=calibration.new_maps(2, 4))
     save(clf, tmp_path / "model.mm")
     with pytest.raises(ModelFileError, match="one map to probabilities for each problem"):
         load(tmp_path / "model.mm")

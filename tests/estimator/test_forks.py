@@ -110,7 +110,7 @@ def test_a_child_can_go_on(way):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_learner_that_was_being_changed_is_refused(monkeypatch):
-    monkeypatch.setattr("maxmargin.estimator.learner_forks.FORK_SECONDS", 0.0)
+    monkeypatch.setattr("maxmargin.estimator.locks.FORK_SECONDS", 0.0)
     clf = Perceptron().learn_one(NAMED[0], 0, classes=[0, 1])
     changed, ended = threading.Event(), threading.Event()
 

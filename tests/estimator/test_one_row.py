@@ -306,7 +306,7 @@ def test_dicts_after_an_array_are_refused(learner):
     before = state(clf)
     with pytest.raises(ValueError, match=r"dict.*without names"):
         clf.learn_one({"a": 1.0}, 1)
-    with pytest.raises(ValueError, match=r"dict.*knows no names"):
+    with pytest.raises(ValueError, match=r"dict.*rows without names"):
         clf.predict_one({"a": 1.0})
     assert state(clf) == before
 

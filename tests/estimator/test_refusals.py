@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from maxmargin import NOCA, MaxMargin, Perceptron, streams
-from maxmargin.training.messages import FEW_FRACTIONS, likely_classes
+from maxmargin.training.inputs import FEW_FRACTIONS, likely_classes
 
 # ------------------------------------------------------------------------------- numbers as labels
 

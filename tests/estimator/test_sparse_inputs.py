@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from maxmargin import NOCA, ROMMA, Forgetron, Perceptron
-from maxmargin.training.sparse_inputs import sound
+from maxmargin.training.inputs import sound
 
 random = np.random.default_rng(0)
 X = sparse.random(30, 200, density=0.1, format="csr", random_state=0)

@@ -40,7 +40,28 @@ def test_a_fit_walks_few_files():
     assert "estimator/__init__.py" in entered
     assert "models/linear_model.py" in entered
     assert len(entered) <= 15, entered
-    assert sum(entered.values()) <= 2900, entered
+    assert sum(entered.values()) <= 3200, entered
+
+
+def test_learning_from_more_rows_walks_few_files():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = X[:, 0] > 0.1 * X[:, 1]
+    learner = PUMMA(random_state=0).partial_fit(X, y, classes=[False, True])
+    entered = files_entered(lambda: learner.partial_fit(X, y))
+    assert "training/learning.py" in entered
+    assert len(entered) <= 15, entered
+
+
+def test_learning_from_single_dicts_walks_few_files():
+    def learn_one_by_one():
+        learner = PUMMA()
+        for x, y in [({"a": 1.0}, True), ({"a": -1.0}, False), ({"a": 1.0, "b": 2.0}, True)]:
+            learner.learn_one(x, y, classes=[False, True])
+
+    learn_one_by_one()
+    entered = files_entered(learn_one_by_one)
+    assert "training/one_row.py" in entered
+    assert len(entered) <= 24, entered
 
 
 def test_few_modules_lie_flat():

@@ -304,7 +304,7 @@ def test_columns_with_the_names_of_outputs_are_refused(table):
 
 # -------------------------------------------------------------------------------------- refusals
 def test_what_is_no_fitted_learner_is_refused():
-    with pytest.raises(TypeError, match="StandardScaler is no learner of maxmargin"):
+    with pytest.raises(TypeError, match="StandardScaler is not a learner of maxmargin"):
         to_onnx(StandardScaler())
     with pytest.raises(NotFittedError):
         to_onnx(Perceptron())

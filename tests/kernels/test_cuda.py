@@ -50,7 +50,7 @@ def library(monkeypatch):
         return cuda.cupy_library()
     except (ImportError, RuntimeError):
         found = Library()
-        for module in ("maxmargin.kernels.cuda", "maxmargin.training.device_inputs"):
+        for module in ("maxmargin.kernels.cuda", "maxmargin.training.inputs"):
             monkeypatch.setattr(f"{module}.cupy_library", lambda: found)
         monkeypatch.setattr("maxmargin.kernels.points.library_of", _library_of)
         monkeypatch.setattr("maxmargin.kernels.functions.library_of", _library_of)

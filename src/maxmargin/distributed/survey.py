@@ -13,7 +13,7 @@ from maxmargin.distributed.shards import Block, Columns, ShardError, as_wide
 from maxmargin.models.newton_solver import MOST_DIRECT
 from maxmargin.training import inputs
 from maxmargin.training.feature_columns import Features
-from maxmargin.training.messages import likely_classes, only_one_class
+from maxmargin.training.inputs import likely_classes, only_one_class
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.protocol import trainer_of
 from maxmargin.training.sample_weights import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from maxmargin._extras import Self
 from maxmargin.models.base import Model
-from maxmargin.training.passes import Outcome, Plan
+from maxmargin.training.passes import Outcome, Plan, RunPasses
 from maxmargin.training.state import State
 from maxmargin.training.types import Rows, Targets, Tree
 
@@ -27,8 +26,6 @@ MADE_BY_CALLBACKS = {
     "_callback_fit_ctx",
     "_parent_callback_ctx",
 }
-
-Run = Callable[[Model, Any, Any, Plan], Outcome]
 
 
 class Watched(CallbackSupportMixin):
@@ -56,7 +53,7 @@ class Watched(CallbackSupportMixin):
 
 
 class Report:
-    """Tells callbacks of each full pass.
+    """Reports each full pass to callbacks.
 
     Parameters
     ----------
@@ -76,7 +73,7 @@ class Report:
         self.task.call_on_fit_task_begin(estimator=self.learner, **self.given)
 
     def end(self, n_iter: int) -> bool:
-        """It has ended, the ``n_iter``-th by the rows presented: does anybody ask for an end?"""
+        """It has ended, the ``n_iter``-th by the rows presented: does a callback ask to stop?"""
         return self.task.call_on_fit_task_end(
             estimator=self.learner,
             reconstruction_attributes=lambda: self.so_far(n_iter),
@@ -84,32 +81,40 @@ class Report:
         )
 
 
-def reported(learner: BaseEstimator, run: Run, state: State, given: tuple[Any, Any, Any]) -> Run:
-    """``run``, the passes of a fit, of which callbacks are told.
+def reported(
+    learner: BaseEstimator, run: RunPasses, state: State, given: tuple[Any, Any, Any]
+) -> RunPasses:
+    """``run``, the passes of a fit, reported to callbacks.
 
     ``given`` are rows, labels and weights. Callbacks that ask for it get a fitted copy of the
     learner, whose certificate is about all rows.
     """
     X, y, weight = given
-    told: Tree = {"X": X, "y": y}
+    data: Tree = {"X": X, "y": y}
     if weight is not None:
-        told["metadata"] = {"sample_weight": weight}
+        data["metadata"] = {"sample_weight": weight}
 
     @with_callbacks
-    def told_of(
+    def run_reported(
         learner: BaseEstimator, model: Model, rows: Rows, targets: Targets, plan: Plan
     ) -> Outcome:
         def so_far(n_iter: int) -> Tree:
             now, margins = model.twin(), model.margins(rows, targets)
             now.end_fit()
-            known = state._replace(model=now, margins=margins, n_iter=n_iter)
-            return {"_state": known._replace(measured=now.trials(), ceiling=plan.ceiling)}
+            fitted = state._replace(
+                model=now,
+                margins=margins,
+                n_iter=n_iter,
+                measured=now.trials(),
+                ceiling=plan.ceiling,
+            )
+            return {"_state": fitted}
 
         context = learner._init_callback_context(max_subtasks=plan.options.max_iter)
-        context.call_on_fit_task_begin(estimator=learner, **told)
-        report = Report(learner, context, so_far, told)
+        context.call_on_fit_task_begin(estimator=learner, **data)
+        report = Report(learner, context, so_far, data)
         outcome = run(model, rows, targets, plan._replace(report=report))
-        context.call_on_fit_task_end(estimator=learner, **told)
+        context.call_on_fit_task_end(estimator=learner, **data)
         return outcome
 
-    return partial(told_of, learner)
+    return partial(run_reported, learner)

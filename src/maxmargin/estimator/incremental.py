@@ -12,22 +12,18 @@ from numpy.typing import ArrayLike
 from maxmargin._extras import Self
 from maxmargin.estimator.locks import access_to, writing
 from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated
-from maxmargin.training.dict_rows import named_features
-from maxmargin.training.fast_ways import fast_way
-from maxmargin.training.learning import foretell
-from maxmargin.training.lessons import (
-    Lesson,
+from maxmargin.training.learning import (
     class_of_zero,
-    learn_beside,
+    foretell,
+    learn_single,
     outputs_of_one,
     prepared_lesson,
 )
-from maxmargin.training.one_row import OneRow
+from maxmargin.training.one_row import OneRow, fast_route
 from maxmargin.training.online import OnlineTrainer
 from maxmargin.training.options import Batch
-from maxmargin.training.recipes import learned_along, recipe_of
-from maxmargin.training.row_reading import Row
-from maxmargin.training.state import State
+from maxmargin.training.recipes import learned_along
+from maxmargin.training.row_reading import Row, named_features
 from maxmargin.training.types import Columns
 
 
@@ -80,8 +76,10 @@ class Incremental(Predicting):
 
     @writing
     def _learn_rows(self, batch: Batch) -> None:
-        before = self.__state__()
-        state, X = learned_along(before, batch.X, batch.weight)
+        before = state = self.__state__()
+        X = batch.X
+        if state is not None and state.recipe is not None:
+            state, X = learned_along(state, X, batch.weight)
         self.check_parameters()
         changing = access_to(self).changing
         self._state = self.__trainer__().learn(state, batch._replace(X=X), changing=changing).state
@@ -156,38 +154,38 @@ class Incremental(Predicting):
             with one.lock:
                 if one.state is self._state and not one.access.busy and one.learn(x, y, w):
                     return self
-        self._learn_one(Lesson(x, y, w, classes, grow))
+        self._learn_one(Batch(x, y, classes, w, grow=grow))  # type: ignore[arg-type]
         return self
 
     @writing
-    def _learn_one(self, lesson: Lesson) -> None:
-        """The complete way."""
+    def _learn_one(self, batch: Batch) -> None:
+        """The complete route, for first rows, new names and new labels."""
         self.check_parameters()
         before, access, trainer = self.__state__(), access_to(self), self.__trainer__()
-        lesson = lesson._replace(state=before, features=None if before is None else before.features)
         # What follows a row with new names must not be used if that row is refused.
-        lesson = prepared_lesson(trainer, lesson, self.__dict__.pop("_one_row", None), access)
-        one, state = lesson.way, lesson.state
-        if one is None or state is None or before is None:
-            self._state = learn_beside(trainer, lesson, access)
+        earlier = self.__dict__.pop("_one_row", None)
+        lesson = prepared_lesson(trainer, before, batch, earlier, access)
+        route, state = lesson.route, lesson.state
+        if route is None or state is None or before is None:
+            self._state = learn_single(trainer, lesson, access.changing)
             self.__state__()
             return
         trials = state.model.trials()
         try:
-            self._state = state  # names first: a weight must never belong to none
-            with one.lock:
-                one.learn(lesson.x, lesson.y, lesson.weight)
+            self._state = state  # names first: each weight must have one
+            with route.lock:
+                route.learn(lesson.batch.X, batch.y, batch.weight)  # type: ignore[arg-type]
         except BaseException:
             self.__state__()  # a row that counts is learned to the end
             if state.model.trials() == trials:
                 self._state = before
             raise
-        self._one_row = one
+        self._one_row = route
 
     def _learn_plain_row(self, X: ArrayLike, y: ArrayLike) -> bool:
-        """Learn from a matrix of one row, if it is an array like the ones before it; has it been?
+        """Learn from a matrix of one row, if it is an array like the ones before it; is it learned?
 
-        What is refused goes the complete way, which says why.
+        What is refused takes the complete route, which says why.
         """
         one = self._one_row
         if one is None or type(X) is not np.ndarray or type(y) is not np.ndarray:
@@ -204,21 +202,15 @@ class Incremental(Predicting):
                 return False
 
     def _prepare_for_rows(self) -> None:
-        """Make the fast way for rows that come one by one, unless it is there."""
+        """Make the fast route for rows that come one by one, unless it is there."""
         one, state = self._one_row, self._fitted()
-        if one is None or one.state is not state:
-            one = self._fast_way(state)
-            if one is not None:
-                one.rule = self.__trainer__().rule(state.model.p)
-                self._one_row = one
+        if (one is None or one.state is not state) and (one := self._fast_route()) is not None:
+            one.rule = self.__trainer__().rule(state.model.p)
 
-    def _fast_way(self, state: State) -> OneRow | None:
-        """The fast way for this state, if there is one."""
-        return fast_way(self.__trainer__().options, state, self._one_row, access_to(self))
-
-    def _fast_way_now(self) -> OneRow | None:
-        """The same for what is known now, kept for the next row."""
-        if (one := self._fast_way(self._fitted())) is not None:
+    def _fast_route(self) -> OneRow | None:
+        """The fast route for the present state, if there is one, kept for the next row."""
+        options, access = self.__trainer__().options, access_to(self)
+        if (one := fast_route(options, self._fitted(), self._one_row, access)) is not None:
             self._one_row = one
         return one
 
@@ -254,7 +246,7 @@ class Incremental(Predicting):
             if one is None or one.state is not self._state:
                 if self.__state__() is None and (grow or classes is not None):
                     return class_of_zero(classes)
-                if (one := self._fast_way_now()) is None:
+                if (one := self._fast_route()) is None:
                     return self._classes_for(self._scores_of_one(x)).tolist()[0]
             return one.predict(x)
 
@@ -279,7 +271,7 @@ class Incremental(Predicting):
         with access_to(self).changing:
             one = self._one_row
             if one is None or one.state is not self._state:
-                one = self._fast_way_now()
+                one = self._fast_route()
             scores = self._scores_of_one(x).ravel() if one is None else one.scores(x)
         return scores if scores.size > 1 else scores.item()
 
@@ -301,9 +293,9 @@ class Incremental(Predicting):
         return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
 
     def _scores_of_one(self, x: Row) -> np.ndarray:
-        """The scores of a single row where there is no fast way."""
+        """The scores of a single row where there is no fast route."""
         state = self._fitted()
-        if recipe_of(state) is not None:
+        if state.recipe is not None:
             return self.decision_function([x])
         return as_scores(outputs_of_one(state, x))
 

@@ -6,37 +6,35 @@ import abc
 import operator
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from maxmargin._extras import Self
-from maxmargin.estimator import learner_forks, serialization
+from maxmargin.estimator import serialization
 from maxmargin.estimator.callbacks import MADE_BY_CALLBACKS
 from maxmargin.estimator.locks import access_to, reading
 from maxmargin.estimator.parameters import SignatureOfInit, counterpart
-from maxmargin.estimator.pickling import packed, unpacked
 from maxmargin.models.base import Model
 from maxmargin.training.protocol import Trainer
-from maxmargin.training.recipes import RECIPE, names_of, recipe_of
-from maxmargin.training.state import State
+from maxmargin.training.recipes import names_of
+from maxmargin.training.state import RECIPE, State
 from maxmargin.training.types import Tree
 
 DOCS = "https://maxmargin.example.invalid/docs"
-# What is made anew when it is needed.
+# Attributes that are made anew when needed.
 FLEETING = {"_access", "_one_row", "_checked_parameters", "_trainer"}
-# What scikit-learn is told of a learner, which is no part of what it learned.
+# Attributes that are set for scikit-learn, and not by learning.
 ROUTING = {"_metadata_request", *MADE_BY_CALLBACKS}
-
-learner_forks.watch()
 
 
 class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     """What all estimators of this library are: parameters, a trainer for them, and a state."""
 
-    # Not that of __new__, for who reads documentation.
+    # Documentation shows that of __init__, not that of __new__.
     __signature__ = SignatureOfInit()
     # Where scikit-learn's pictures of estimators link to.
     _doc_link_module = "maxmargin"
@@ -118,10 +116,10 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @property
     def recipe_(self) -> Any:
-        return _there(recipe_of(self._fitted()), "The rows were not prepared by a recipe.")
+        return _there(self._fitted().recipe, "The rows were not prepared by a recipe.")
 
     def without_recipe(self) -> Self:
-        """A learner that knows the same, and takes rows that are prepared already."""
+        """A learner with the same state that takes prepared rows."""
         state = self._fitted()
         kept = {k: v for k, v in (state.schema or {}).items() if k != RECIPE}
         return self.__with_state__(state._replace(schema=kept or None))
@@ -133,10 +131,11 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
     def __getstate__(self) -> Any:
         self.__state__()
         state: Tree = super().__getstate__()
-        return packed({name: value for name, value in state.items() if name not in FLEETING})
+        kept = {name: value for name, value in state.items() if name not in FLEETING}
+        return _mapped(kept, _packed, {})
 
     def __setstate__(self, state: Any) -> None:
-        super().__setstate__(unpacked(state))
+        super().__setstate__(_mapped(state, _unpacked, {}))
 
     @reading
     def __learned__(self) -> Tree:
@@ -150,7 +149,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
         return {} if state is None else serialization.learned(state, parameters)
 
     def __relearn__(self, found: Tree) -> None:
-        """Know what a file says; raises unless it fits together."""
+        """Take the state of a file; raises unless its parts fit together."""
         self._state = serialization.relearned(found, self._model_from)
 
     @abc.abstractmethod
@@ -159,7 +158,7 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @reading
     def __summary__(self) -> Tree:
-        """What there is to say about what was learned, in few words."""
+        """A short description of the state, for the header of a file."""
         state = self.__state__()
         return {} if state is None else serialization.summary(state)
 
@@ -180,3 +179,61 @@ def _there(value: Value | None, otherwise: str) -> Value:
     if value is None:
         raise AttributeError(otherwise)
     return value
+
+
+# ------------------------------------------------------------------------------------------ pickles
+# skops asks its users to trust every class that it does not know itself. Record arrays and SciPy's
+# matrices are such, so they are pickled as plain arrays, and restored when they are unpickled; data
+# types are pickled as the types of their numbers.
+class Sparse(NamedTuple):
+    """The parts of a CSR matrix."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    shape: tuple[int, int]
+    is_matrix: bool
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, np.recarray):
+        return value.view(np.dtype((np.void, value.dtype)), np.ndarray)
+    if sparse.issparse(value) and value.format == "csr":
+        matrix = sparse.isspmatrix(value)
+        return Sparse(value.data, value.indices, value.indptr, value.shape, matrix)
+    if isinstance(value, np.dtype) and value.names is None:
+        return value.type  # which is as good, for data types of kernel values
+    return value
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        # Machine code is for aligned records, and copies may have lost that they are.
+        return value.view(np.dtype(value.dtype.descr, align=True)).view(np.recarray)
+    if isinstance(value, Sparse):
+        kind = sparse.csr_matrix if value.is_matrix else sparse.csr_array
+        return kind((value.data, value.indices, value.indptr), shape=value.shape)
+    return value
+
+
+def _mapped(value: Any, leaf: Callable[[Any], Any], done: dict[int, Any]) -> Any:
+    """``value`` with all its leaves changed; what was one object is one afterwards."""
+    if id(value) not in done:
+        done[id(value)] = _changed(value, leaf, done)
+    return done[id(value)]
+
+
+def _changed(value: Any, leaf: Callable[[Any], Any], done: dict[int, Any]) -> Any:
+    if (new := leaf(value)) is not value:
+        return new
+    if isinstance(value, dict):
+        return {name: _mapped(each, leaf, done) for name, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(each, leaf, done) for each in value)
+    if not type(value).__module__.startswith("maxmargin."):
+        return value
+    if isinstance(value, tuple):
+        return type(value)(*(_mapped(each, leaf, done) for each in value))
+    new = object.__new__(type(value))
+    vars(new).update(_mapped(vars(value), leaf, done))
+    return new

@@ -1,14 +1,27 @@
-"""The locks of a learner; `forks` keeps them whole in processes that fork."""
+"""The locks of a learner, in threads and in processes that fork.
+
+A process may fork while another of its threads learns. The fork waits until no state is being
+changed in place, so the child has whole ones. That other thread is not there in the child, so the
+locks that it held are renewed.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 from sklearn.base import BaseEstimator
+
+from maxmargin.core.forks import held_in_forks
+from maxmargin.core.numba_backend import compiler_lock
+
+# A fork waits no longer than this for changes in place, which take milliseconds.
+FORK_SECONDS = 10.0
 
 
 class Access:
@@ -21,11 +34,11 @@ class Access:
         self.changing: Any = threading.RLock()
         self.busy = False
         self.learner = weakref.ref(clf)
-        EVERYONE[id(self)] = self
+        ACCESSES[id(self)] = self
 
 
-# All that there are, for forks.
-EVERYONE: weakref.WeakValueDictionary[int, Access] = weakref.WeakValueDictionary()
+# Those of all learners, for forks.
+ACCESSES: weakref.WeakValueDictionary[int, Access] = weakref.WeakValueDictionary()
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -36,6 +49,8 @@ def access_to(clf: Any) -> Access:
 
 
 def writing(method: Method) -> Method:
+    """Let one call of such methods learn at a time."""
+
     @wraps(method)
     def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
         access = access_to(self)
@@ -50,9 +65,75 @@ def writing(method: Method) -> Method:
 
 
 def reading(method: Method) -> Method:
+    """Let nothing be changed in place meanwhile."""
+
     @wraps(method)
     def undisturbed(self: Any, *args: Any, **kwargs: Any) -> Any:
         with access_to(self).changing:
             return method(self, *args, **kwargs)
 
     return cast(Method, undisturbed)
+
+
+# ------------------------------------------------------------------------------------------ forks
+class NoAccess:
+    """In place of the locks of a learner that was being changed while the process forked."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(
+            "This process was forked while another thread changed the learner, so its state may be "
+            "incomplete here: load or fit it in this process, or fork while no thread learns."
+        )
+
+
+# The locks that the fork under way holds.
+_held: dict[int, Access] = {}
+
+
+def _all_accesses() -> list[Access]:
+    """A list made in one step, since other threads may make more."""
+    found = (reference() for reference in ACCESSES.valuerefs())
+    return [access for access in found if access is not None]
+
+
+def _before_fork() -> None:
+    """Wait until nothing is changed in place."""
+    end = time.monotonic() + FORK_SECONDS
+    for access in _all_accesses():
+        if access.changing.acquire(timeout=max(0.0, end - time.monotonic())):
+            _held[id(access)] = access
+
+
+def _after_fork_in_parent() -> None:
+    for access in _held.values():
+        access.changing.release()
+    _held.clear()
+
+
+def _after_fork_in_child() -> None:
+    for access in _all_accesses():
+        if id(access) not in _held:
+            if not access.changing.acquire(blocking=False):  # by a thread that is not there
+                if (learner := access.learner()) is not None:
+                    learner.__dict__.pop("_one_row", None)
+                    learner.__dict__["_access"] = NoAccess()
+                continue
+            access.changing.release()
+        if access.writing.acquire(blocking=False):  # free, or held by the thread that forked
+            access.writing.release()
+        else:
+            access.writing._at_fork_reinit()
+            access.busy = False
+    _after_fork_in_parent()
+
+
+# A fork waits until no other thread compiles: in the child that thread is not there to release the
+# lock. Hooks before a fork run in reverse order, so this one comes after the one below, for which
+# threads that compile may have to release the locks of their learners.
+held_in_forks(compiler_lock)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

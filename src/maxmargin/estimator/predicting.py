@@ -1,4 +1,4 @@
-"""Predicting, and what can be known of what was learned."""
+"""Predictions, and the attributes of a fitted learner."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.certificates import Certificate
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
+from maxmargin.training.calibration import Maps, log_odds, log_shares, sigmoids
 from maxmargin.training.decision import Decision
 from maxmargin.training.inputs import shown
 from maxmargin.training.passes import certified
-from maxmargin.training.platt import Maps, log_odds, log_shares, sigmoids
-from maxmargin.training.recipes import prepared, recipe_of
+from maxmargin.training.recipes import prepared
 from maxmargin.training.state import State
 
 
@@ -134,12 +134,12 @@ class Predicting(BaseLearner):
         return log_shares(odds)
 
     def _scored(self, X: ArrayLike) -> tuple[State, np.ndarray]:
-        """What is known now, and the scores by it; one column for each problem that is shown."""
+        """The state, and the scores by it, one column for each problem that users see."""
         state = self._fitted()
         return state, self.__trainer__().outputs(state, prepared(state, X))
 
     def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
-        """Those of the positive class of each problem that is shown."""
+        """Those of the positive class of each problem that users see."""
         return log_odds(self._maps(state), shown(state), scores)
 
     def _maps(self, state: State) -> Maps:
@@ -152,7 +152,7 @@ class Predicting(BaseLearner):
 
     @reading
     def __decision__(self) -> Decision:
-        """What all of these come from."""
+        """How scores, probabilities and classes come about."""
         state = self._fitted()
         calibrated = self.__trainer__().options.calibration is not None
         return Decision(
@@ -162,7 +162,7 @@ class Predicting(BaseLearner):
             multilabel=state.multilabel,
             features=state.features.count,
             sigmoids=sigmoids(self._maps(state), shown(state)) if calibrated else None,
-            recipe=recipe_of(state),
+            recipe=state.recipe,
         )
 
     # ----------------------------------------------------------------------------- what was learned

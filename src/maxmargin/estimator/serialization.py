@@ -1,4 +1,4 @@
-"""What a learner writes to a file, and what it takes from one."""
+"""The state of a learner as a dictionary for files, and back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
-from maxmargin.training.calibration import maps_for
+from maxmargin.training.calibration import Maps, maps_for, what_is_wrong
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.inputs import problems_for, shown
 from maxmargin.training.passes import certified
-from maxmargin.training.platt import Maps, what_is_wrong
 from maxmargin.training.protocol import trainer_of
-from maxmargin.training.recipes import recipe_of, restored, storable
+from maxmargin.training.recipes import restored, storable
 from maxmargin.training.state import State
 from maxmargin.training.types import Tree
 
@@ -117,8 +116,8 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
     leaves = found.pop("model")
     width, private = _count(found.pop("width"), 1), _count(found.pop("private"))
     multilabel = _of_type(found.get("multilabel", False), bool)
-    problems = problems_for(classes, found.get("unseen", False), multilabel)
-    unseen = bool(found.get("unseen", False))
+    unseen = _of_type(found.get("unseen", False), bool)
+    problems = problems_for(classes, unseen, multilabel)
     if spec.experts:
         model: Model = _vote_from(leaves, spec, problems, unseen, width)
     else:
@@ -134,13 +133,12 @@ def _one_from(
     leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
 ) -> Model:
     _check_size(leaves, spec, problems, width, private)
-    known: Any = leaves.get("p")
+    p: Any = leaves.get("p")
     # What "log" meant for the first columns, it means for ever.
-    is_known = spec.p == "log" and isinstance(known, float) and 2.0 <= known < np.inf
-    number = known if is_known else spec.p
+    is_log = spec.p == "log" and isinstance(p, float) and 2.0 <= p < np.inf
     # The width of a kernel is in the file: computed from rows, it would take memory per column.
     blank = build(
-        replace(spec, p=number, gamma=1.0),
+        replace(spec, p=p if is_log else spec.p, gamma=1.0),
         problems,
         sparse.csr_matrix((max(private, 1), width)),
         radius=1.0 if private else None,
@@ -204,29 +202,29 @@ def _filled(blank: Any, leaves: Tree) -> Any:
         else:
             paths = [f"store.points.{c}" for c in range(problems)]
             points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
-            room = points[0].size()
-            _check_shape(leaves, "store.slots.coefs", (problems, room))
+            capacity = points[0].size()
+            _check_shape(leaves, "store.slots.coefs", (problems, capacity))
             if isinstance(blank.eviction, Projecting):
-                _check_shape(leaves, "eviction.inverse", (problems * room, room))
+                _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
             elif blank.eviction.lengths:
-                _check_shape(leaves, "eviction.inner", (problems * room, room))
+                _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
             blank.make_room(
                 points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype")
             )
-    model = model_tree.filled(blank, leaves, known=getattr(blank, "kernel", None))
+    model = model_tree.filled(blank, leaves, done=getattr(blank, "kernel", None))
     if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:
         raise Misfit(f"the model is not one for the parameters: p is {model.p}")
     if isinstance(model, LinearModel):
-        seen: Any = model.linear.witness
-        if (seen.average.shape[0] > 0) != model.spec.average:
+        witness: Any = model.linear.witness
+        if (witness.average.shape[0] > 0) != model.spec.average:
             raise Misfit("the model is not one for the parameters: linear.witness.average")
-        if seen.past.size != seen.average.shape[0]:
+        if witness.past.size != witness.average.shape[0]:
             raise Misfit("linear.witness.past is not one of each average")
         if model.is_joint:  # there the loop does not ask whether there are marks
-            fits = seen.mark.shape == model.linear.weights.shape
+            fits = witness.mark.shape == model.linear.weights.shape
         else:
-            fits = seen.share.shape == seen.mark_share.shape
-            fits = fits and seen.share.shape[0] <= seen.mark.shape[0]
+            fits = witness.share.shape == witness.mark_share.shape
+            fits = fits and witness.share.shape[0] <= witness.mark.shape[0]
         if not fits:
             raise Misfit("the vectors of linear.witness do not fit together")
     proved = getattr(model, "_bounds", None)
@@ -236,14 +234,14 @@ def _filled(blank: Any, leaves: Tree) -> Any:
 
 
 def summary(state: State) -> Tree:
-    """What there is to say about what was learned, in few words."""
+    """A short description of a state, for the header of a file."""
     model = state.model
     words: Tree = {
         "n_features": int(state.features.count),
         "classes": [in_words(label) for label in state.classes.tolist()],
     }
-    if isinstance(described := getattr(recipe_of(state), "columns_", None), list):
-        words |= {"columns": described, "n_features": int(recipe_of(state).n_features_in_use_)}
+    if isinstance(described := getattr(state.recipe, "columns_", None), list):
+        words |= {"columns": described, "n_features": int(state.recipe.n_features_in_use_)}
     if hasattr(model, "mistakes"):  # it learned row by row
         words["mistakes"] = model.mistakes()
     if model.verdicts() == 0:
@@ -254,7 +252,7 @@ def summary(state: State) -> Tree:
         words["supports"] = int(model.support_numbers().size)  # type: ignore[attr-defined]
     margins = state.known_margins()
     if not np.isfinite(margins[shown(state)]).all():
-        return words  # of a stream nobody knows the margin
+        return words  # the margins of a stream were not measured
     # What a model computes on being asked it keeps: saving must not change it.
     best = certified(copy.copy(model), margins, state.ceiling, shown(state))
     numbers = {"margin": best.margin, "bound": best.bound, "ratio": best.ratio}
@@ -264,9 +262,10 @@ def summary(state: State) -> Tree:
 
 
 # ------------------------------------------------------------------------------------------- checks
-def _checked_classes(classes: Any) -> np.ndarray:
-    ordered = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 0
-    if not ordered or not bool(np.all(classes[1:] > classes[:-1])):
+def _checked_classes(classes: object) -> np.ndarray:
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size == 0:
+        raise Misfit("the classes are not an array")
+    if not np.all(classes[1:] > classes[:-1]):
         raise Misfit("the classes are not in order")
     return classes
 

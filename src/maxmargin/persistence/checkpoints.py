@@ -52,7 +52,7 @@ class CheckpointFile:
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
         self.previous = self.path.with_name(self.path.name + ".previous")
         # Another process may write to the same place: until a file has its place, it has a name
-        # that nobody else would think of.
+        # that no other process uses.
         self._fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         self._last_good = ""
         self._last_is_damaged = False
@@ -131,7 +131,7 @@ class CheckpointFile:
     def _tidy_up(self) -> None:
         """Undo what a killed process has left half done."""
         fresh = self._left_over(NEW)
-        # Without a fresh one somebody has deleted the checkpoint, to begin anew.
+        # Without a fresh one a user has deleted the checkpoint, to begin anew.
         if fresh and not self.path.exists() and self.previous.exists():
             os.replace(self.previous, self.path)
         for left in [*fresh, *self._left_over(HALF_WRITTEN)]:

@@ -1,7 +1,7 @@
 """The bytes of a file: a JSON header, arrays, and a checksum; see ``docs/files.md``.
 
-A file is written beside its place and moved there when it is complete and on the disk, so whoever
-looks finds the old file or the new one. Reading checks the sum of all bytes before it believes any
+A file is written beside its place and moved there when it is complete and on the disk, so a
+reader finds the old file or the new one. Reading checks the sum of all bytes before it believes any
 of them, and what the header says about arrays before it allocates them.
 """
 
@@ -29,15 +29,15 @@ VERSION = 2
 VERSION_WITH_SINGLES = 3
 READABLE = (VERSION, VERSION_WITH_SINGLES)
 DOUBLE, SINGLE = "<f8", "<f4"
-# Arrays of at least so many bytes are worth a look whether they fit into single precision.
-WORTH_A_LOOK = 2**16
+# Arrays of at least so many bytes are stored in single precision where that loses nothing.
+LEAST_FOR_SINGLES = 2**16
 PREAMBLE = struct.Struct("<8sII")  # magic, version, length of the header
 ALIGNMENT = 64
 DIGEST = 32
 CHUNK = 2**20
 
 MOST_COLUMNS = 64
-# An array without items takes no room in a file, but one line of it may take much in memory.
+# An array without items takes no bytes in a file, but one line of it may take much in memory.
 LARGEST_EMPTY_LINE = 2**26
 PLAIN_KINDS = "biufS"
 FOREIGN = {
@@ -93,7 +93,7 @@ def _entry(array: np.ndarray) -> dict[str, Any]:
     entry = {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
     if (axes := _axes(array)) != list(range(array.ndim)):
         entry["axes"] = axes
-    if entry["dtype"] == DOUBLE and array.nbytes >= WORTH_A_LOOK and _are_singles(array):
+    if entry["dtype"] == DOUBLE and array.nbytes >= LEAST_FOR_SINGLES and _are_singles(array):
         entry["stored"] = SINGLE
     return entry
 
@@ -340,9 +340,9 @@ def _read_array(
 ) -> np.ndarray:
     """The array that begins here, in memory of its own that starts at a cache line."""
     count = math.prod(shape)
-    room = np.empty(dtype.itemsize * count + ALIGNMENT, dtype=np.uint8)
-    first = -room.ctypes.data % ALIGNMENT
-    own = room[first : first + dtype.itemsize * count].view(dtype)
+    memory = np.empty(dtype.itemsize * count + ALIGNMENT, dtype=np.uint8)
+    first = -memory.ctypes.data % ALIGNMENT
+    own = memory[first : first + dtype.itemsize * count].view(dtype)
     read = own if stored == dtype else np.empty(count, stored)
     if file.readinto(read.view(np.uint8).data) != read.nbytes:  # type: ignore[attr-defined]
         raise ValueError("it has changed while it was read")

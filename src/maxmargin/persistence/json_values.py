@@ -1,6 +1,7 @@
 """Values as trees of JSON, with arrays beside them; see ``docs/files.md``.
 
-What is met twice is stored once, so that it is one object again afterwards.
+What is met twice is stored once, so that it is one object again afterwards. A learner is its
+parameters and the dictionary that ``__learned__`` returns, which ``__relearn__`` checks.
 """
 
 from __future__ import annotations
@@ -12,16 +13,24 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
+from maxmargin import _registry
 from maxmargin.persistence.container import PLAIN_KINDS
-from maxmargin.persistence.learner_files import dump_learner, is_learner, load_learner
+from maxmargin.persistence.learner_files import (
+    checked_setting,
+    is_learner,
+    is_public,
+    not_ours,
+    written_parameters,
+)
 from maxmargin.persistence.model_tree import Misfit
 
 Random = np.random.RandomState | np.random.Generator
 
-# Deeper trees than anybody needs.
+# No value is nested deeper.
 MOST_LEVELS = 50
-# Arrays of texts give each the room of the longest: so many bytes of a file's may be empty.
+# Arrays of texts pad each to the longest: so many bytes of padding a file may ask for.
 MOST_PADDING = 2**26
 # Bytes of arrays, with those that are used in several places counted in each, over what is stored.
 MOST_SHARING, FREE_SHARING = 8, 2**20
@@ -107,7 +116,7 @@ class TreeWriter:
             return {"random": self._dump_random(value), "number": number}
         if is_learner(value):
             number = self._remember(value)
-            return {**dump_learner(value, self), "number": number}
+            return {**self._dump_learner(value), "number": number}
         raise TypeError(f"{value!r} is neither a number nor a text.")
 
     def _dump_array(self, array: np.ndarray) -> dict[str, Any]:
@@ -139,6 +148,20 @@ class TreeWriter:
             state = value.get_state(legacy=False)
             return {"kind": "RandomState", "state": self.dump(state)}
         return {"kind": "Generator", "state": self.dump(value.bit_generator.state)}
+
+    def _dump_learner(self, clf: BaseEstimator) -> dict[str, Any]:
+        """A learner; something that cannot be stored raises TypeError and is named."""
+        name = type(clf).__name__
+        if not is_public(clf):
+            raise TypeError(not_ours(clf))
+        parameters, attributes = {}, {}
+        for parameter, value in written_parameters(clf).items():
+            with self.naming(f"The parameter '{parameter}' of {name}"):
+                parameters[parameter] = self.dump(checked_setting(value))
+        for attribute, value in clf.__learned__().items():
+            with self.naming(f"The attribute '{attribute}' of {name}"):
+                attributes[attribute] = self.dump(value)
+        return {"estimator": name, "parameters": parameters, "attributes": attributes}
 
 
 class TreeReader:
@@ -176,7 +199,7 @@ class TreeReader:
             self._objects[tree["number"]] = value = self._load_random(tree["random"])
             return value
         if "estimator" in tree:
-            self._objects[tree["number"]] = value = load_learner(tree, self)
+            self._objects[tree["number"]] = value = self._load_learner(tree)
             return value
         return self._load_array(tree)
 
@@ -188,7 +211,7 @@ class TreeReader:
         if "texts" in tree:
             texts, length = tree["texts"], tree["length"]
             if not all(isinstance(text, str) for text in texts):
-                raise Misfit("a text is none")
+                raise Misfit("an array of texts contains something else")
             if type(length) is not int or not 0 <= length <= max(map(len, texts), default=0) + 1000:
                 raise Misfit(f"texts are not of length {length}")
             self._padding += padding_of(texts, length)
@@ -245,3 +268,19 @@ class TreeReader:
         random = np.random.RandomState(bits)
         random.set_state(state)
         return random
+
+    def _load_learner(self, tree: dict[str, Any]) -> BaseEstimator:
+        """A learner; a parameter that came after the file was written has its default."""
+        kind = _registry.learner(tree["estimator"])
+        if kind is None:
+            raise Misfit(f"there is no learner {tree['estimator']!r}")
+        clf: Any = kind()
+        given = tree["parameters"]
+        parameters = {name: checked_setting(self.load(value)) for name, value in given.items()}
+        if not parameters.keys() <= clf.get_params(deep=False).keys():
+            raise Misfit(f"the parameters are not those of {tree['estimator']}")
+        clf.set_params(**parameters)
+        learned = {name: self.load(value) for name, value in tree["attributes"].items()}
+        if learned:
+            clf.__relearn__(learned)
+        return clf

@@ -1,14 +1,9 @@
-"""A learner as a tree: its parameters, and what learning has given it.
-
-A learner is asked by ``__learned__`` for the latter, a dictionary of what a tree can hold, and is
-given it back by ``__relearn__``, which checks it.
-"""
+"""What files say of a learner: which ones they hold, their parameters, and a summary."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,22 +17,8 @@ Setting = TypeVar("Setting")
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
 
 
-class Writer(Protocol):
-    """What makes JSON of values."""
-
-    def dump(self, value: object) -> Any: ...
-
-    def naming(self, what: str) -> AbstractContextManager[None]: ...
-
-
-class Reader(Protocol):
-    """What makes values of JSON."""
-
-    def load(self, tree: Any) -> Any: ...
-
-
 def not_ours(value: object) -> str:
-    """What is said of something that our files cannot hold."""
+    """The message about something that our files cannot hold."""
     return (
         f"Only learners of maxmargin, and pipelines that end with one, can be saved, not "
         f"{type(value)!r}. For what else there is of scikit-learn, use skops.io.dump, or "
@@ -77,41 +58,6 @@ def written_parameters(clf: BaseEstimator) -> dict[str, Any]:
     return {name: each for name, each in given.items() if each is not LATER.get(name, clf)}
 
 
-def dump_learner(clf: BaseEstimator, tree: Writer) -> dict[str, Any]:
-    """The JSON for a learner; something that cannot be stored raises TypeError and is named."""
-    name = type(clf).__name__
-    if not is_public(clf):
-        raise TypeError(not_ours(clf))
-    parameters, attributes = {}, {}
-    for parameter, value in written_parameters(clf).items():
-        with tree.naming(f"The parameter '{parameter}' of {name}"):
-            parameters[parameter] = tree.dump(checked_setting(value))
-    for attribute, value in clf.__learned__().items():
-        with tree.naming(f"The attribute '{attribute}' of {name}"):
-            attributes[attribute] = tree.dump(value)
-    return {"estimator": name, "parameters": parameters, "attributes": attributes}
-
-
-def load_learner(found: dict[str, Any], tree: Reader) -> BaseEstimator:
-    """The learner that JSON stands for.
-
-    A parameter that came after the file was written has its default, which is what there was.
-    """
-    kind = _registry.learner(found["estimator"])
-    if kind is None:
-        raise Misfit(f"there is no learner {found['estimator']!r}")
-    clf: Any = kind()
-    given = found["parameters"]
-    parameters = {name: checked_setting(tree.load(value)) for name, value in given.items()}
-    if not parameters.keys() <= clf.get_params(deep=False).keys():
-        raise Misfit(f"the parameters are not those of {found['estimator']}")
-    clf.set_params(**parameters)
-    learned = {name: tree.load(value) for name, value in found["attributes"].items()}
-    if learned:
-        clf.__relearn__(learned)
-    return clf
-
-
 def summary_of(clf: BaseEstimator) -> dict[str, Any]:
     """What there is to say about a learner in few words, as JSON."""
     words: dict[str, Any] = {
@@ -124,10 +70,10 @@ def summary_of(clf: BaseEstimator) -> dict[str, Any]:
 def checked_summary(found: object) -> dict[str, Any]:
     """What a file says about its learner; raises unless it looks like `summary_of` one."""
     if not isinstance(found, dict) or not found.keys() <= SUMMARY.keys():
-        raise Misfit("its summary is none")
+        raise Misfit("its summary is not one of a learner")
     for name, value in found.items():
         if not SUMMARY[name](value):
-            raise Misfit(f"its summary has {name} that are none")
+            raise Misfit(f"its summary has invalid {name}")
     if found and not {"estimator", "parameters"} <= found.keys():
         raise Misfit("its summary does not name a learner")
     return found

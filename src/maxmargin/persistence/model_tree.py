@@ -83,13 +83,13 @@ def _join(path: str, name: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------ reading
-def filled(blank: Part, leaves: Leaves, path: str = "", known: object = None) -> Part:
+def filled(blank: Part, leaves: Leaves, path: str = "", done: object = None) -> Part:
     """The part that the leaves tell of, given a blank one of the same structure.
 
     Leaves are taken out of ``leaves``, so that what is left belongs to nothing. A part of it that
-    is ``known`` has been filled already.
+    is ``done`` has been filled already.
     """
-    filled: Part = _fill(blank, leaves, path, {id(known): known})
+    filled: Part = _fill(blank, leaves, path, {id(done): done})
     return filled
 
 

@@ -41,7 +41,7 @@ INSTEAD = (
     "Use a maxmargin.streams.Recipe as the first step, or save the pipeline by skops.io.dump (and "
     "trust maxmargin.persistence.TRUSTED_TYPES in skops.io.load)."
 )
-# What scikit-learn is told of a transformer for calls of fit.
+# Attributes that are set for scikit-learn, and not by fit.
 ROUTING = {"_metadata_request"}
 
 
@@ -79,24 +79,24 @@ def _written(name: str, step: BaseEstimator) -> dict[str, Any]:
         )
     try:
         parameters = step.get_params(deep=False)
-        known = {each: value for each, value in vars(step).items() if each not in parameters}
-        container = known.pop(CONTAINER, {}).get("transform", "default")
-        for each in ROUTING & known.keys():
-            del known[each]
-        if kind == RECIPE and known:
-            if known.keys() != {"plan_", "running_"}:
-                raise Misfit(f"fit does not make {', '.join(sorted(known))}")
+        fitted = {each: value for each, value in vars(step).items() if each not in parameters}
+        container = fitted.pop(CONTAINER, {}).get("transform", "default")
+        for each in ROUTING & fitted.keys():
+            del fitted[each]
+        if kind == RECIPE and fitted:
+            if fitted.keys() != {"plan_", "running_"}:
+                raise Misfit(f"fit does not make {', '.join(sorted(fitted))}")
             tree = step.tree()
             return {"class": kind, "container": container, "tree": tree}
         for each in parameters.values():
             checked_setting(each)
         if kind != RECIPE:
-            _check(step, known)
+            _check(step, fitted)
         return {
             "class": kind,
             "container": container,
             "parameters": parameters,
-            "attributes": known,
+            "attributes": fitted,
         }
     except ValueError as problem:
         raise TypeError(

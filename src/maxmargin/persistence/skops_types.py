@@ -1,61 +1,37 @@
-"""What a learner is made of, for skops, and who saves by it: nothing else has to be trusted."""
+"""The classes that learners are made of, which users of skops have to trust."""
 
 from __future__ import annotations
 
 from maxmargin import _registry
 
+# The classes of each package, by module and name.
 _PARTS = {
-    "algorithms": ["bisectionperceptron.Round", "noca.MixtureModel"],
-    "core": ["joint_loop.Rivals", "rows.Tail", "experts.Votes"],
-    "estimator": ["pickling.Sparse"],
-    "kernels": [
-        *("functions.GaussianKernel", "functions.LinearKernel"),
-        *("functions.PolynomialKernel", "functions.PrecomputedKernel"),
-        *("points.Points", "products.Products", "cuda.CudaProducts"),
-    ],
-    "models": [
-        *(
-            "budget_model.BudgetModel",
-            "budget_model.Store",
-            "budget_policies.Projecting",
-            "budget_policies.Replacing",
-        ),
-        *("hyperplanes.Hyperplanes", "joint_model.JointModel", "kernel_model.JointKernelModel"),
-        *("kernel_model.KernelModel", "kernel_model.PairKernelModel", "kernel_model.Supports"),
-        *(
-            "linear_model.LinearModel",
-            "linear_model.PairModel",
-            "spec.ModelSpec",
-            "vote_model.VoteModel",
-        ),
-    ],
-    "spaces": [
-        *(
-            "euclid.Euclid",
-            "joint_space.JointSpace",
-            "joint_space.JointWitness",
-            "joint_space.KBest",
-        ),
-        *(
-            "joint_space.OneBest",
-            "linear_space.LinearSpace",
-            "gaussian_mixture.Mixture",
-            "pair_space.PairSpace",
-        ),
-        *(
-            "pnorm_plane.PlaneSpace",
-            "pnorm.PNorm",
-            "power.Power",
-            "power.PowerBuffer",
-            "problem_scalars.Scalars",
-        ),
-        *("budget_space.Slots", "certificate_vectors.Witness"),
-    ],
-    "streams": ["recipe.Recipe"],
-    "training": ["feature_columns.Features", "platt.Maps", "state.State"],
+    "algorithms": "bisectionperceptron.Round noca.MixtureModel",
+    "core": "joint_loop.Rivals rows.Tail experts.Votes",
+    "estimator": "learner.Sparse",
+    "kernels": """
+        functions.GaussianKernel functions.LinearKernel functions.PolynomialKernel
+        functions.PrecomputedKernel points.Points products.Products cuda.CudaProducts
+    """,
+    "models": """
+        budget_model.BudgetModel budget_model.Store budget_policies.Projecting
+        budget_policies.Replacing hyperplanes.Hyperplanes joint_model.JointModel
+        kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
+        kernel_model.Supports linear_model.LinearModel linear_model.PairModel spec.ModelSpec
+        vote_model.VoteModel
+    """,
+    "spaces": """
+        euclid.Euclid joint_space.JointSpace joint_space.JointWitness joint_space.KBest
+        joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
+        pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power
+        power.PowerBuffer problem_scalars.Scalars budget_space.Slots
+        certificate_vectors.Witness
+    """,
+    "streams": "recipe.Recipe",
+    "training": "feature_columns.Features calibration.Maps state.State",
 }
 
 TRUSTED_TYPES = [
     *(f"{module}.{name}" for name, module in _registry.LEARNERS.items()),
-    *(f"maxmargin.{room}.{part}" for room, parts in _PARTS.items() for part in parts),
+    *(f"maxmargin.{package}.{part}" for package, text in _PARTS.items() for part in text.split()),
 ]

@@ -21,7 +21,7 @@ from maxmargin.serve.service import (
     decoded_record,
     learn_block,
 )
-from maxmargin.training.recipes import RECIPE
+from maxmargin.training.state import RECIPE
 
 
 class Replay:

@@ -17,7 +17,7 @@ from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
 from maxmargin.serve.service import Service
 from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
-from maxmargin.training.messages import listed
+from maxmargin.training.inputs import listed
 from maxmargin.training.sample_weights import check_weights
 
 Place = Callable[[int], str]

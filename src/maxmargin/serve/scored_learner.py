@@ -19,8 +19,9 @@ from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state, state_of, trainer_of
-from maxmargin.training.recipes import RECIPE, restored, storable
-from maxmargin.training.sample_weights import told_weights
+from maxmargin.training.recipes import restored, storable
+from maxmargin.training.sample_weights import weights_by_label
+from maxmargin.training.state import RECIPE
 
 # Learners without a seed get one: what they learn must be the same whenever it is learned again.
 SEED = 0
@@ -128,7 +129,7 @@ class ScoredLearner:
         check_fits(self.spec, problems_for(self.classes))
         weights = self.learner.class_weight
         if weights is not None and not isinstance(weights, str):
-            told_weights(weights, self.classes)
+            weights_by_label(weights, self.classes)
 
     def preparing(self) -> Recipe | None:
         """The recipe for its rows, if they are raw."""

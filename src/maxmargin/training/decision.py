@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from maxmargin.models.model_formulas import Formula
-from maxmargin.training.platt import Sigmoids
+from maxmargin.training.calibration import Sigmoids
 
 
 class Decision(NamedTuple):
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
 
 
 def decision_of(learner: BaseEstimator) -> Decision:
-    """That of a fitted learner of this library; a TypeError if it is none."""
+    """That of a fitted learner of this library; a TypeError otherwise."""
     if not hasattr(learner, "__decision__"):
-        raise TypeError(f"{type(learner).__name__} is no learner of maxmargin.")
+        raise TypeError(f"{type(learner).__name__} is not a learner of maxmargin.")
     return learner.__decision__()

@@ -10,24 +10,34 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin._extras import is_on_device
-from maxmargin.core.row_scans import first_unusable
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.core.row_scans import are_canonical, first_malformed, first_unusable
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.targets import Binary, Multilabel, OneVsRest, weighted
+from maxmargin.kernels.cuda import cupy_library
 from maxmargin.models.linear_model import as_rows, read_only
-from maxmargin.training import device_inputs, messages
-from maxmargin.training import multilabel as indicators
-from maxmargin.training.feature_columns import Features, is_plain, without_names
+from maxmargin.streams import Option, OptionError
+from maxmargin.training.feature_columns import Features
 from maxmargin.training.options import Options
-from maxmargin.training.sparse_inputs import sound
 from maxmargin.training.state import State
 from maxmargin.training.types import Matrix, Targets
 
 # Types of columns in NumPy, pandas and polars, which would be read as counts of nanoseconds.
 TIMES = ("datetime", "timedelta", "Date", "Duration", "Time")
+# The beginning of NumPy's message about text.
+NO_NUMBER = "could not convert string to float"
+RAW_COLUMNS = (
+    "Raw columns are prepared by a maxmargin.streams.Recipe, the first step of a pipeline, or in "
+    "fit_stream(streams.open(rows, label=..., recipe=Recipe()))."
+)
+MOST_LISTED = 10
+# So many classes need no explanation; more do if they are fractions, or if hardly any two rows have
+# the same. A stream whose rows are not counted is taken to have so many.
+FEW_CLASSES, FEW_FRACTIONS, UNCOUNTED_ROWS = 100, 1000, 20_000
 
 
 # ------------------------------------------------------------------------------------------ columns
@@ -59,46 +69,198 @@ def check_X(
 ) -> tuple[Matrix, Features]:
     """``X`` as a float array or CSR matrix, in the user's own memory if possible, and its columns.
 
-    These are ``features``, if there are such already. Values are checked later, by `check_values`.
+    These must be ``features``, if given. Values are checked later, by `check_values`.
     """
     if type(X) is not np.ndarray and is_on_device(X):
-        return device_inputs.checked(options, X, features)
+        return check_device_X(options, X, features)
     X, canonical = sound(X) if sparse.issparse(X) else (X, True)
+    if features is not None and is_plain(X, features) and canonical:
+        return X, features  # as `validate_data` would return them, without its overhead
+    rows, features = validated(options, X, features)
+    if not canonical and not sound(rows)[1]:
+        rows = rows.copy()  # entries are added up before they are squared
+        rows.sum_duplicates()
+    return rows, features
+
+
+def is_plain(X: Matrix, features: Features) -> bool:
+    """Is there nothing to convert?"""
+    return (
+        type(X) in (np.ndarray, sparse.csr_matrix, sparse.csr_array)
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == features.count
+        and X.dtype in (np.float64, np.float32)
+        and features.names is None
+    )
+
+
+def validated(options: Options, X: Matrix, features: Features | None) -> tuple[Matrix, Features]:
+    """``X`` after scikit-learn's validation, and its columns, which must be ``features`` if given.
+
+    Finiteness is not checked.
+    """
     if features is not None:
-        if is_plain(X, features) and canonical:
-            return X, features  # what `validate_data` would say, without its overhead
-        X = without_names(X, features)
-    header = Header(options.name, features)
-    X = validated(header, X, reset=features is None, ensure_all_finite=False)
-    if not canonical and not sound(X)[1]:
-        X = X.copy()  # type: ignore[union-attr]  # entries are added up before they are squared
-        X.sum_duplicates()  # type: ignore[union-attr]
-    return X, features or header.features()
-
-
-def validated(header: Header, X: Matrix, **options: bool) -> Matrix:
+        X = _without_names(X, features)
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError("Input X is a masked array: fill what is masked, or leave those rows out.")
     kinds = getattr(X, "dtypes", [getattr(X, "dtype", "")])  # of a table, or of an array
     if any(str(kind).startswith(TIMES) for kind in kinds):
         raise ValueError("Input X contains times: turn them into numbers, in units of your choice.")
-    dtypes = [np.float64, np.float32]
+    header = Header(options.name, features)
     try:
-        return validate_data(header, X, accept_sparse="csr", dtype=dtypes, **options)
+        X = validate_data(
+            header,
+            X,
+            reset=features is None,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
     except ValueError as error:
-        messages.hint_at_recipes(error)
+        if str(error).startswith(NO_NUMBER):
+            raise ValueError(f"{error}. {RAW_COLUMNS}") from error
         raise
+    return X, features or header.features()
+
+
+def _without_names(X: Matrix, features: Features) -> Matrix:
+    """``X``, or the values of a table whose columns the learner has got from dicts."""
+    if features.columns is None or features.names is not None or not hasattr(X, "columns"):
+        return X
+    columns = list(features.named_columns() or ())
+    if list(X.columns) != columns:
+        raise ValueError(
+            f"The columns of X must be {columns}, in this order; got {list(X.columns)}."
+        )
+    return X.to_numpy()
+
+
+def check_device_X(
+    options: Options, X: Matrix, features: Features | None
+) -> tuple[Matrix, Features]:
+    """`check_X` for an array on a GPU, which stays there."""
+    if options.device != "cuda":
+        raise ValueError(
+            f"X is on a GPU, and {options.name} is not: use device='cuda' and a kernel, or "
+            "take X to the host."
+        )
+    xp = cupy_library().xp
+    X = xp.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise ValueError(f"Expected 2D array of numbers, got shape {X.shape} of {X.dtype}.")
+    if 0 in X.shape:
+        raise ValueError(f"Found array with shape {X.shape}, while a minimum of 1 is required.")
+    if features is not None and X.shape[1] != features.count:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {options.name} is expecting {features.count} "
+            "features as input."
+        )
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float32 if X.dtype == np.float16 else np.float64)
+    return X, features or Features(X.shape[1])
+
+
+# --------------------------------------------------------------------------------- sparse matrices
+def sound(X: Matrix) -> tuple[Matrix, bool]:
+    """``X`` itself if all its indices are valid, and whether it is known to be canonical CSR.
+
+    SciPy and the compiled loops read where ``indptr`` and ``indices`` point, without a check that
+    this is inside; so both are checked here first, and a ValueError is raised. Arrays that are not
+    contiguous, or whose indices are of a type that loops do not take, are copied, and only these.
+    """
+    if X.format == "coo":
+        for name, indices, size in zip(("row", "column"), (X.row, X.col), X.shape, strict=True):
+            if indices.size and not 0 <= indices.min() <= indices.max() < size:
+                raise ValueError(_invalid(X, f"it has a {name} outside 0..{size - 1}"))
+    if X.format not in ("csr", "csc"):
+        return X, False
+    major, minor = X.shape if X.format == "csr" else X.shape[::-1]
+    line, place = ("row", "column") if X.format == "csr" else ("column", "row")
+    parts = X.data, X.indices, X.indptr
+    data = np.ascontiguousarray(X.data)
+    indices, starts = (_as_indices(X, array) for array in (X.indices, X.indptr))
+    if starts.size != major + 1 or data.ndim != 1 or data.size != indices.size:
+        raise ValueError(_invalid(X, "its arrays do not have the lengths that its shape asks for"))
+    canonical = are_canonical(indices, starts, minor)
+    bad, canonical = (-1, True) if canonical else first_malformed(indices, starts, minor)
+    if bad >= 0:
+        start, stop = int(starts[bad]), int(starts[bad + 1])
+        inside = 0 <= start <= stop <= indices.size
+        what = f"has a {place} outside 0..{minor - 1}" if inside else "lies outside its arrays"
+        raise ValueError(_invalid(X, f"{line} {bad} {what}"))
+    if any(new is not old for new, old in zip((data, indices, starts), parts, strict=True)):
+        form = f"{X.format}_{'matrix' if sparse.isspmatrix(X) else 'array'}"
+        X = getattr(sparse, form)((data, indices, starts), shape=X.shape)
+    return X, canonical and X.format == "csr"
+
+
+def _as_indices(X: Matrix, array: np.ndarray) -> np.ndarray:
+    """Contiguous, of 32 or 64 bits, and signed: an index that is too large becomes negative."""
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(_invalid(X, f"its indices are of the type {array.dtype}"))
+    if array.dtype in (np.int32, np.int64) and array.dtype.isnative:
+        return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array, dtype=np.int32 if array.dtype.itemsize < 4 else np.int64)
+
+
+def _invalid(X: Matrix, what: str) -> str:
+    return f"Input X is not a valid {X.format.upper()} matrix: {what}."
 
 
 # ------------------------------------------------------------------------------------------- values
 def check_values(X: Matrix, features: Features | None = None) -> float:
     """Raise if a row cannot be learned from; otherwise the largest norm of a row."""
     if type(X) is not np.ndarray and is_on_device(X):
-        return device_inputs.check_values(X)
+        xp = cupy_library().xp
+        squares = xp.square(X, dtype=np.float64).sum(axis=1)
+        largest = float(squares.max())
+        if not largest <= LARGEST_XX:
+            row = int(xp.argmax(~(squares <= LARGEST_XX)))
+            raise ValueError(
+                f"Input X contains NaN, infinity or a value too large to be squared (row {row})."
+            )
+        return float(np.sqrt(largest))
     bad, largest = first_unusable(as_rows(X, NO_TAIL))
     if bad >= 0:
-        raise ValueError(messages.unusable_row(X, bad, features))
+        raise ValueError(_unusable_row(X, bad, features))
     return float(np.sqrt(largest))
+
+
+def check_finite(X: Matrix, features: Features) -> None:
+    """Raise if a value is NaN or infinite, with its row and column."""
+    is_sparse = sparse.issparse(X)
+    values = X.data if is_sparse else X
+    try:
+        assert_all_finite(values, input_name="X")
+    except ValueError:
+        place = int(np.argmin(np.isfinite(values)))
+        row = place // X.shape[1]
+        if is_sparse:
+            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+        raise ValueError(_unusable_row(X, row, features)) from None
+
+
+def _unusable_row(X: Matrix, i: int, features: Features | None = None) -> str:
+    """Why nothing can be learned from row ``i``; see `core.row_scans.first_unusable`."""
+    if sparse.issparse(X):
+        mine = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
+        values, columns = X.data[mine], X.indices[mine]
+    else:
+        values, columns = X[i], np.arange(X.shape[1])
+    for is_bad, name in ((np.isnan, "NaN"), (np.isinf, "infinity")):
+        if (where := np.flatnonzero(is_bad(values))).size:
+            column = columns[where[0]]
+            names = None if features is None else list(features.named_columns() or ())
+            called = repr(names[column]) if names else column
+            return f"Input X contains {name} (row {i}, column {called})."
+    size = np.abs(values).max()
+    extreme = "large" if size > 1.0 else "small"
+    return (
+        f"Input X contains a row that is too {extreme} to compute with (row {i}, largest value "
+        f"{size:.3g}): norms must be 0 or between {SMALLEST_XX**0.5:.0e} and "
+        f"{LARGEST_XX**0.5:.0e}. Rescale the features."
+    )
 
 
 def check_fit(
@@ -117,41 +279,54 @@ def check_y(y: Matrix, rows: int, *, multilabel: bool = False) -> np.ndarray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if type(y) is not np.ndarray and is_on_device(y):
-        y = device_inputs.on_host(y)
+        y = cupy_library().xp.asarray(y).get()
     is_plain_array = type(y) is np.ndarray and y.ndim == 1
-    if multilabel and not is_plain_array and indicators.is_indicator(y):
-        y = indicators.indicator(y)
+    if multilabel and not is_plain_array and _is_indicator(y):
+        # A byte for each label, as compiled loops take them.
+        y = np.ascontiguousarray(y.toarray() if sparse.issparse(y) else y).astype(np.int8)
     elif not is_plain_array:
         y = column_or_1d(y, warn=True)
-    if y.shape[0] != rows:
-        raise ValueError(messages.inconsistent(rows, y.shape[0]))
+    if y.shape[0] != rows:  # in scikit-learn's words
+        numbers = [rows, y.shape[0]]
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {numbers}")
     return y
 
 
+def _is_indicator(y: Matrix) -> bool:
+    """Is it of two dimensions, and of 0 and 1?"""
+    y = np.asarray(y) if isinstance(y, list | tuple) else y
+    if getattr(y, "ndim", 1) != 2 or type_of_target(y, "y") != "multilabel-indicator":
+        return False
+    values = y.data if sparse.issparse(y) else np.asarray(y)
+    return bool(((values == 0) | (values == 1)).all())
+
+
 def check_labels(y: np.ndarray) -> None:
-    """Raise if ``y`` are no class labels."""
+    """Raise if ``y`` does not contain class labels."""
     if y.ndim == 2:
         return  # they are 0 and 1
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    # Whole numbers are labels, of which `classes_of` says whether they are too many.
-    if y.dtype.kind not in "iu" or y.size <= 2 * messages.FEW_CLASSES:
+    # Integers are labels; `classes_of` checks whether there are too many.
+    if y.dtype.kind not in "iu" or y.size <= 2 * FEW_CLASSES:
         check_classification_targets(y)
 
 
 def classes_of(y: np.ndarray) -> np.ndarray:
-    """The labels that occur, sorted; at least two. Of several a row, their numbers."""
+    """The labels that occur, sorted, at least two; with several labels a row, their numbers."""
     if y.ndim == 2:
-        return indicators.numbers_of_labels(y)
+        same = np.flatnonzero((y == y[0]).all(axis=0))
+        if same.size:
+            raise ValueError(f"All rows have the same value of label {same[0]}: leave it out.")
+        return np.arange(y.shape[1])
     classes = _distinct(y)
     if classes.size < 2:
-        raise ValueError(messages.only_one_class(classes))
-    is_common = classes.size <= messages.FEW_CLASSES
-    return classes if is_common else messages.likely_classes(classes, y.size)
+        raise ValueError(only_one_class(classes))
+    return classes if classes.size <= FEW_CLASSES else likely_classes(classes, y.size)
 
 
 def _distinct(y: np.ndarray) -> np.ndarray:
-    """The labels that occur, sorted; whole numbers that lie together are counted, to be quick."""
+    """The labels that occur, sorted; integers in a narrow range are counted, to be quick."""
     if y.dtype.kind in "iu" and np.can_cast(y.dtype, np.intp) and y.size:
         low = int(y.min())
         if int(y.max()) - low < y.size:
@@ -159,10 +334,39 @@ def _distinct(y: np.ndarray) -> np.ndarray:
     return np.unique(y)
 
 
+def only_one_class(classes: np.ndarray) -> str:
+    (only,) = classes.tolist()
+    return f"The data contain only one class, {only!r}; a classifier needs at least two."
+
+
+def likely_classes(classes: np.ndarray, rows: int | None = None) -> np.ndarray:
+    """The classes; raises if they look like a regression target: each would get all weights."""
+    is_fraction = classes.dtype.kind == "f" and bool((classes != np.round(classes)).any())
+    most = max(FEW_CLASSES, (UNCOUNTED_ROWS if rows is None else rows) / 2)
+    if classes.size > (FEW_FRACTIONS if is_fraction else most):
+        among = "" if rows is None else f" among {rows:,} rows"
+        raise OptionError(
+            f"y has {classes.size:,} different labels{among}, {listed(classes)}: is it a number, "
+            "or the name of a row, rather than a class? Streams take any labels that are named by ",
+            Option("classes", ""),
+            ".",
+        )
+    return classes
+
+
+def listed(classes: np.ndarray) -> str:
+    """The classes, or the first of very many."""
+    shown = ", ".join(map(repr, classes[:MOST_LISTED].tolist()))
+    more = classes.size - MOST_LISTED
+    return f"[{shown}]" if more <= 0 else f"[{shown}, ... and {more:,} more]"
+
+
 def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The place of each label in ``classes``, which are sorted; of multilabel a row, the labels."""
+    """The index of each label in ``classes``, which are sorted; with several labels, ``y``."""
     if y.ndim == 2:
-        return indicators.with_as_many_labels(y, classes.size)
+        if y.shape[1] != classes.size:
+            raise ValueError(f"y has {y.shape[1]} labels a row, but {classes.size} are expected.")
+        return y
     if classes.size == 2 and y.dtype.kind in "iuf" and classes.dtype.kind in "iuf":
         is_second = y == classes[1]
         if (is_second | (y == classes[0])).all():
@@ -170,15 +374,19 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     try:
         codes = np.searchsorted(classes, y)
     except TypeError:
-        raise ValueError(f"{messages.unknown_label(classes)}.") from None
-    known = classes[np.minimum(codes, classes.size - 1)] == y
-    if not np.all(known):
-        i = int(np.flatnonzero(~np.asarray(known))[0])
-        unknown = messages.unknown_label(classes)
-        raise ValueError(f"{unknown}: {y[i : i + 1].tolist()[0]!r} (row {i}).")
+        raise ValueError(f"{_unknown_label(classes)}.") from None
+    is_found = np.asarray(classes[np.minimum(codes, classes.size - 1)] == y)
+    if not is_found.all():
+        i = int(np.argmin(is_found))
+        raise ValueError(f"{_unknown_label(classes)}: {y[i : i + 1].tolist()[0]!r} (row {i}).")
     return codes.astype(np.int32)
 
 
+def _unknown_label(classes: np.ndarray) -> str:
+    return f"y contains a label that is not among the classes {listed(classes)}"
+
+
+# ------------------------------------------------------------------------------------------ targets
 def problems_for(classes: np.ndarray, unseen: bool = False, multilabel: bool = False) -> int:
     """How many weight vectors there are for these classes."""
     if unseen:
@@ -198,7 +406,7 @@ def as_targets(
 ) -> Targets:
     """One problem for two classes, one-vs-rest for more, and for several labels a row.
 
-    ``unseen``: always one-vs-rest, with a last problem for a class that has not been seen yet;
+    ``unseen``: always one-vs-rest, with a last problem for a class that has not occurred yet;
     ``sample_weight``: weights for steps.
     """
     codes, is_single = read_only(codes), classes == 2 and not unseen

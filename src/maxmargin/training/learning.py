@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractContextManager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
-from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
+from maxmargin.core.targets import balance
 from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.kernel_model import variance
+from maxmargin.models.linear_model import LinearModel
 from maxmargin.streams import Option, OptionError
+from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
-from maxmargin.training.calibration import calibrating
-from maxmargin.training.dict_rows import are_dicts, met_all
+from maxmargin.training.calibration import Calibrating, maps_for
 from maxmargin.training.feature_columns import Features
-from maxmargin.training.messages import diverged, likely_classes
 from maxmargin.training.multilabel import check_number_of_labels
+from maxmargin.training.one_row import Locks, OneRow, fast_route, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
+from maxmargin.training.passes import diverged
 from maxmargin.training.protocol import Learned
-from maxmargin.training.recipes import learned_along, recipe_of
-from maxmargin.training.sample_weights import check_weights, only_counted, running_weights
+from maxmargin.training.recipes import learned_along
+from maxmargin.training.row_reading import (
+    Row,
+    are_dicts,
+    as_matrix,
+    matrix_of_dicts,
+    named_features,
+    with_columns,
+)
+from maxmargin.training.sample_weights import (
+    check_products,
+    check_weights,
+    only_counted,
+    weights_by_label,
+)
 from maxmargin.training.state import State, grown
 from maxmargin.training.types import Matrix, Rows, Rule, Targets
 
@@ -37,12 +51,12 @@ NEEDS_ALL = " needs all rows at once, as fit has them: "
 
 
 class CheckedRows(NamedTuple):
-    """The rows of a batch, checked against what is known.
+    """The rows of a batch, checked against the state.
 
     ``order`` leaves out rows of weight 0; ``weight`` is None where all rows count once.
     """
 
-    X: Any
+    X: Matrix
     codes: np.ndarray
     classes: np.ndarray
     features: Features
@@ -77,7 +91,7 @@ def learn(
     presented = model.rows(given.X, weight), targets, given.order, rule, trace
     maps = None
     if options.calibration is not None:
-        learner = calibrating(model, state.calibration, given.weight)
+        learner = Calibrating(model, state.calibration, given.weight)
         learner.present(*presented)  # type: ignore[arg-type]
         maps = learner.maps
     elif model is state.model:
@@ -95,7 +109,8 @@ def checked(trainer: OnlineTrainer, state: State | None, batch: Batch) -> Checke
     """The rows of a batch; raises if they cannot be learned from."""
     X, features = _columns(trainer.options, state, batch)
     y = inputs.check_y(batch.y, X.shape[0], multilabel=True)
-    check_number_of_labels(trainer, y, state, batch.grow)
+    if y.ndim == 2 or (state is not None and state.multilabel):
+        check_number_of_labels(trainer, y, state, batch.grow)
     classes = _classes(state, batch, y)
     if state is not None:
         trainer.check_structure(state)
@@ -152,18 +167,23 @@ def widened(state: State, given: CheckedRows) -> State:
 def weights_in_order(
     class_weight: ClassWeight, state: State, given: CheckedRows
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Weights of rows times those of their classes, and the totals of classes with these rows."""
-    if given.weight is None or class_weight is None:
-        return given.weight, state.totals
-    return running_weights(
-        class_weight,
-        given.classes,
-        given.codes,
-        given.order,
-        given.weight.copy(),  # calibration counts rows by their own weights
-        state.totals,
-        others=state.unseen,
-    )
+    """Sample weights times class weights, and the totals of classes with these rows.
+
+    "balanced" goes by the classes of the rows up to each, in the order in which they are learned.
+    """
+    weights, totals, classes = given.weight, state.totals, given.classes
+    if weights is None or class_weight is None:
+        return weights, totals
+    if not isinstance(class_weight, str):
+        weights = (
+            weights * weights_by_label(class_weight, classes, others=state.unseen)[given.codes]
+        )
+        check_products(weights)
+        return weights, totals
+    weights = weights.copy()  # calibration counts rows by their own weights
+    totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
+    balance(given.codes, given.order, totals, weights)
+    return weights, totals
 
 
 def present_all(
@@ -185,7 +205,7 @@ def present_all(
         raise
 
 
-# ------------------------------------------------------------------- what is said before learning
+# ---------------------------------------------------------------------- outputs before learning
 def foretell(
     trainer: OnlineTrainer,
     state: State | None,
@@ -198,10 +218,10 @@ def foretell(
     made since the call began, after each row of the order.
     """
     features, X = None, batch.X
-    if recipe_of(state) is not None:
+    if state is not None and state.recipe is not None:
         state, X = learned_along(state, X, batch.weight)
     elif are_dicts(X):
-        state, features, X = met_all(X, state)  # type: ignore[arg-type]
+        state, features, X = matrix_of_dicts(X, state)  # type: ignore[arg-type]
         # The rows have no names of their own.
         state = state and state._replace(features=Features(features.count))
     batch = batch._replace(X=X, traced=True)
@@ -249,6 +269,95 @@ def _foretold_by_rows(
     return state, scores, updates
 
 
+# -------------------------------------------------------------------------------------- single rows
+class Lesson(NamedTuple):
+    """A single row, and a state that has columns for its names.
+
+    Attributes
+    ----------
+    batch : the row as ``X``, its label and weight, and what else `learn_one` was called with
+    state : what learns; None before the first row
+    features : the columns, with their names
+    route : learns from the row in place; None if `learn_single` has to
+    """
+
+    batch: Batch
+    state: State | None
+    features: Features | None
+    route: OneRow | None
+
+
+def prepared_lesson(
+    trainer: OnlineTrainer,
+    state: State | None,
+    batch: Batch,
+    before: OneRow | None,
+    access: Locks,
+) -> Lesson:
+    """The state with columns for all names of a row, and the fast route, if it takes the row."""
+    x: Row = batch.X
+    features = None if state is None else state.features
+    if state is not None and state.recipe is not None:
+        state, x = learned_along(state, [x], batch.weight)
+    elif isinstance(x, dict):
+        x = dict(entries(x, "x"))
+        state, features = with_columns(x, state)
+    batch = batch._replace(X=x)
+    if state is None:
+        return Lesson(batch, None, features, None)
+    if isinstance(state.model, LinearModel):
+        state = _for_learning_in_place(trainer.options, state, state.model)
+    rule, route = trainer.rule(state.model.p), fast_route(trainer.options, state, before, access)
+    if route is not None:
+        is_new_label = batch.grow and batch.y not in route.targets
+        if not is_new_label and route.can_learn(batch.weight, rule):  # type: ignore[arg-type]
+            trainer.check_structure(state)
+            route.rule = rule
+        else:
+            route = None
+    return Lesson(batch, state, features, route)
+
+
+def _for_learning_in_place(options: Options, state: State, model: LinearModel) -> State:
+    """With all arrays that a single row changes."""
+    totals, maps = state.totals, None
+    if options.class_weight == "balanced" and totals is None:
+        totals = np.zeros(state.classes.size + 1)
+    if options.calibration is not None:
+        maps = maps_for(model) if state.calibration is None else state.calibration
+    return state._replace(model=model.streaming(1), totals=totals, calibration=maps)
+
+
+def learn_single(
+    trainer: OnlineTrainer, lesson: Lesson, changing: AbstractContextManager[object]
+) -> State:
+    """The state after a lesson without a fast route."""
+    batch, bare, features, _ = lesson
+    x: Row = batch.X
+    row = x if sparse.issparse(x) else as_matrix(x, features)
+    if bare is not None:  # the row has no names of its own
+        bare = bare._replace(features=Features(row.shape[1]))
+    weight = None if batch.weight == 1.0 else batch.weight
+    batch = batch._replace(X=row, y=np.array([batch.y]), weight=weight)
+    state = trainer.learn(bare, batch, changing=changing).state
+    return state if features is None else state._replace(features=features)
+
+
+def class_of_zero(classes: ArrayLike | None) -> Any:
+    """The prediction before any row was learned from, given all classes, if they are named."""
+    if classes is None:
+        return None
+    labels = known_classes(classes, None).tolist()
+    return labels[1] if len(labels) == 2 else labels[0]
+
+
+def outputs_of_one(state: State, x: Row) -> np.ndarray:
+    """The scores of a single row where there is no fast route."""
+    row = as_matrix(x, named_features(state))
+    inputs.check_values(row)
+    return state.model.outputs(row)[:, inputs.shown(state)]
+
+
 # ------------------------------------------------------------------------------------------- checks
 def check_can_stream(options: Options) -> None:
     """Raise if a parameter is one that only all rows together can tell."""
@@ -274,7 +383,7 @@ def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[M
     if columns <= features.count:
         return inputs.check_X(options, X, features)
     if features.columns is not None:
-        raise ValueError("Columns of a learner that knows their names can only grow by dicts.")
+        raise ValueError("A learner whose columns have names gets new columns from dicts only.")
     X, wider = inputs.check_X(options, X)
     before, now = features.names, wider.names
     if (now is None) != (before is None):
@@ -289,7 +398,7 @@ def check_wider_X(options: Options, X: ArrayLike, features: Features) -> tuple[M
 def known_classes(
     classes: ArrayLike | None, before: np.ndarray | None, *, can_grow: bool = True
 ) -> np.ndarray:
-    """The labels of a stream, given those named in this call and those known before.
+    """The labels of a stream, given those named in this call and those of the state.
 
     ``can_grow`` says whether the learner takes ``grow=True``.
     """
@@ -308,41 +417,21 @@ def known_classes(
                 "they come"
             )
         raise ValueError(f"classes must be passed on the first call to partial_fit: {ways}.")
-    known = np.unique(classes)
-    if known.size < 2:
-        raise ValueError(f"classes must contain at least two labels, got {known.tolist()}.")
-    return known
-
-
-def may_overflow(model: Model, rule: Rule) -> bool:
-    """Could one more row make weights of a linear model infinite?
-
-    Not while weights and the numbers of the rule are as far from that as rows are, see
-    `core.loop.LARGEST_XX`: no step is longer than their product.
-    """
-    norms = np.asarray(model.linear.scalars.table)["norm2"]  # type: ignore[attr-defined]
-    largest = norms[0] if norms.size == 1 else norms.max()
-    return not largest <= LARGEST_XX or not is_moderate(tuple(rule))
-
-
-@lru_cache
-def is_moderate(numbers: tuple[float, ...]) -> bool:
-    """Are all numbers of a rule so far from the largest and the smallest as rows are?"""
-    sizes = [abs(number) for number in numbers if number != 0.0 and number != np.inf]
-    return not sizes or bool(
-        math.sqrt(SMALLEST_XX) <= min(sizes) <= max(sizes) <= math.sqrt(LARGEST_XX)
-    )
+    labels = np.unique(classes)
+    if labels.size < 2:
+        raise ValueError(f"classes must contain at least two labels, got {labels.tolist()}.")
+    return labels
 
 
 def more_classes(classes: ArrayLike | None, before: np.ndarray | None, y: np.ndarray) -> np.ndarray:
-    """All labels: those known before, those named in this call, and those that occur in it."""
-    known = np.unique(y)
+    """All labels: those of the state, those named in this call, and those that occur in it."""
+    labels = np.unique(y)
     for others in (classes, before):
         if others is not None:
-            if (np.asarray(others).dtype.kind in "US") != (known.dtype.kind in "US"):
+            if (np.asarray(others).dtype.kind in "US") != (labels.dtype.kind in "US"):
                 raise ValueError(
-                    f"Labels must be all of one kind, got {known.tolist()} and "
+                    f"Labels must be all of one kind, got {labels.tolist()} and "
                     f"{np.asarray(others).tolist()}."
                 )
-            known = np.union1d(known, others)
-    return known if classes is not None else likely_classes(known)
+            labels = np.union1d(labels, others)
+    return labels if classes is not None else inputs.likely_classes(labels)

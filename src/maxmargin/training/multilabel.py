@@ -1,46 +1,15 @@
-"""Rows with several labels, or none: ``y`` is an array of 0 and 1, with a column for each."""
+"""Which learners take rows with several labels, or none."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.multiclass import type_of_target
 
 from maxmargin.training.state import State
-from maxmargin.training.types import Matrix
 
 if TYPE_CHECKING:
     from maxmargin.training.protocol import Trainer
-
-
-def is_indicator(y: Matrix) -> bool:
-    """Is it of two dimensions, and of 0 and 1?"""
-    y = np.asarray(y) if isinstance(y, list | tuple) else y
-    if getattr(y, "ndim", 1) != 2 or type_of_target(y, "y") != "multilabel-indicator":
-        return False
-    values = y.data if sparse.issparse(y) else np.asarray(y)
-    return bool(((values == 0) | (values == 1)).all())
-
-
-def indicator(y: Matrix) -> np.ndarray:
-    """The labels as compiled loops take them, a byte each."""
-    return np.ascontiguousarray(y.toarray() if sparse.issparse(y) else y).astype(np.int8)
-
-
-def numbers_of_labels(y: np.ndarray) -> np.ndarray:
-    """The numbers of the labels, none of which all rows have, or none."""
-    same = np.flatnonzero((y == y[0]).all(axis=0))
-    if same.size:
-        raise ValueError(f"All rows have the same value of label {same[0]}: leave it out.")
-    return np.arange(y.shape[1])
-
-
-def with_as_many_labels(y: np.ndarray, labels: int) -> np.ndarray:
-    if y.shape[1] != labels:
-        raise ValueError(f"y has {y.shape[1]} labels a row, but {labels} are expected.")
-    return y
 
 
 def needs(trainer: Trainer) -> str:

@@ -14,11 +14,10 @@ from maxmargin.models.spec import ModelSpec
 from maxmargin.training import inputs, learning
 from maxmargin.training.calibration import in_one_pass
 from maxmargin.training.feature_columns import Features
-from maxmargin.training.messages import diverged
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
-from maxmargin.training.passes import Outcome, Plan, RunPasses
+from maxmargin.training.passes import Outcome, Plan, RunPasses, diverged
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import counted
 from maxmargin.training.state import State, grown
@@ -151,7 +150,7 @@ class OnlineTrainer:
                 "warm_start needs the classes, the number of features and, with a soft margin, "
                 f"the number of rows of the last fit, without weights: {old}, got {now}."
             )
-        # Without room for more columns.
+        # Without spare columns.
         model = grown(before, before.features.count, given.classes).model.continued()
         features = given.features._replace(columns=before.features.columns)
         state = before._replace(model=model, features=features)

@@ -1,4 +1,4 @@
-"""What a trainer is told: the hyper-parameters that it reads, and rows to learn from."""
+"""The hyper-parameters that a trainer reads, and batches of rows to learn from."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Batch(NamedTuple):
     order : in which rows are learned, by default as they come; a row i that stands there as
         ``-1 - i`` is only looked at
     grow : may there be new columns and labels?
-    traced : write down what the model says of each row before it learns from it?
+    traced : write down the outputs of each row before it is learned?
     """
 
     X: ArrayLike

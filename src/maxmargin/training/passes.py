@@ -18,7 +18,6 @@ from maxmargin.models.base import Model
 from maxmargin.models.parallel_ovr import Parts
 from maxmargin.training import stopping
 from maxmargin.training.calibration import Calibrating
-from maxmargin.training.messages import diverged
 from maxmargin.training.options import Options
 from maxmargin.training.types import Advance, Rows, Rule, Targets
 
@@ -44,7 +43,7 @@ class Plan(NamedTuple):
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
     calibrating : the model with what follows its scores, if that is asked for
-    report : who is told of full passes, if somebody is; see `callbacks`
+    report : is called at each full pass, if given; see `callbacks`
     """
 
     options: Options
@@ -124,6 +123,13 @@ def certified(
     return Certificate.weakest(margins[shown], bounds[shown], sums)
 
 
+def diverged(name: str) -> str:
+    return (
+        f"{name} diverged: its weights are not finite any more (a rate, or a p, may be too large "
+        "for the data, or intercept_scaling or soft_margin too far from the size of the rows)."
+    )
+
+
 class Passes:
     """Full passes, and between them passes over the rows that still matter."""
 
@@ -187,7 +193,7 @@ class Passes:
         # Rows that cannot be separated must not get more weight than their number.
         separated = self.plan.separable or mistakes == 0
         if separated and options.settles and options.shuffle and not self.model.spec.average:
-            # Leave room for a full pass at the end.
+            # One full pass must be left for the end.
             most = (options.max_iter - self.n_iter - 1) * self.count
             for order in self.schedule.recent(most):
                 self.learn(order, advance)

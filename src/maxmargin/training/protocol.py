@@ -17,12 +17,12 @@ from maxmargin.training.state import State
 
 # Lets callbacks watch the passes of a fit, given its first state and its rows, labels and weights.
 Watch = Callable[[RunPasses, State, tuple[Any, Any, Any]], RunPasses]
-# Nobody else sees what is changed in place.
+# For arrays that no other thread reads while they are changed in place.
 UNSHARED: AbstractContextManager[object] = nullcontext()
 
 
 class Fitted(NamedTuple):
-    """What came of a fit, what users should know of it, and Ctrl-C if that has ended it."""
+    """The state after a fit, a warning for the user, and Ctrl-C if that has ended it."""
 
     state: State
     warning: str = ""
@@ -30,7 +30,7 @@ class Fitted(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """The state after some rows, and what the model said of each before, if that was asked for."""
+    """The state after some rows, and their outputs before each was learned, if asked for."""
 
     state: State
     trace: Trace | MeanTrace | None = None
@@ -75,12 +75,12 @@ class Trainer(Protocol):
     ) -> Learned:
         """Learn from each row of a batch once.
 
-        If nobody else has the state (``alone``), its arrays may be used for the new one. They may
+        If no other code has the state (``alone``), its arrays may be used for the new one. They may
         also be changed in place, all at once and while ``changing`` is held, for a single row.
         """
 
     def outputs(self, state: State, X: ArrayLike) -> np.ndarray:
-        """What the model says of rows, one column for each problem that users see."""
+        """The outputs for rows, one column for each problem that users see."""
 
     def check_can_stream(self) -> None:
         """Raise if a parameter is one that only all rows together can tell."""
@@ -97,10 +97,10 @@ class Learner(Protocol):
         """All that was learned; None before."""
 
     def __put_state__(self, state: State) -> None:
-        """Know that, and nothing else."""
+        """Replace all that was learned."""
 
     def __with_state__(self, state: State | None) -> Any:
-        """A learner with the same parameters that knows this."""
+        """A learner with the same parameters and this state."""
 
 
 Kind = TypeVar("Kind")
@@ -117,12 +117,12 @@ def state_of(learner: object) -> State | None:
 
 
 def put_state(learner: object, state: State) -> None:
-    """Let it know that, and nothing else."""
+    """Replace all that it has learned."""
     _as_learner(learner).__put_state__(state)
 
 
 def with_state(learner: Kind, state: State | None) -> Kind:
-    """A copy of a learner that knows that."""
+    """A copy of a learner with this state."""
     return cast(Kind, _as_learner(learner).__with_state__(state))
 
 

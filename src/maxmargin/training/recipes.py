@@ -7,28 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.training.state import State
+from maxmargin.training.state import RECIPE, State
 from maxmargin.training.types import Matrix, Tree
-
-RECIPE = "recipe"
 
 
 def recipe_of(state: State | None) -> Any:
     """What prepares the rows of a learner; None if they come prepared."""
-    return None if state is None or state.schema is None else state.schema.get(RECIPE)
+    return None if state is None else state.recipe
 
 
 def prepared(state: State, X: ArrayLike) -> Matrix:
     """Rows as the model takes them."""
-    recipe = recipe_of(state)
-    return X if recipe is None else recipe.transform(X)
+    return X if state.recipe is None else state.recipe.transform(X)
 
 
 def learned_along(
     state: State | None, X: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> tuple[State | None, Matrix]:
     """The state whose recipe has learned from rows of some weight, and the rows prepared."""
-    if state is None or state.schema is None or (recipe := recipe_of(state)) is None:
+    if state is None or state.schema is None or (recipe := state.recipe) is None:
         return state, X
     if not hasattr(recipe, "learned"):
         return state, recipe.transform(X)
@@ -42,7 +39,7 @@ def names_of(state: State) -> np.ndarray | None:
     if state.features.names is not None or state.schema is None:
         return state.features.names
     schema = state.schema
-    if hasattr(recipe := recipe_of(state), "get_feature_names_out"):
+    if hasattr(recipe := state.recipe, "get_feature_names_out"):
         return recipe.get_feature_names_out()
     columns = schema.get("columns")
     if columns is None:

@@ -1,10 +1,10 @@
-"""A single row as models take it: from a dict, a pair (indices, values) or an array."""
+"""Rows that are dicts, pairs (indices, values) or single arrays, as models take them."""
 
 from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
-from maxmargin.models.linear_model import read_only
+from maxmargin.models.linear_model import LinearModel, read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.state import State, grown
 from maxmargin.training.types import Columns, DictRow, Matrix
 
 # The columns of so many different sets of names are remembered.
@@ -69,17 +70,17 @@ def new_layout(
     """How to read such a dict, given columns of names, of which the first ``count`` are there."""
     found = [columns.get(name, count) for name in names]
     numbers = sorted(found)
-    known = bisect_left(numbers, count)
-    complete, which = known == len(names), None
+    size = bisect_left(numbers, count)  # names that have a column
+    complete, which = size == len(names), None
     if not complete or numbers != found:
         name_of = dict(zip(found, names, strict=True))
-        which = [name_of[number] for number in numbers[:known]]
-    values, in_order = np.empty(known), np.array(numbers[:known], dtype=np.int32)
+        which = [name_of[number] for number in numbers[:size]]
+    values, in_order = np.empty(size), np.array(numbers[:size], dtype=np.int32)
     # Constructors of named tuples take twice as long.
     row = tuple.__new__(
-        SparseRows, (read_only(values), read_only(in_order), starts_of(known), width, tail)
+        SparseRows, (read_only(values), read_only(in_order), starts_of(size), width, tail)
     )
-    fill = partial(packing(known), values.data, 0)
+    fill = partial(packing(size), values.data, 0)
     return Layout(names, row, fill, which, complete)
 
 
@@ -152,7 +153,7 @@ def as_matrix(x: Row, features: Features | None) -> Matrix:
     if isinstance(x, dict):
         columns = None if features is None else features.named_columns()
         if columns is None or count is None:
-            raise ValueError("x is a dict, but the learner knows no names of features.")
+            raise ValueError("x is a dict, but the learner was trained on rows without names.")
         x = dict(entries(x, "x"))
         row = new_layout(tuple(x), columns, count, count, NO_TAIL).read(x)
         return sparse.csr_matrix((row.values, row.columns, row.starts), (1, count))
@@ -162,3 +163,79 @@ def as_matrix(x: Row, features: Features | None) -> Matrix:
         return sparse.csr_matrix((values, indices, [0, indices.size]), (1, width))
     values = numbers_of(x)
     return dense_row(values, values.size if count is None else count)
+
+
+# ------------------------------------------------------------------------------ columns of names
+def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Features]:
+    """Give columns to names that have none, and weights to the columns, beside what there was."""
+    features = Features(0) if state is None else named_features(state)
+    columns = features.shared_columns()
+    if columns is None:
+        if state is not None:
+            raise ValueError("x is a dict, but the learner was trained on rows without names.")
+        columns = {}
+    count = features.count
+    new = [name for name in x if columns.get(name, count) >= count]
+    if not new and state is not None:
+        return state, features
+    features = with_names(features, new)
+    if state is None:
+        return None, features
+    schema = state.schema
+    if schema is not None and schema.get("columns") is not None:
+        schema = {**schema, "columns": list(features.named_columns() or ())}
+    state = state._replace(features=features, schema=schema)
+    width, needed = state.model.width(), features.count
+    if isinstance(state.model, LinearModel):
+        # Twice as wide, so that names that come one by one do not copy all weights each time.
+        needed = width if needed <= width else max(needed, 2 * width)
+    return grown(state, needed, state.classes), features
+
+
+def named_features(state: State) -> Features:
+    """The columns of a learner, by the names that a stream of dicts gave them, if one did."""
+    features, schema = state.features, state.schema or {}
+    names = schema.get("columns") if schema.get("format") == "iterator" else None
+    if features.columns is not None or names is None or len(names) != features.count:
+        return features
+    return features._replace(columns={name: k for k, name in enumerate(names)})
+
+
+def with_names(features: Features, new: list[Hashable]) -> Features:
+    """With columns for these names, which have none."""
+    columns = features.shared_columns()
+    columns = {} if columns is None else columns
+    while len(columns) > features.count:
+        columns.popitem()  # of a call that was refused
+    for name in new:
+        columns[name] = len(columns)
+    names = None if features.names is None else np.array(list(columns), dtype=object)
+    return Features(len(columns), names, columns)
+
+
+def are_dicts(X: object) -> bool:
+    return isinstance(X, list) and len(X) > 0 and all(isinstance(row, Mapping) for row in X)
+
+
+def matrix_of_dicts(
+    rows: Sequence[DictRow], state: State | None
+) -> tuple[State | None, Features, Matrix]:
+    """`with_columns` for some dicts, and these as a matrix."""
+    found = [dict(entries(row, f"row {k}")) for k, row in enumerate(rows)]
+    names: dict[Any, Any] = {}
+    for row in found:
+        names |= row
+    if not names and state is None:
+        raise ValueError("The first rows have no entries at all.")
+    state, features = with_columns(names, state)
+    columns = features.shared_columns()
+    assert columns is not None
+    numbers, values, starts = list[int](), list[float](), [0]
+    for row in found:
+        numbers += [columns[name] for name in row]
+        values += row.values()
+        starts.append(len(values))
+    parts = np.array(values, float), np.array(numbers, np.int32), np.array(starts, np.int32)
+    X = sparse.csr_matrix(parts, (len(found), features.count))
+    X.sort_indices()
+    return state, features, X

@@ -8,10 +8,9 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.core.targets import balance
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.weight_column import LARGEST, SMALLEST
-from maxmargin.training.messages import listed
+from maxmargin.training.inputs import listed
 from maxmargin.training.options import ClassWeight
 from maxmargin.training.types import Matrix
 
@@ -53,8 +52,8 @@ def counted(
 ) -> tuple[Matrix, np.ndarray, np.ndarray, np.ndarray | None]:
     """Rows, labels and weights of a fit without those of weight 0, which are no rows.
 
-    Only if there are such, the others are copied. Last, if there are weights of classes, the totals
-    for `running_weights`.
+    Only if there are such, the others are copied. Last, with class weights, the totals by class
+    of their weights.
     """
     weights = check_weights(sample_weight, y.shape[0])
     check_any(int(np.count_nonzero(weights)))
@@ -115,22 +114,22 @@ def weights_by_totals(
     """The same, given the sums of the weights of the rows of each class."""
     if isinstance(class_weight, str):
         return totals.sum() / (classes.size * totals)
-    return told_weights(class_weight, classes)
+    return weights_by_label(class_weight, classes)
 
 
-def told_weights(
+def weights_by_label(
     class_weight: dict[Hashable, float] | None, classes: np.ndarray, *, others: bool = False
 ) -> np.ndarray:
-    """How often rows of each class count, by its code, as told; those not told of count once.
+    """The weight of each class by its code; classes without a given weight have 1.
 
-    Labels that do not occur are taken for misspelt, if there are classes not told of; unless
+    A label that is not among the classes is taken for misspelt if a class has no weight; unless
     ``others`` may come.
     """
-    told, labels = class_weight or {}, classes.tolist()
-    strange = [label for label in told if label not in labels]
-    if strange and not others and any(label not in told for label in labels):
+    given, labels = class_weight or {}, classes.tolist()
+    strange = [label for label in given if label not in labels]
+    if strange and not others and any(label not in given for label in labels):
         raise ValueError(f"class_weight has {strange[0]!r}, which is not among {listed(classes)}.")
-    found = [told.get(label, 1.0) for label in labels]
+    found = [given.get(label, 1.0) for label in labels]
     for label, weight in zip(labels, found, strict=True):
         if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
             raise ValueError(
@@ -143,34 +142,10 @@ def told_weights(
 def only_counted(order: np.ndarray, weights: np.ndarray, *, look: bool) -> np.ndarray:
     """The order in which rows are learned, without those of weight 0, or with a ``look`` at them.
 
-    Their weights, which nobody asks for, are made 1.
+    Their weights, which are not used, are set to 1.
     """
     if weights.all():
         return order
     counts = (order < 0) | (weights[order] > 0.0)
     weights[weights == 0.0] = 1.0
     return np.where(counts, order, -1 - order) if look else order[counts]
-
-
-def running_weights(
-    class_weight: str | dict[Hashable, float],
-    classes: np.ndarray,
-    codes: np.ndarray,
-    order: np.ndarray,
-    weights: np.ndarray,
-    totals: np.ndarray | None,
-    *,
-    others: bool = False,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """How often rows of a stream count, given `totals` so far; and the totals with them.
-
-    "balanced" goes by the classes of the rows up to each, in the order in which they are learned.
-    ``others`` says that there may be classes yet to come.
-    """
-    if not isinstance(class_weight, str):
-        weights = weights * told_weights(class_weight, classes, others=others)[codes]
-        check_products(weights)
-        return weights, totals
-    totals = np.zeros(classes.size + 1) if totals is None else totals.copy()
-    balance(codes, order, totals, weights)
-    return weights, totals

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.models.base import Model
+from maxmargin.training.calibration import Maps, copied_maps
 from maxmargin.training.feature_columns import Features
-from maxmargin.training.platt import Maps, copied_maps
+
+RECIPE = "recipe"  # its place in a schema
 
 
 class State(NamedTuple):
-    """What a fitted learner knows.
+    """What a learner has learned.
 
     A call builds a new state beside the old one and puts it in place by one assignment at its end,
     so that whatever stops the call leaves a whole learner behind.
@@ -22,7 +24,7 @@ class State(NamedTuple):
     model : a Model, or what answers the same questions after a fit (`Hyperplanes`, `MixtureModel`)
     classes : the labels, sorted
     features : the columns
-    margins : those reached for each problem, NaN where they are not known
+    margins : those reached for each problem, NaN where they were not measured
     measured : the number of trials of the model when its margins were measured
     unseen : is there a problem of a class that never occurs, for new classes to continue?
     multilabel : can a row have several of the labels, or none?
@@ -48,6 +50,11 @@ class State(NamedTuple):
     totals: np.ndarray | None = None
     calibration: Maps | None = None
     more: dict[str, Any] = {}
+
+    @property
+    def recipe(self) -> Any:
+        """What prepares the rows; None if they come prepared."""
+        return None if self.schema is None else self.schema.get(RECIPE)
 
     def known_margins(self) -> np.ndarray:
         """The margins, unless something was learned since they were measured."""

@@ -6,9 +6,8 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from os import PathLike
 from typing import Any, NamedTuple
@@ -21,8 +20,7 @@ from sklearn.base import BaseEstimator
 from maxmargin import streams
 from maxmargin._terminal import bar
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.training.inputs import as_targets, class_codes, shown
-from maxmargin.training.messages import likely_classes
+from maxmargin.training.inputs import as_targets, class_codes, likely_classes, listed, shown
 from maxmargin.training.options import Batch
 from maxmargin.training.passes import certified
 from maxmargin.training.protocol import (
@@ -37,10 +35,9 @@ from maxmargin.training.recipes import restored, storable
 from maxmargin.training.state import State, grown
 from maxmargin.training.types import Advance, Matrix, Tree
 
-# Without a number of rows, checkpoints are written so often.
+# How often checkpoints are written, unless ``every`` says so.
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
 MEGABYTE = 1e6
-MOST_LABELS = 10  # in a message
 
 
 class Request(NamedTuple):
@@ -53,7 +50,7 @@ class Request(NamedTuple):
     progress: bool = False
 
     def check(self) -> None:
-        """Raise if a number is none."""
+        """Raise if a number is not a whole number from 1 on."""
         every = 1 if self.every is None else self.every
         for name, value in (("passes", self.passes), ("every", every)):
             if not (isinstance(value, Integral) and value >= 1):
@@ -63,7 +60,7 @@ class Request(NamedTuple):
 def fit_stream(
     learner: BaseEstimator, before: State | None, source: streams.Source, request: Request
 ) -> Fitted:
-    """What a learner knows after a source, from the beginning or from ``before`` on.
+    """The state after a source, from the beginning or from ``before`` on.
 
     The learner itself stays as it is. If Ctrl-C came before the first row, it is raised.
     """
@@ -82,8 +79,7 @@ def fit_stream(
         reached = found.reached
         assert reached.schema is not None  # as `Checkpoint.of` has checked
         source.restore(reached.schema)
-    job = Job(trainer, partial(with_state, learner), source, file, request)
-    run = Run(reached, job, guessed=classes is None)
+    run = Run(learner, source, file, request, reached, guessed=classes is None)
     for may_be_surprised in (source.repeatable, False):
         try:
             run.go()
@@ -94,27 +90,10 @@ def fit_stream(
         except KeyboardInterrupt as signal:
             if run.reached.state is None:
                 raise
-            return Fitted(run.known(), interrupted=signal)
+            return Fitted(run.final_state(), interrupted=signal)
         reached = _beginning(before, source, source.survey(), classes, file)
-        run = Run(reached, job, guessed=False)
-    return Fitted(run.known())
-
-
-class Job(NamedTuple):
-    """What a run has to do.
-
-    Attributes
-    ----------
-    trainer : learns from the blocks
-    holder : a learner that knows a state, to be written to a file
-    source, file, request : rows, checkpoints, and what is asked for
-    """
-
-    trainer: Trainer
-    holder: Callable[[State | None], BaseEstimator]
-    source: streams.Source
-    file: CheckpointFile | None
-    request: Request
+        run = Run(learner, source, file, request, reached, guessed=False)
+    return Fitted(run.final_state())
 
 
 @dataclass
@@ -128,7 +107,7 @@ class RunState:
     classes : array
         All labels that can occur.
     width : int
-        Number of columns so far; the state may have room for more.
+        Number of columns so far; the state may have more.
     position : Position
         Where the next block begins.
     passes : int
@@ -136,7 +115,7 @@ class RunState:
     updates : int
         Made before this pass.
     settled : bool
-        Is nothing left to learn?
+        Has it converged?
     source : str
         The identity of the source.
     schema : dict
@@ -144,7 +123,7 @@ class RunState:
     """
 
     state: State | None
-    classes: Any
+    classes: np.ndarray
     width: int = 0
     position: streams.Position = streams.START
     passes: int = 0
@@ -193,9 +172,18 @@ class Run:
     If its classes are ``guessed``, another one is a surprise, not an error.
     """
 
-    def __init__(self, reached: RunState, job: Job, guessed: bool) -> None:
+    def __init__(
+        self,
+        learner: BaseEstimator,
+        source: streams.Source,
+        file: CheckpointFile | None,
+        request: Request,
+        reached: RunState,
+        guessed: bool,
+    ) -> None:
+        self.learner, self.source, self.file, self.request = learner, source, file, request
         self.reached, self.guessed = reached, guessed
-        self.trainer, self.holder, self.source, self.file, self.request = job
+        self.trainer = trainer_of(learner)
         self.options = self.trainer.options
         self._written_at = time.monotonic()
         self._written_row = reached.position.row
@@ -213,18 +201,18 @@ class Run:
                 while not self._is_over():
                     with bar(self._title(), total, "MB", enabled=self.request.progress) as advance:
                         self._one_pass(interrupts, advance)
-                    self._leave_no_room()
+                    self._drop_unused_columns()
                     self.source.end_pass()
                     settled = self._has_settled()
                     with interrupts.held_back():
                         self._end_pass(settled)
             finally:
-                self._leave_no_room()
+                self._drop_unused_columns()
                 if self.reached.state is not None:
-                    self.reached.state = self.known()
+                    self.reached.state = self.final_state()
                 self._write()
 
-    def known(self) -> State:
+    def final_state(self) -> State:
         """What was learned, and how rows were read and prepared for that."""
         assert self.reached.state is not None
         self._reach()
@@ -272,14 +260,14 @@ class Run:
         where = f"{self.source.name}, in rows {reached.position.row:,} to {block.end.row - 1:,}"
         if (strange := np.setdiff1d(block.y, classes)).size:
             raise (streams.Surprise if self.guessed else streams.StreamError)(
-                f"{where}: the labels {_listed(strange)} are not among the classes "
-                f"{_listed(classes)}; say all of them by ",
+                f"{where}: the labels {listed(strange)} are not among the classes "
+                f"{listed(classes)}; say all of them by ",
                 streams.Option("classes", ""),
                 ".",
             )
         X, grow, state = block.X, False, reached.state
         if state is not None and X.shape[1] > state.features.count:
-            grow = self._make_room(X)
+            grow = self._widen(X)
         reached.width, state = max(reached.width, X.shape[1]), reached.state
         if state is not None and sparse.issparse(X) and X.shape[1] < state.features.count:
             shape = (X.shape[0], state.features.count)
@@ -291,11 +279,11 @@ class Run:
         except ValueError as error:
             raise streams.StreamError(f"{where}: {error}") from error
 
-    def _make_room(self, X: Matrix) -> bool:
-        """Let rows be as wide as these; does the model grow when it learns from them?
+    def _widen(self, X: Matrix) -> bool:
+        """Accept rows as wide as these; does the model grow when it learns from them?
 
-        Where columns of which nothing is known yet make no difference, there will be some more of
-        them than needed, so that this does not happen again soon.
+        Where columns without weights make no difference, more of them are added than needed, so
+        that this does not happen again soon.
         """
         state, width = self.reached.state, X.shape[1]
         assert state is not None
@@ -311,8 +299,8 @@ class Run:
             )
         return True
 
-    def _leave_no_room(self) -> None:
-        """Only the columns that there were are known, and no others."""
+    def _drop_unused_columns(self) -> None:
+        """Keep the columns that occurred, and no others."""
         state, width = self.reached.state, self.reached.width
         if state is not None and 0 < width < state.features.count:
             self.reached.state = _resized(state, width)
@@ -352,7 +340,7 @@ class Run:
             reached.schema = self.source.schema()
             content = {**vars(reached), "position": list(reached.position)}
             content["schema"] = storable(reached.schema)
-            content["learner"] = self.holder(content.pop("state"))
+            content["learner"] = with_state(self.learner, content.pop("state"))
             self.file.write(content, reached.place())
             self._written_at, self._written_row = time.monotonic(), reached.position.row
 
@@ -364,7 +352,7 @@ def _resized(state: State, width: int) -> State:
 
 def measured(state: State, source: streams.Source) -> State:
     """With the margins on all rows but those of weight 0, which takes one more look at them."""
-    lowest: Any = np.full(state.model.verdicts(), np.inf)
+    lowest = np.full(state.model.verdicts(), np.inf)
     for block in source.blocks():
         assert block.y is not None
         X, y = block.X, block.y
@@ -416,13 +404,15 @@ def _check_classes(classes: np.ndarray, source: streams.Source) -> None:
     if classes.size == 0:
         raise streams.StreamError(f"{source.name}: there are no rows.")
     if classes.size == 1:
-        known = f"{source.name} has only one class, {classes.tolist()}"
+        only_one = f"{source.name} has only one class, {classes.tolist()}"
         if source.repeatable:
-            raise ValueError(f"{known}.")
+            raise ValueError(f"{only_one}.")
         option = streams.Option("classes", "")
-        raise streams.OptionError(f"{known}, in its first block; say all of them by ", option, ".")
+        raise streams.OptionError(
+            f"{only_one}, in its first block; say all of them by ", option, "."
+        )
     if classes.dtype.kind == "f" and not np.isfinite(classes).all():
-        raise streams.StreamError(f"{source.name}: there are labels that are no numbers.")
+        raise streams.StreamError(f"{source.name}: the labels contain NaN or infinity.")
 
 
 # -------------------------------------------------------------------------------------- checkpoints
@@ -437,15 +427,15 @@ class Checkpoint(NamedTuple):
         """What a file says; raises unless a run can go on from there."""
         learner, classes = content.pop("learner"), content["classes"]
         if not (is_learner(learner) and hasattr(learner, "fit_stream")):
-            raise ValueError("there is no learner in it")
+            raise ValueError("it contains no learner")
         position, state = streams.Position(*content.pop("position")), state_of(learner)
         content["schema"] = restored(content["schema"])
         one = RunState(state=state, position=position, **content)
         counts = (*position, one.width, one.passes, one.updates)
         if not all(type(number) is int and 0 <= number < 2**62 for number in counts):
-            raise ValueError("its counts are no numbers")
+            raise ValueError("its counts are not whole numbers")
         if not (isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1):
-            raise ValueError("its classes are none")
+            raise ValueError("its classes are not at least two labels")
         if not (type(one.settled) is bool and type(one.source) is str and type(one.schema) is dict):
             raise ValueError("it does not describe a source")
         if state is not None and not np.array_equal(state.classes, classes):
@@ -481,7 +471,7 @@ class Checkpoint(NamedTuple):
             )
         if classes is not None and not np.array_equal(np.unique(classes), reached.classes):
             raise ValueError(
-                f"The checkpoint was made for the classes {_listed(reached.classes)}; {instead}"
+                f"The checkpoint was made for the classes {listed(reached.classes)}; {instead}"
             )
         if (reached.passes, reached.position.row) > (passes, 0):
             raise streams.OptionError(
@@ -489,12 +479,6 @@ class Checkpoint(NamedTuple):
                 streams.Option("passes", passes),
                 f": {reached.passes} passes and {reached.position.row:,} rows; {instead}",
             )
-
-
-def _listed(labels: np.ndarray) -> str:
-    """The first of the labels, as a list."""
-    shown = ", ".join(map(repr, labels[:MOST_LABELS].tolist()))
-    return f"[{shown}, ...] ({labels.size:,} in all)" if labels.size > MOST_LABELS else f"[{shown}]"
 
 
 def _comparable(value: Any) -> str:
