@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
@@ -132,7 +133,11 @@ def model_from(found: Tree, classes: np.ndarray, spec: ModelSpec) -> Model:
 def _one_from(
     leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
 ) -> Model:
-    _check_size(leaves, spec, problems, width, private)
+    # Before memory is allocated for these lengths.
+    if spec.kernel == "linear" and spec.on_full is None:
+        _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
+    elif private:
+        raise Misfit("there are private coordinates without linear.weights")
     p: Any = leaves.get("p")
     # What "log" meant for the first columns, it means for ever.
     is_log = spec.p == "log" and isinstance(p, float) and 2.0 <= p < np.inf
@@ -170,67 +175,72 @@ def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width
     return model
 
 
-def _check_size(leaves: Tree, spec: ModelSpec, problems: int, width: int, private: int) -> None:
-    """Refuse lengths that are not those of the weights, before memory is allocated for them."""
-    if spec.kernel == "linear" and spec.on_full is None:
-        _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
-    elif private:
-        raise Misfit("there are private coordinates without linear.weights")
-
-
 def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
     found = getattr(leaves.get(path), "shape", None)
     if found != wanted:
         raise Misfit(f"{path} has the shape {found}, not {wanted}")
 
 
-def _filled(blank: Any, leaves: Tree) -> Any:
-    """The model that the leaves tell of, given a blank one: first rows, then all that follows."""
+def _filled(blank: Model, leaves: Tree) -> Model:
+    """The model with these leaves, given a blank one: first its support vectors, then the rest."""
+    kernel = None
     if isinstance(blank, KernelModel | BudgetModel):
-        width, problems = blank.width(), blank.problems()
-        wanted, kernel = blank.kernel, model_tree.filled(blank.kernel, leaves, "kernel")
-        for name in ("degree", "coef0"):
-            if getattr(kernel, name) != getattr(wanted, name):
-                raise Misfit(f"the model is not one for the parameters: kernel.{name}")
-        blank.kernel = kernel
-        if kernel.center is not None and kernel.center.shape != (width,):
-            raise Misfit("kernel.center is not a row")
-        if isinstance(blank, KernelModel):
-            supports = model_tree.points_from(leaves, "supports.points", width, kernel)
-            _check_shape(leaves, "supports.coefs", (problems, supports.size()))
-            blank.make_room(supports)
-        else:
-            paths = [f"store.points.{c}" for c in range(problems)]
-            points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
-            capacity = points[0].size()
-            _check_shape(leaves, "store.slots.coefs", (problems, capacity))
-            if isinstance(blank.eviction, Projecting):
-                _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
-            elif blank.eviction.lengths:
-                _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
-            blank.make_room(
-                points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype")
-            )
-    model = model_tree.filled(blank, leaves, done=getattr(blank, "kernel", None))
-    if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:
-        raise Misfit(f"the model is not one for the parameters: p is {model.p}")
+        kernel = blank.kernel = _kernel_from(blank, leaves)
+        _allocate_supports(blank, leaves)
+    model = model_tree.filled(blank, leaves, done=kernel)
     if isinstance(model, LinearModel):
-        witness: Any = model.linear.witness
-        if (witness.average.shape[0] > 0) != model.spec.average:
-            raise Misfit("the model is not one for the parameters: linear.witness.average")
-        if witness.past.size != witness.average.shape[0]:
-            raise Misfit("linear.witness.past is not one of each average")
-        if model.is_joint:  # there the loop does not ask whether there are marks
-            fits = witness.mark.shape == model.linear.weights.shape
-        else:
-            fits = witness.share.shape == witness.mark_share.shape
-            fits = fits and witness.share.shape[0] <= witness.mark.shape[0]
-        if not fits:
-            raise Misfit("the vectors of linear.witness do not fit together")
+        _check_linear(model)
     proved = getattr(model, "_bounds", None)
     if proved is not None and proved.shape != (model.verdicts(),):
         raise Misfit("bounds: there is not one for each problem")
     return model
+
+
+def _kernel_from(blank: KernelModel | BudgetModel, leaves: Tree) -> Kernel:
+    kernel = model_tree.filled(blank.kernel, leaves, "kernel")
+    for name in ("degree", "coef0"):
+        if getattr(kernel, name) != getattr(blank.kernel, name):
+            raise Misfit(f"the model is not one for the parameters: kernel.{name}")
+    if kernel.center is not None and kernel.center.shape != (blank.width(),):
+        raise Misfit("kernel.center is not a row")
+    return kernel
+
+
+def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
+    """Give the model its support vectors, and arrays for as many."""
+    width, problems, kernel = blank.width(), blank.problems(), blank.kernel
+    if isinstance(blank, KernelModel):
+        supports = model_tree.points_from(leaves, "supports.points", width, kernel)
+        _check_shape(leaves, "supports.coefs", (problems, supports.size()))
+        blank.make_room(supports)
+        return
+    paths = [f"store.points.{c}" for c in range(problems)]
+    points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
+    capacity = points[0].size()
+    _check_shape(leaves, "store.slots.coefs", (problems, capacity))
+    if isinstance(blank.eviction, Projecting):
+        _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
+    elif blank.eviction.lengths:
+        _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
+    blank.make_room(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
+
+
+def _check_linear(model: LinearModel) -> None:
+    """Raise unless the vectors of a linear model fit together."""
+    if model.linear.geometry.p != model.p:
+        raise Misfit(f"the model is not one for the parameters: p is {model.p}")
+    witness: Any = model.linear.witness
+    if (witness.average.shape[0] > 0) != model.spec.average:
+        raise Misfit("the model is not one for the parameters: linear.witness.average")
+    if witness.past.size != witness.average.shape[0]:
+        raise Misfit("linear.witness.past is not one of each average")
+    if model.is_joint:  # there the loop does not ask whether there are marks
+        fits = witness.mark.shape == model.linear.weights.shape
+    else:
+        fits = witness.share.shape == witness.mark_share.shape
+        fits = fits and witness.share.shape[0] <= witness.mark.shape[0]
+    if not fits:
+        raise Misfit("the vectors of linear.witness do not fit together")
 
 
 def summary(state: State) -> Tree:
