@@ -22,20 +22,20 @@ from maxmargin.serve.events import table_to_bytes
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.requests import Question, check_rows, question_of, rows_of_table, table_of
 from maxmargin.serve.scored_learner import outputs_of
-from maxmargin.serve.service import Service
+from maxmargin.serve.served_model import ServedModel
 from maxmargin.streams.arrow import arrow
 
 
-def predicted(service: Service, rows: Any) -> list[Any]:
+def predicted(model: ServedModel, rows: Any) -> list[Any]:
     """The class of each row."""
-    learner, labels = service.live.learner, service.labels
+    learner, labels = model.live.learner, model.labels
     try:
         if not learner.__sklearn_is_fitted__():
             return [_class_of_zero(labels)] * len(rows)
         if len(rows) == 1:
             if isinstance(rows, list):
                 return [learner.predict_one(rows[0])]
-            if isinstance(rows, np.ndarray) and service.live.preparing() is None:
+            if isinstance(rows, np.ndarray) and model.live.preparing() is None:
                 return [learner.predict_one(rows[0])]
         outputs = _outputs(learner, rows)
         return [labels[code] for code in classes_by(outputs).tolist()]
@@ -44,29 +44,29 @@ def predicted(service: Service, rows: Any) -> list[Any]:
 
 
 def answered(
-    service: Service, kind: str, options: Mapping[str, str], body: bytes
+    model: ServedModel, kind: str, options: Mapping[str, str], body: bytes
 ) -> tuple[bytes, Await | None]:
     """The answer to ``POST /predict``, and the predictions that are to wait for their labels."""
     if kind == ARROW:
-        return _answered_table(service, options, body)
-    limits, rows, size = service.limits, 0, 0
+        return _answered_table(model, options, body)
+    limits, rows, size = model.limits, 0, 0
     waiting: dict[str, tuple[Any, Any]] = {}
     if kind == JSON:
         check_containers(body, limits.rows)
-        asked = question_of(service, PREDICT.read(body))
-        _check_size(_size_of(service, asked), limits.answer_bytes)
-        content = msgspec.json.encode(_answer_with_ids(service, asked, waiting))
+        asked = question_of(model, PREDICT.read(body))
+        _check_size(_size_of(model, asked), limits.answer_bytes)
+        content = msgspec.json.encode(_answer_with_ids(model, asked, waiting))
     else:
         lines = []
         for where, each in read_lines(PREDICT, body, limits.rows):
             try:
-                asked = question_of(service, each)
+                asked = question_of(model, each)
                 rows += len(asked.rows)
                 if rows > limits.rows:
                     raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
-                size += _size_of(service, asked)
+                size += _size_of(model, asked)
                 _check_size(size, limits.answer_bytes)
-                lines.append(msgspec.json.encode(_answer_with_ids(service, asked, waiting)))
+                lines.append(msgspec.json.encode(_answer_with_ids(model, asked, waiting)))
             except HTTPError as error:
                 raise error.at(where) from None
         content = b"\n".join([*lines, b""])
@@ -77,10 +77,10 @@ def answered(
 
 
 def _answer_with_ids(
-    service: Service, asked: Question, waiting: dict[str, tuple[Any, Any]]
+    model: ServedModel, asked: Question, waiting: dict[str, tuple[Any, Any]]
 ) -> dict[str, Any]:
     """The answer to a question; rows with ids, and their classes, are put into ``waiting``."""
-    said = answer(service, asked)
+    said = answer(model, asked)
     if asked.ids is not None:
         classes = said["predictions"] if asked.is_batch else [said["prediction"]]
         for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
@@ -95,14 +95,14 @@ def _check_size(size: int, most: int) -> None:
 
 
 def _answered_table(
-    service: Service, options: Mapping[str, str], body: bytes
+    model: ServedModel, options: Mapping[str, str], body: bytes
 ) -> tuple[bytes, Await | None]:
-    table = table_of(service, body)
+    table = table_of(model, body)
     drop = [options.get(name) for name in ("label", "weight")]
     table = table.select([name for name in table.column_names if name not in drop])
-    rows = rows_of_table(service, table)
-    check_rows(service, rows)
-    classes = predicted(service, rows)
+    rows = rows_of_table(model, table)
+    check_rows(model, rows)
+    classes = predicted(model, rows)
     columns: dict[str, Any] = {"prediction": classes}
     task = None
     if options.get("ids") == "true":
@@ -116,19 +116,19 @@ def _answered_table(
     return table_to_bytes(arrow().table(columns)), task
 
 
-def _size_of(service: Service, asked: Question) -> int:
+def _size_of(model: ServedModel, asked: Question) -> int:
     """About how many bytes the scores and probabilities in an answer take."""
     if not asked.scores and not asked.proba:
         return 0
     numbers = asked.scores + asked.proba
-    return numbers * len(asked.rows) * sum(len(str(label)) + 28 for label in service.labels)
+    return numbers * len(asked.rows) * sum(len(str(label)) + 28 for label in model.labels)
 
 
-def answer(service: Service, asked: Question) -> dict[str, Any]:
+def answer(model: ServedModel, asked: Question) -> dict[str, Any]:
     """What is said of a question, but for ids."""
     if not asked.scores and not asked.proba:
-        return _said(asked, predicted(service, asked.rows))
-    learner, labels, count = service.live.learner, service.labels, len(asked.rows)
+        return _said(asked, predicted(model, asked.rows))
+    learner, labels, count = model.live.learner, model.labels, len(asked.rows)
     try:
         if learner.__sklearn_is_fitted__():
             outputs = _outputs(learner, asked.rows)

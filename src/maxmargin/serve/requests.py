@@ -14,7 +14,7 @@ from maxmargin.serve.bodies import ARROW, JSON, NDJSON, check_containers, read_l
 from maxmargin.serve.commands import Label, LabelledId, Learn, checked_id, new_id
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
-from maxmargin.serve.service import Service
+from maxmargin.serve.served_model import ServedModel
 from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
 from maxmargin.training.messages import listed
@@ -49,11 +49,11 @@ def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any
     return matrix_of(rows)
 
 
-def check_rows(service: Service, rows: Any) -> None:
+def check_rows(model: ServedModel, rows: Any) -> None:
     """Raise a `HTTPError` if the learner cannot take such rows, as far as that is seen at once."""
-    most = service.limits.columns
-    learner = service.live.learner
-    raw = service.live.preparing() is not None
+    most = model.limits.columns
+    learner = model.live.learner
+    raw = model.live.preparing() is not None
     if isinstance(rows, np.ndarray):
         width = rows.shape[1]
         if learner.__sklearn_is_fitted__() and not raw:
@@ -71,10 +71,10 @@ def check_rows(service: Service, rows: Any) -> None:
 
 # ------------------------------------------------------------------------------- labels and tasks
 def known_labels(
-    service: Service, labels: Sequence[Any], place: Place = "rows[{}]".format
+    model: ServedModel, labels: Sequence[Any], place: Place = "rows[{}]".format
 ) -> list[Any]:
     """The labels, as the classes have them."""
-    places, classes = service.places, service.labels
+    places, classes = model.codes, model.labels
     try:
         if all(map(places.__contains__, labels)):
             return [classes[places[label]] for label in labels]
@@ -82,7 +82,7 @@ def known_labels(
     except TypeError:
         bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
         raise bad_request(f"{place(bad)}: a label must be a string or a number.") from None
-    known = listed(service.classes)
+    known = listed(model.classes)
     where = f"{place(bad)}: " if len(labels) > 1 else ""
     raise unprocessable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
 
@@ -99,15 +99,15 @@ def checked_weights(weights: list[float], rows: int) -> list[float]:
     return weights
 
 
-def learn_task(service: Service, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
+def learn_task(model: ServedModel, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
     """The task of ``POST /learn``; ``key`` is the id that the request has in its header."""
     if kind == JSON:
-        return _learn_json(service, body, key)
+        return _learn_json(model, body, key)
     if kind == NDJSON:
         if key is not None:
             raise bad_request("Idempotency-Key names one event; give each line an id instead.")
-        return _learn_lines(service, body)
-    table, limits = table_of(service, body), service.limits
+        return _learn_lines(model, body)
+    table, limits = table_of(model, body), model.limits
     label, weight = options.get("label") or "label", options.get("weight")
     labels = column_of(table, label)
     weights = None
@@ -117,17 +117,17 @@ def learn_task(service: Service, kind: str, key: str | None, options: Any, body:
             if type(each) not in (int, float):
                 raise bad_request(f"rows[{k}]: the weight must be a number.")
         checked_weights(weights, table.num_rows)
-    labels = known_labels(service, labels)
+    labels = known_labels(model, labels)
     rows = rows_of_table(
-        service, table.select([name for name in table.column_names if name not in (label, weight)])
+        model, table.select([name for name in table.column_names if name not in (label, weight)])
     )
-    check_rows(service, rows)
+    check_rows(model, rows)
     ids = () if key is None else (checked_id(key, limits.id_length),)
     return Learn(Lesson(rows, labels, weights, ids), len(body) + table.nbytes)
 
 
-def _learn_json(service: Service, body: bytes, key: str | None) -> Learn:
-    limits = service.limits
+def _learn_json(model: ServedModel, body: bytes, key: str | None) -> Learn:
+    limits = model.limits
     check_containers(body, limits.rows)
     found = bodies.LEARN.read(body)
     weights: list[float] | None
@@ -143,16 +143,16 @@ def _learn_json(service: Service, body: bytes, key: str | None) -> Learn:
         weights = None if found.weight is None else [found.weight]
     if weights is not None:
         checked_weights(weights, len(labels))
-    labels = known_labels(service, labels)
-    check_rows(service, rows)
+    labels = known_labels(model, labels)
+    check_rows(model, rows)
     ids: Sequence[str] = ()
     if found.id is not None or key is not None:
         ids = (checked_id(found.id or key, limits.id_length),)
     return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
 
 
-def _learn_lines(service: Service, body: bytes) -> Learn:
-    limits = service.limits
+def _learn_lines(model: ServedModel, body: bytes) -> Learn:
+    limits = model.limits
     places, found = map(list, zip(*read_lines(bodies.LEARN_LINE, body, limits.rows), strict=True))
     ids = [
         None if each.id is None else checked_id(each.id, limits.id_length, where)
@@ -160,8 +160,8 @@ def _learn_lines(service: Service, body: bytes) -> Learn:
     ]
     place = places.__getitem__
     rows = rows_of([each.row for each in found], limits.rows, place)
-    labels = known_labels(service, [each.label for each in found], place)
-    check_rows(service, rows)
+    labels = known_labels(model, [each.label for each in found], place)
+    check_rows(model, rows)
     weights = None
     if any(each.weight is not None for each in found):
         weights = [1.0 if each.weight is None else each.weight for each in found]
@@ -169,11 +169,11 @@ def _learn_lines(service: Service, body: bytes) -> Learn:
     return Learn(Lesson(rows, labels, weights, ids), 2 * len(body), by_row=True)
 
 
-def label_task(service: Service, kind: str, body: bytes) -> Label:
+def label_task(model: ServedModel, kind: str, body: bytes) -> Label:
     """The task of ``POST /label``."""
     if kind == ARROW:
         raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
-    is_batch, most = True, service.limits.rows
+    is_batch, most = True, model.limits.rows
     items: Iterable[tuple[str, bodies.LabelRow]]
     if kind == NDJSON:
         items = read_lines(bodies.LABEL_LINE, body, most)
@@ -189,8 +189,8 @@ def label_task(service: Service, kind: str, body: bytes) -> Label:
     labelled = []
     for where, each in items:
         try:
-            checked_id(each.id, service.limits.id_length)
-            (label,) = known_labels(service, [each.label])
+            checked_id(each.id, model.limits.id_length)
+            (label,) = known_labels(model, [each.label])
             if each.weight is not None:
                 checked_weights([each.weight], 1)
         except HTTPError as error:
@@ -220,9 +220,9 @@ class Question(NamedTuple):
     is_batch: bool
 
 
-def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows) -> Question:
+def question_of(model: ServedModel, found: bodies.PredictRow | bodies.PredictRows) -> Question:
     """What a body, or a line of one, asks."""
-    limits = service.limits
+    limits = model.limits
     is_batch = isinstance(found, bodies.PredictRows)
     ids: Any
     if isinstance(found, bodies.PredictRows):
@@ -244,14 +244,14 @@ def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows)
             checked_id(each, limits.id_length)
     else:
         ids = [new_id() for _ in raw] if ids else None
-    check_rows(service, rows)
+    check_rows(model, rows)
     return Question(rows, raw, ids, found.scores, found.proba, is_batch)
 
 
 # ----------------------------------------------------------------------------------------- Arrow
-def table_of(service: Service, body: bytes) -> Any:
+def table_of(model: ServedModel, body: bytes) -> Any:
     """The table of an Arrow stream, which must not be too large once it is decoded."""
-    limits = service.limits
+    limits = model.limits
     try:
         table = table_within(body, limits.rows, limits.values, limits.table_bytes)
     except HTTPError:
@@ -285,10 +285,10 @@ def values_of(column: Any) -> list[Any]:
     return values
 
 
-def rows_of_table(service: Service, table: Any) -> Any:
+def rows_of_table(model: ServedModel, table: Any) -> Any:
     """As the model takes them: raw, by names, or as a matrix."""
-    learner = service.live.learner
-    if service.live.preparing() is not None:
+    learner = model.live.learner
+    if model.live.preparing() is not None:
         return table.combine_chunks()
     if learner.__sklearn_is_fitted__():
         names = getattr(learner, "feature_names_in_", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,16 @@ class Report:
 
     def __init__(self, service: Service) -> None:
         self.service, self.rates = service, Rates()
+        self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
+        self.served = {"learn": 0, "predict": 0, "refused": 0}
+        self.example: Any = None  # the last row that was learned
         self._looked: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
 
     def state(self) -> dict[str, Any]:
         """All of it, in JSON's types; None where nothing is known."""
-        service = self.service
-        live, stats = service.live, service.live.stats
-        events, rows = self.rates.at(service.events, service.rows)
+        service, model = self.service, self.service.model
+        live, stats = model.live, model.live.stats
+        events, rows = self.rates.at(model.events, model.rows)
         return {
             "name": service.name,
             "status": service.status,
@@ -58,23 +62,23 @@ class Report:
             "parameters": {
                 name: shown(value) for name, value in live.learner.get_params(deep=False).items()
             },
-            "classes": service.labels,
-            "sequence": service.sequence,
-            "events": service.events,
-            "rows": service.rows,
+            "classes": model.labels,
+            "sequence": model.sequence,
+            "events": model.events,
+            "rows": model.rows,
             "mistakes": stats.mistakes,
-            "answers": service.answers.rows,
-            "wrong_answers": service.answers.mistakes,
-            "answer_accuracy": known(service.answers.accuracy()),
-            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
+            "answers": model.answers.rows,
+            "wrong_answers": model.answers.mistakes,
+            "answer_accuracy": known(model.answers.accuracy()),
+            "recent_answer_accuracy": known(model.answers.recent_accuracy()),
             "largest_class_share": known(stats.largest_class_share()),
             "events_per_second": round(events, 3),
             "rows_per_second": round(rows, 3),
             "latency_ms": {
-                name: percentiles(list(found)) for name, found in service.latencies.items()
+                name: percentiles(list(found)) for name, found in self.latencies.items()
             },
-            "waiting": len(service.waiting),
-            "queue": service.queue(),
+            "waiting": len(model.waiting),
+            "queue": service.queue_length(),
             "log_bytes": service.log.bytes(),
             "snapshot_sequence": service.snapshot_sequence,
             "uptime_seconds": round(time.monotonic() - service.began, 3),
@@ -86,11 +90,11 @@ class Report:
                 learner_of(scored, name, role)
                 for name, scored, role in (
                     (live.algorithm.lower(), live, "live"),
-                    *((name, scored, "shadow") for name, scored in service.shadows.items()),
+                    *((name, scored, "shadow") for name, scored in model.shadows.items()),
                 )
             ],
             "history": [[known(each) for each in point] for point in stats.history],
-            "example": service.example,
+            "example": self.example,
             **scores_of(stats),
             **self._look(live),
         }
@@ -99,20 +103,20 @@ class Report:
         """What takes a look at all weights."""
         at, sequence, found = self._looked
         now = time.monotonic()
-        if sequence != self.service.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
-            found = look(live, self.service.labels)
-            self._looked = now, self.service.sequence, found
+        if sequence != self.service.model.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
+            found = look(live, self.service.model.labels)
+            self._looked = now, self.service.model.sequence, found
         return {**found, "updates": updates_of(live)}
 
     def summary(self) -> dict[str, Any]:
-        service = self.service
+        service, model = self.service, self.service.model
         return {
             "name": service.name,
-            "algorithm": service.live.algorithm,
+            "algorithm": model.live.algorithm,
             "status": service.status,
-            "rows": service.rows,
-            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
-            "recent_progressive_accuracy": known(service.live.stats.recent_accuracy()),
+            "rows": model.rows,
+            "recent_answer_accuracy": known(model.answers.recent_accuracy()),
+            "recent_progressive_accuracy": known(model.live.stats.recent_accuracy()),
         }
 
 
@@ -261,7 +265,7 @@ def metrics(reports: dict[str, Report]) -> str:
         "# TYPE maxmargin_requests_total counter",
     ]
     for name, report in reports.items():
-        for kind, count in report.service.served.items():
+        for kind, count in report.served.items():
             lines.append(f'maxmargin_requests_total{{model="{name}",kind="{kind}"}} {count}')
     lines += [
         "# HELP maxmargin_latency_seconds Of the last 2000 requests.",
