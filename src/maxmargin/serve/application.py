@@ -324,13 +324,13 @@ class Application:
             last = rows[-1]
             example = last if isinstance(last, dict) else last.tolist()
             self.reports[service.name].example = example
-        return json_response(result)
+        return Answer(msgspec.json.encode(result), JSON)
 
     async def _label(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
     ) -> Response:
         task = await self._computed(service, kind, requests.label_task, body)
-        return json_response(await service.ask(task))
+        return Answer(msgspec.json.encode(await service.ask(task)), JSON)
 
     async def _predict(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
@@ -340,7 +340,7 @@ class Application:
         )
         if waiting is not None:
             await service.ask(waiting)
-        return Response(content, media_type=kind)
+        return Answer(content, kind)
 
     # ------------------------------------------------------------------------------ other routes
     def _add_routes(self) -> None:
@@ -559,6 +559,17 @@ def no_default_model(names: Collection[str]) -> HTTPError:
 def options_of(scope: Any) -> Mapping[str, str]:
     """The parameters in the query of a request."""
     return QueryParams(scope["query_string"]) if scope["query_string"] else {}
+
+
+class Answer(Response):
+    """A `Response` to a request that succeeded, made without its general code for headers."""
+
+    def __init__(self, body: bytes, kind: str) -> None:
+        self.status_code, self.body, self.background = 200, body, None
+        self.raw_headers = [
+            (b"content-type", kind.encode()),
+            (b"content-length", b"%d" % len(body)),
+        ]
 
 
 def refused(refusal: HTTPError) -> Response:

@@ -61,16 +61,18 @@ def answered(
             columns["id"] = question.ids
             for key, *found in zip(question.ids, question.raw, columns["prediction"], strict=True):
                 waiting.setdefault(key, found)
-        if question.is_batch:
-            fields = {PLURAL.get(name, name): values for name, values in columns.items()}
-        else:
-            fields = {name: values[0] for name, values in columns.items()}
-        answers.append(msgspec.json.encode(fields))
+        answers.append(msgspec.json.encode(_fields(columns, question.is_batch)))
     content = answers[0] if kind == JSON else b"\n".join([*answers, b""])
     if not waiting:
         return content, None
     raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
     return content, Await([*waiting], raw, labels, 2 * len(body))
+
+
+def _fields(columns: dict[str, list[Any]], is_batch: bool) -> dict[str, Any]:
+    if is_batch:
+        return {PLURAL.get(name, name): values for name, values in columns.items()}
+    return {name: values[0] for name, values in columns.items()}
 
 
 def _answered_table(
@@ -109,7 +111,7 @@ def answer(model: ServedModel, question: Question) -> dict[str, list[Any]]:
     try:
         if not learner.__sklearn_is_fitted__():
             outputs = np.zeros((len(rows), 1 if len(labels) == 2 else len(labels)))
-        elif _is_single(model, question):
+        elif len(rows) == 1 and _asks_class(model, question):
             return {"prediction": [learner.predict_one(rows[0])]}
         else:
             outputs = outputs_of(learner, rows).reshape(len(rows), -1)
@@ -124,9 +126,9 @@ def answer(model: ServedModel, question: Question) -> dict[str, list[Any]]:
     return found
 
 
-def _is_single(model: ServedModel, question: Question) -> bool:
-    """Is it one row, of which only the class is asked for?"""
-    if question.scores or question.proba or len(question.rows) != 1:
+def _asks_class(model: ServedModel, question: Question) -> bool:
+    """Is only the class asked for, of rows that `predict_one` takes?"""
+    if question.scores or question.proba:
         return False
     if isinstance(question.rows, np.ndarray):
         return model.live.preparing() is None
