@@ -44,7 +44,9 @@ from maxmargin.serve.events import Lesson
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
 from maxmargin.serve.scored_learner import ScoredLearner, new_learner
-from maxmargin.serve.service import READY, Beginning, Service, learn_block
+from maxmargin.serve.served_model import learn_block
+from maxmargin.serve.service import READY, Service
+from maxmargin.serve.snapshots import Beginning
 from maxmargin.serve.status import certificate_of
 
 PATIENCE = 120.0
@@ -240,13 +242,13 @@ class History:
             self.request()
             if self.chance.random() < 0.4 or k == requests - 1:
                 self.learn()
-            if len(self.service.shadows) > self.chance.choice((0, 2, 5, 8)):
-                name = self.chance.choice(sorted(self.service.shadows))
+            if len(self.service.model.shadows) > self.chance.choice((0, 2, 5, 8)):
+                name = self.chance.choice(sorted(self.service.model.shadows))
                 self.expect("DELETE", f"/shadows/{name}", None, {200})
-        if self.service.shadows and self.chance.random() < 0.1:
+        if self.service.model.shadows and self.chance.random() < 0.1:
             self.compare_live()
             self.twin = None
-            name = self.chance.choice(sorted(self.service.shadows))
+            name = self.chance.choice(sorted(self.service.model.shadows))
             self.expect("POST", "/promote", {"shadow": name}, {200})
             for _ in range(3):
                 self.learn()
@@ -259,13 +261,13 @@ class History:
 
     def request(self) -> None:
         body = self.wishes.request()
-        self.last, shadows = body, len(self.service.shadows)
+        self.last, shadows = body, len(self.service.model.shadows)
         self.found.counts["requests"] += 1
         status, answer = self.expect(
             "POST", "/shadows", body, {201, *range(400, 429), *range(430, 500)}
         )
-        if (status == 201) != (len(self.service.shadows) > shadows):
-            self.trouble(f"answered {status}, with {len(self.service.shadows)} shadows")
+        if (status == 201) != (len(self.service.model.shadows) > shadows):
+            self.trouble(f"answered {status}, with {len(self.service.model.shadows)} shadows")
         if status == 201:
             self.found.counts[f"accepted: {type(self.newest().learner).__name__}"] += 1
             self.found.counts["accepted"] += 1
@@ -277,7 +279,7 @@ class History:
             self.trouble(f"refused with {status} and no clear reason: {reason!r}")
 
     def newest(self) -> ScoredLearner:
-        return [*self.service.shadows.values()][-1]
+        return [*self.service.model.shadows.values()][-1]
 
     def learn(self) -> None:
         chance = self.chance
@@ -308,7 +310,7 @@ class History:
     def compare_live(self) -> None:
         if self.twin is None:
             return
-        trees = [settled(each).tree() for each in (self.twin, self.service.live)]
+        trees = [settled(each).tree() for each in (self.twin, self.service.model.live)]
         if len({self.written({"live": tree}) for tree in trees}) > 1:
             self.trouble("the live model is another one than without shadows")
 
@@ -322,8 +324,8 @@ class History:
         copy = self.folder / "copy"
         self.service.ask_and_wait(Call(lambda: shutil.copytree(self.folder / "live", copy)))
         expected = self.written(contents(self.service))
-        sequence = self.service.sequence
-        shadows = len(self.service.shadows)
+        sequence = self.service.model.sequence
+        shadows = len(self.service.model.shadows)
         self.app.close()
         if self.service.failure is not None:
             self.trouble(f"in the end: {self.service.failure!r}")
@@ -337,16 +339,16 @@ class History:
             service = again.services["one"]
             if not service.recovered.wait(PATIENCE) or service.status != READY:
                 self.trouble(f"a failed start: {service.status}, {service.failure!r}")
-            elif service.sequence != sequence or self.written(contents(service)) != expected:
+            elif service.model.sequence != sequence or self.written(contents(service)) != expected:
                 self.trouble("another state after a replay")
             again.close()
         self.found.counts["shadows compared after a replay"] += shadows
 
 
 def contents(service: Service) -> dict[str, Any]:
-    for scored in (service.live, *service.shadows.values()):
+    for scored in (service.model.live, *service.model.shadows.values()):
         settled(scored)
-    return service._content()
+    return service.model.content()
 
 
 def settled(scored: ScoredLearner) -> ScoredLearner:
@@ -409,7 +411,7 @@ def watched(found: Outcome) -> Iterator[None]:
     with (
         nothing,
         mock.patch.object(ScoredLearner, "learn", learning),
-        mock.patch("maxmargin.serve.service.new_learner", making),
+        mock.patch("maxmargin.serve.served_model.new_learner", making),
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
     ):

@@ -32,13 +32,14 @@ from serve.logs import EVENT, records, segments
 
 import maxmargin
 from maxmargin import AMIRA, RandomBudgetPerceptron
-from maxmargin.serve.commands import Await, Call, Label, LabelledId, Learn
+from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, LabelledId, Learn
 from maxmargin.serve.event_log import frame_of, header_of
 from maxmargin.serve.events import Lesson, NewShadow
 from maxmargin.serve.http_errors import HTTPError
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
-from maxmargin.serve.service import READY, Beginning, ChangeShadows
+from maxmargin.serve.service import READY
+from maxmargin.serve.snapshots import Beginning
 
 PATIENCE = 60.0
 FOREIGN = b"This belongs to somebody else.\n" * 9
@@ -65,17 +66,17 @@ def template(folder: Path, beginning: Beginning, lessons: list[Lesson], raw: lis
     service.ask_and_wait(ChangeShadows(NewShadow("other", "perceptron", {})))
     for k, (lesson, row) in enumerate(zip(lessons, raw, strict=True)):
         service.ask_and_wait(Learn(lesson))
-        service.ask_and_wait(Await([f"p{k}"], [row], [service.labels[0]]))
+        service.ask_and_wait(Await([f"p{k}"], [row], [service.model.labels[0]]))
         if k % 3 == 0:
             service.ask_and_wait(
-                Label([LabelledId(f"p{k}", service.labels[1], None)], is_batch=False)
+                Label([LabelledId(f"p{k}", service.model.labels[1], None)], is_batch=False)
             )
     made = folder / "made"
     service.ask_and_wait(Call(lambda: shutil.copytree(folder / "live", made)))
     last = lessons[-1]
     models.close()
     assert len(segments(made)) > 1
-    return Template(made, lambda: Lesson(last.rows, last.labels), service.sequence)
+    return Template(made, lambda: Lesson(last.rows, last.labels), service.model.sequence)
 
 
 def templates(folder: Path) -> list[Template]:
@@ -255,7 +256,7 @@ def served(folder: Path, of: Template) -> tuple[str, str]:
         except HTTPError as refusal:
             if refusal.status >= 500:
                 trouble = f"after the start: {refusal.reason}"
-        states[name] = (service.sequence, service.rows)
+        states[name] = (service.model.sequence, service.model.rows)
     least = max(sequence for sequence, _ in states.values())
     outcome = "started, nothing lost" if least > of.sequence else "started with a part"
     first.close()
@@ -265,7 +266,8 @@ def served(folder: Path, of: Template) -> tuple[str, str]:
     again = started(folder)
     if isinstance(again, str):
         return outcome, trouble or f"started once, and not again: {again}"
-    if {name: (each.sequence, each.rows) for name, each in again.services.items()} != states:
+    now = {name: (each.model.sequence, each.model.rows) for name, each in again.services.items()}
+    if now != states:
         trouble = trouble or "another state after a restart"
     again.close()
     return outcome, trouble

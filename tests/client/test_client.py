@@ -89,8 +89,8 @@ def test_arrays_and_frames(server, client):
 @pytest.mark.parametrize(
     ("rows", "labels", "error", "message"),
     [
-        ([[1.0], [2.0]], [1], ValueError, "labels: 1 of them for 2 rows"),
-        ([[1.0], [2.0]], "ab", TypeError, "many values, not str"),
+        ([[1.0], [2.0]], [1], ValueError, "labels: expected 2 values, one for each row, got 1"),
+        ([[1.0], [2.0]], "ab", TypeError, "one value for each row, got str"),
         ([1.0, float("nan")], 1, ValueError, "NaN or infinite"),
         ([np.inf], 1, ValueError, "NaN or infinite"),
         (iter([[1.0]]), [1], TypeError, "not list_iterator"),
@@ -107,7 +107,7 @@ def test_what_cannot_be_sent_is_not_sent(server, client, rows, labels, error, me
 
 def test_sparse_rows_are_to_be_dicts(client):
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match="of sparse rows send dicts"):
+    with pytest.raises(TypeError, match="send sparse rows as dicts"):
         client.predict(sparse.eye(2))
 
 
@@ -123,7 +123,7 @@ def test_labels(server, client):
         {"id": "q", "label": "no", "weight": 2.0},
     ]
     assert three == {"labels": [{"id": "p", "label": 1}]}
-    with pytest.raises(ValueError, match="label: 1 of them for 2 rows"):
+    with pytest.raises(ValueError, match="label: expected 2 values, one for each row, got 1"):
         client.label(["p", "q"], ["yes"])
 
 
@@ -288,7 +288,7 @@ def test_refusals_of_others_than_our_server(server, client, content):
         client.predict([1])
     assert caught.value.reason
     server.answer = b"<html>"
-    with pytest.raises(ServeError, match="no server of maxmargin"):
+    with pytest.raises(ServeError, match="not a maxmargin server"):
         client.model()
 
 

@@ -109,7 +109,7 @@ def test_rows_are_learned_predicted_and_labelled_in_json(app):
     wanted = AMIRA(random_state=0).partial_fit(
         [[1, 2.5], [-1.0, 0], [2, 2]], ["yes", "no", "yes"], CLASSES, [2.0, 1, 1]
     )
-    learner = app.default.live.learner
+    learner = app.default.model.live.learner
     assert np.array_equal(learner.coef_, wanted.coef_)
     score = wanted.decision_function([[1.0, 1.0]])[0]
     asked = {"row": [1, 1], "scores": True, "id": True}
@@ -179,7 +179,7 @@ def test_raw_rows_go_through_the_recipe_of_the_model(tmp_path):
     assert found["prediction"] == ["yes"]
     assert post(app, "/label", {"id": found["id"][0], "label": "yes"}).json()["learned"] == 1
     assert post(app, "/learn", {"row": {"age": {}}, "label": "no"}).status == 400
-    assert app.default.live.learner.recipe_.running_.rows == 44
+    assert app.default.model.live.learner.recipe_.running_.rows == 44
     state = get(app, "/model").json()
     assert state["columns"] == ["age", "town"]
     assert state["n_features"] == learner.n_features_in_
@@ -236,12 +236,12 @@ def test_tables_are_learned_by_names_and_again_from_the_log(tmp_path):
     found = post(app, "/predict", asked, kind=ARROW, query=b"ids=true")
     key = pa.ipc.open_stream(found.body).read_all().to_pydict()["id"][0]
     assert post(app, "/label", {"id": key, "label": "no"}).json()["learned"] == 1
-    learner = app.default.live.learner
+    learner = app.default.model.live.learner
     assert list(learner.columns_) == ["age", "town=Ulm", "price", "town=Oy"]
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     again = ready(create_app(tmp_path / "two"))
-    assert again.default.rows == app.default.rows == 3
-    assert np.array_equal(again.default.live.learner.coef_, learner.coef_)
+    assert again.default.model.rows == app.default.model.rows == 3
+    assert np.array_equal(again.default.model.live.learner.coef_, learner.coef_)
     app.close()
     again.close()
 
@@ -311,14 +311,14 @@ def strict(tmp_path_factory):
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_wrong_is_said_and_changes_nothing(strict, what):
     body, status, reason = BAD[what]
-    before = strict.default.live.learner.coef_.copy()
+    before = strict.default.model.live.learner.coef_.copy()
     found = post(strict, "/learn", body)
     assert (found.status, reason in found.json()["error"]) == (status, True), found.body
     if isinstance(body, dict) and "row" in body and status == 400:
         found = post(strict, "/learn", lines({"row": [1, 2], "label": "no"}, body), kind=NDJSON)
         assert found.status == 400
-    assert np.array_equal(strict.default.live.learner.coef_, before)
-    assert strict.default.rows == 2
+    assert np.array_equal(strict.default.model.live.learner.coef_, before)
+    assert strict.default.model.rows == 2
 
 
 def test_bodies_that_are_too_large_or_too_slow_or_of_an_odd_kind(strict):
@@ -335,7 +335,7 @@ def test_bodies_that_are_too_large_or_too_slow_or_of_an_odd_kind(strict):
     assert post(strict, "/learn", body, kind="application/json; charset=utf-8").status == 200
     assert post(strict, "/learn", lines(*[body] * 6), kind=NDJSON).status == 413
     assert post(strict, "/learn", b"\n\n", kind=NDJSON).status == 400
-    strict.default.rows = 2  # as others expect
+    strict.default.model.rows = 2  # as others expect
 
 
 def test_columns_are_limited(tmp_path):
@@ -382,7 +382,7 @@ def test_lines_and_labels_that_are_wrong_are_named(strict):
         assert "line 2: " in found.json()["error"]
         found = post(strict, "/label", {"labels": [right, {**right, **wrong}]})
         assert "labels[1]" in found.json()["error"]
-    assert strict.default.rows == 2
+    assert strict.default.model.rows == 2
 
 
 def test_paths_and_methods_that_there_are_not(strict):
@@ -419,14 +419,14 @@ def test_the_state_the_file_the_metrics_and_the_pages(app, tmp_path):
     post(app, "/learn", {"rows": X.tolist(), "labels": labels})
     state = get(app, "/model").json()
     assert set(STATE.split()) <= state.keys()
-    assert state["updates"] == app.default.live.learner.n_updates_
+    assert state["updates"] == app.default.model.live.learner.n_updates_
     assert state["largest_weights"][0]["name"] == "0"
     assert [each["role"] for each in state["learners"]] == ["live", "shadow"]
     assert state["history"][-1][0] == 300
     assert state["example"] == X[-1].tolist()
     found = get(app, "/model/file")
     (tmp_path / "got.mm").write_bytes(found.body)
-    assert np.array_equal(load(tmp_path / "got.mm").coef_, app.default.live.learner.coef_)
+    assert np.array_equal(load(tmp_path / "got.mm").coef_, app.default.model.live.learner.coef_)
     text = get(app, "/metrics").body.decode()
     assert 'maxmargin_rows_total{model="default"} 300' in text
     assert 'maxmargin_up{model="default"} 1' in text
@@ -595,8 +595,8 @@ def test_a_shadow_that_could_learn_from_no_row_is_refused(app, rows, parameters,
     asked = {"name": "s", "algorithm": "perceptron", "parameters": parameters}
     found = post(app, "/shadows", asked)
     assert (found.status, reason in found.json()["error"]) == (422, True), found.json()
-    assert app.default.sequence == rows
-    assert not app.default.shadows
+    assert app.default.model.sequence == rows
+    assert not app.default.model.shadows
 
 
 def test_shadows_by_requests(app):
@@ -676,7 +676,7 @@ def test_several_models_side_by_side_and_mounted_below_a_prefix(tmp_path):
     shutil.copy(snapshot, snapshot.with_name(".snapshot.mm.0123456789abcdef.new"))
     snapshot.rename(snapshot.with_name("snapshot.mm.previous"))
     again = ready(create_app(tmp_path))
-    assert {name: each.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
+    assert {name: each.model.rows for name, each in again.services.items()} == {"a": 1, "b": 2}
     again.close()
     for name in ("../x", "lock", ".default"):
         with pytest.raises(ValueError, match="cannot be called"):
@@ -834,7 +834,7 @@ def test_tables_are_refused_before_they_are_large(tmp_path, monkeypatch, what):
         found = post(app, path, body, kind=ARROW)
         assert found.status == status, found.body
     assert bool(read) is (what in READ)
-    assert app.default.rows == 1
+    assert app.default.model.rows == 1
     app.close()
 
 
@@ -845,7 +845,12 @@ def test_a_table_within_the_limits_is_taken(tmp_path):
     for column in (np.zeros(1000), repeated("x" * 10, 1000), viewed("x" * 20, 1000)):
         found = post(app, "/learn", stream_bytes(pa.array(column)), kind=ARROW)
         assert found.json().get("learned") == 1000, found.body
-    assert set(app.default.live.learner.columns_) == {"y", "x", f"x={'x' * 10}", f"x={'x' * 20}"}
+    assert set(app.default.model.live.learner.columns_) == {
+        "y",
+        "x",
+        f"x={'x' * 10}",
+        f"x={'x' * 20}",
+    }
     app.close()
 
 
@@ -908,12 +913,12 @@ def test_ids_in_lines_wait_together_or_not_at_all(app):
     asked = [{"row": [1.0], "id": "a"}, {"rows": [[2.0], [3.0]], "ids": ["b", "a"]}]
     wrong = lines(*asked, {"row": [1.0], "id": ""})
     assert post(app, "/predict", wrong, kind=NDJSON).status == 400
-    assert len(app.default.waiting) == 0
+    assert len(app.default.model.waiting) == 0
     found = post(app, "/predict", lines(*asked), kind=NDJSON)
     assert [json.loads(line).get("ids") for line in found.body.splitlines()] == [None, ["b", "a"]]
-    assert len(app.default.waiting) == 2
-    assert app.default.waiting.get("a", 0.0).row == b"[1.0]"
-    assert app.default.sequence == 1
+    assert len(app.default.model.waiting) == 2
+    assert bytes(app.default.model.waiting.get("a", 0.0).row) == b"[1.0]"
+    assert app.default.model.sequence == 1
 
 
 def test_bodies_that_are_received_at_a_time_are_limited(tmp_path):

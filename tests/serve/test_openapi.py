@@ -161,16 +161,14 @@ def provoke(status, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("status", ERRORS)
 def test_the_server_gives_the_documented_errors(status, tmp_path, monkeypatch):
-    _, error = ERRORS[status]
+    _, reason = ERRORS[status]
     found = provoke(status, tmp_path, monkeypatch)
-    reason = error.reason
     if status == 408:  # the default limit is too long for a test
         reason = reason.replace(f"{Limits().body_seconds:g}", "0.01")
     assert (found.status, found.json()["error"]) == (status, reason)
     documented = document()["components"]["responses"][str(status)]
     assert (b"retry-after" in found.headers) == ("Retry-After" in documented.get("headers", {}))
-    seconds = found.headers.get(b"retry-after")
-    assert (None if seconds is None else int(seconds)) == error.retry_after
+    assert found.headers.get(b"retry-after", b"1") == b"1"
 
 
 def accepts(schema, value):

@@ -13,11 +13,14 @@ import pytest
 
 pytest.importorskip("msgspec")
 
+import msgspec
+from msgspec.structs import asdict
+
 from maxmargin import ALMA, AMIRA, NORMA, PUMMA, Forgetron, PassiveAggressive, Perceptron
 from maxmargin.persistence import ModelFileError
 from maxmargin.persistence.checkpoints import CheckpointFile
-from maxmargin.serve.commands import Await, Call, Label, LabelledId, Learn
-from maxmargin.serve.event_log import LogError, Record, read_log, segments_of
+from maxmargin.serve.commands import Await, Call, ChangeShadows, Label, LabelledId, Learn
+from maxmargin.serve.event_log import Log, LogError, Record, read_log, segments_of
 from maxmargin.serve.events import (
     DropShadow,
     Lesson,
@@ -33,14 +36,9 @@ from maxmargin.serve.progressive_stats import LOOK, ProgressiveStats
 from maxmargin.serve.registry import Models
 from maxmargin.serve.replaying import Replay
 from maxmargin.serve.scored_learner import HalfLearned, ScoredLearner, new_learner
-from maxmargin.serve.service import (
-    READY,
-    Beginning,
-    ChangeShadows,
-    Service,
-    Snapshot,
-    decoded_record,
-)
+from maxmargin.serve.served_model import ServedModel
+from maxmargin.serve.service import READY, Service, decoded_record
+from maxmargin.serve.snapshots import Beginning, Snapshot
 from maxmargin.serve.status import Report, metrics
 from maxmargin.streams import Recipe
 
@@ -97,7 +95,7 @@ def together(service, *tasks):
 
 def known(service):
     """All that is known, in bytes that are equal only if it is the same to the bit."""
-    content = service.ask_and_wait(Call(service._content))
+    content = service.ask_and_wait(Call(service.model.content))
     return bits(content)
 
 
@@ -133,8 +131,11 @@ def test_a_replay_gives_the_model_that_was_never_stopped(tmp_path, kind):
         service.ask_and_wait(Await([f"p{k}"], [X[0].tolist()], [CLASSES[k % 3 == 0]]))
         if k % 2:
             service.ask_and_wait(Label([LabelledId(f"p{k - 1}", "yes", None)], is_batch=False))
-    assert 0 < service.snapshot_sequence < service.sequence
-    assert (service.answers.rows, service.answers.mistakes) == (4, 2)  # p0 and p6 were right
+    assert 0 < service.snapshot_sequence < service.model.sequence
+    assert (service.model.answers.rows, service.model.answers.mistakes) == (
+        4,
+        2,
+    )  # p0 and p6 were right
     again = opened(crashed(service, tmp_path / "two"))
     assert again.replayed > 0
     assert known(again) == known(service)
@@ -183,11 +184,15 @@ def test_the_same_of_dicts_with_a_recipe_and_without(tmp_path, with_recipe):
             service.ask_and_wait(ChangeShadows(Promotion("other")))
     again = opened(crashed(service, tmp_path / "two"))
     assert again.replayed > 0
-    assert again.live.algorithm == "NORMA"
-    assert [*again.shadows] == ["amira"]
+    assert again.model.live.algorithm == "NORMA"
+    assert [*again.model.shadows] == ["amira"]
     assert known(again) == known(service)
     row = {"age": 1.0, "income": 2.0, "town": "Ulm"}
-    assert again.live.learner.decision_one(row) == service.live.learner.decision_one(row) != 0.0
+    assert (
+        again.model.live.learner.decision_one(row)
+        == service.model.live.learner.decision_one(row)
+        != 0.0
+    )
     again.close()
     service.close()
 
@@ -197,14 +202,14 @@ def test_scores_are_those_of_any_cut_into_blocks():
     truth, wrong = random.integers(0, 3, 5000), random.random(5000) < 0.2
     wrong[3000:] = random.random(2000) < 0.6
     losses = random.exponential(size=5000)
-    whole, parts = ProgressiveStats(3), ProgressiveStats(3)
+    whole, parts = ProgressiveStats.of(3), ProgressiveStats.of(3)
     whole.add(truth, wrong, losses)
     start = 0
     while start < 5000:
         stop = start + int(random.integers(1, 400))
         parts.add(truth[start:stop], wrong[start:stop], losses[start:stop])
         start = stop
-    assert bits(whole.tree()) == bits(parts.tree())
+    assert bits(asdict(whole)) == bits(asdict(parts))
     assert whole.mistakes == wrong.sum()
     assert whole.loss == pytest.approx(losses.sum())
     assert whole.recent_loss() == pytest.approx(losses[-1000:].mean())
@@ -213,12 +218,12 @@ def test_scores_are_those_of_any_cut_into_blocks():
     assert 3000 < row <= 3000 + 3 * LOOK
     assert before == pytest.approx(0.8, abs=0.03)
     assert after < before
-    assert bits(ProgressiveStats.from_tree(whole.tree()).tree()) == bits(whole.tree())
+    assert bits(asdict(msgspec.convert(asdict(whole), ProgressiveStats))) == bits(asdict(whole))
 
 
 def test_a_stream_without_a_drift_has_none():
     random = np.random.default_rng(4)
-    stats, size = ProgressiveStats(2), 100_000
+    stats, size = ProgressiveStats.of(2), 100_000
     stats.add(random.integers(0, 2, size), random.random(size) < 0.3, np.zeros(size))
     assert stats.drifts == []
 
@@ -237,13 +242,13 @@ def test_an_event_that_comes_again_is_learned_once_also_after_a_restart(tmp_path
     assert service.ask_and_wait(by_row) == {"learned": 2, "duplicates": 1, "sequence": 2}
     by_row = Learn(Lesson(X, labels, None, ["y", "x", "y"]), by_row=True)
     assert service.ask_and_wait(by_row) == {"learned": 1, "duplicates": 2, "sequence": 3}
-    assert service.rows == 6
+    assert service.model.rows == 6
     replayed = opened(crashed(service, tmp_path / "two"))
     service.close()
     restarted = opened(tmp_path / "one")
     for each in (replayed, restarted):
         assert learn(each, X, labels, ids=("a",)) == again
-        assert each.rows == 6
+        assert each.model.rows == 6
         each.close()
 
 
@@ -261,7 +266,7 @@ def test_the_same_id_from_many_threads_is_learned_once(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert service.rows == 20
+    assert service.model.rows == 20
     assert sum(answer["learned"] for answer in answers) == 20
     by_id = {}
     for answer in answers:
@@ -275,8 +280,8 @@ def test_only_the_last_ids_are_known(tmp_path):
     X, labels = rows_of(1, np.random.default_rng(0))
     for key in ("a", "b", "c", "b", "a"):
         learn(service, X, labels, ids=(key,))
-    assert service.rows == 4
-    assert len(service.ids) == 2
+    assert service.model.rows == 4
+    assert len(service.model.ids) == 2
     service.close()
 
 
@@ -297,12 +302,12 @@ def test_a_label_is_learned_exactly_once(tmp_path):
     assert refused.value.status == 404
     # Of a retry it is known what became of it.
     service.ask_and_wait(Await(["p"], [[7.0, 7.0]], ["no"]))
-    assert service.sequence == 2
-    assert service.rows == 1
+    assert service.model.sequence == 2
+    assert service.model.rows == 1
     is_batch = Label([LabelledId("q", "no", None), LabelledId("r", "no", None)], is_batch=True)
     with pytest.raises(HTTPError, match="'r'"):
         service.ask_and_wait(is_batch)
-    assert service.waiting.get("q", 0.0) is not None  # nothing of the request was learned
+    assert service.model.waiting.get("q", 0.0) is not None  # nothing of the request was learned
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
     replayed.close()
@@ -328,15 +333,15 @@ def test_an_id_is_learned_once_by_whichever_route(tmp_path, ways, at_once):
     else:
         first, second = (service.ask_and_wait(task(way)) for way in ways)
     count = 2 if "lines" in ways else 1
-    assert first["learned"] == service.rows == count
+    assert first["learned"] == service.model.rows == count
     assert second == {"learned": 0, "duplicate": True, "sequence": 2}
-    assert len(service.waiting) == 0
+    assert len(service.model.waiting) == 0
     for again in ("lines", "label"):
         found = service.ask_and_wait(task(again))
         assert found["learned"] == (again == "lines" and count == 1)
     # A prediction under an id that has been learned waits for no label.
     service.ask_and_wait(Await(["p"], [[5.0, 6.0]], ["no"]))
-    assert len(service.waiting) == 0
+    assert len(service.model.waiting) == 0
     replayed = opened(crashed(service, tmp_path / "two"))
     assert known(replayed) == known(service)
     assert replayed.ask_and_wait(task("label"))["duplicate"]
@@ -350,14 +355,14 @@ def test_predictions_without_labels_are_limited_by_number_size_and_age(tmp_path,
     clock = [1000.0]
     monkeypatch.setattr("maxmargin.serve.commands.time.time", lambda: clock[0])
     service.ask_and_wait(Await(list("abcd"), [[1.0]] * 4, ["no"] * 4))
-    assert len(service.waiting) == 3
-    assert service.waiting.get("a", clock[0]) is None
+    assert len(service.model.waiting) == 3
+    assert service.model.waiting.get("a", clock[0]) is None
     clock[0] += 101.0
     with pytest.raises(HTTPError, match="'d'"):
         service.ask_and_wait(Label([LabelledId("d", "yes", None)], is_batch=False))
     service.ask_and_wait(Await(["x", "y"], [[1.0] * 200] * 2, ["no"] * 2))
-    assert len(service.waiting) == 1
-    assert service.waiting.bytes <= 2000
+    assert len(service.model.waiting) == 1
+    assert service.model.waiting.bytes <= 2000
     service.close()
 
 
@@ -379,12 +384,12 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
         if k in (5, 39, 70):
             folders.append(crashed(service, tmp_path / f"at {k}"))
     wrong = [answer != label for answer, label in zip(answers, labels, strict=True)]
-    assert (service.answers.rows, service.answers.mistakes) == (60, sum(wrong))
-    assert service.answers.recent_wrong[:60].tolist() == wrong
+    assert (service.model.answers.rows, service.model.answers.mistakes) == (60, sum(wrong))
+    assert service.model.answers.recent_wrong[:60].tolist() == wrong
     for folder, count in zip(folders, (0, 20, 51), strict=True):
         with_less = opened(folder, limits=Limits(waiting=1))
-        assert with_less.answers.rows == count
-        assert with_less.answers.recent_wrong[:count].tolist() == wrong[:count]
+        assert with_less.model.answers.rows == count
+        assert with_less.model.answers.recent_wrong[:count].tolist() == wrong[:count]
         with_less.close()
     # From the log alone, whose predictions are dropped long before their labels come.
     for path in (tmp_path / "at 70").glob("snapshot*"):
@@ -394,7 +399,7 @@ def test_answers_are_scored_over_crashes_promotions_and_smaller_limits(tmp_path)
     shutil.copy(tmp_path / "begun" / "snapshot.mm", tmp_path / "at 70")
     replayed = opened(tmp_path / "at 70", limits=Limits(waiting=1))
     assert replayed.replayed > 100
-    assert bits(replayed.answers.tree()) == bits(with_less.answers.tree())
+    assert bits(asdict(replayed.model.answers)) == bits(asdict(with_less.model.answers))
     replayed.close()
     service.close()
 
@@ -405,13 +410,13 @@ def test_logs_and_snapshots_without_answers_go_on(tmp_path):
     event = decoded(next(read_log(service.folder / "log")).payload)
     old = Waiting.decoded(json.dumps({"i": event.ids, "x": event.rows, "t": event.time}).encode())
     assert old.answers == [None, None]
-    content = service.ask_and_wait(Call(service._content))
+    content = service.ask_and_wait(Call(service.model.content))
     del content["answers"]
     content["waiting"] = '[["a",[1.0],5.0],["b",[2.0],6.0]]'
     found = Snapshot.of(content)
     assert found.answers.rows == 0
-    service._restore(found)
-    assert service.waiting.get("a", 0.0) == (b"[1.0]", 5.0, None)
+    one = ServedModel("one", found, Limits()).waiting.get("a", 0.0)
+    assert (bytes(one.row), one.time, one.answer) == (b"[1.0]", 5.0, None)
     service.close()
 
 
@@ -430,7 +435,7 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     service.ask_and_wait(Await(["p", "other"], [[1.0], [3.0]], ["no", "no"]))
     clock[0] += 50.0
     service.ask_and_wait(Await(["p"], [[9.0]], ["yes"]))  # a retry, and the first one counts
-    assert service.sequence == 1
+    assert service.model.sequence == 1
     clock[0] += 51.0
     if asked_between:
         with pytest.raises(HTTPError, match="'p'"):
@@ -438,11 +443,12 @@ def test_an_id_that_is_used_again_after_it_has_expired_has_its_new_row_after_a_c
     early = opened(crashed(service, tmp_path / "early"), limits=limits)
     for each in (service, early):
         each.ask_and_wait(Await(["p"], [[2.0]], ["yes"]))
-        assert each.waiting.get("p", clock[0]) == (b"[2.0]", clock[0], 1)
+        one = each.model.waiting.get("p", clock[0])
+        assert (bytes(one.row), one.time, one.answer) == (b"[2.0]", clock[0], 1)
     again = opened(crashed(service, tmp_path / "two"), limits=limits)
     assert known(again) == known(service) == known(early)
-    assert again.waiting.bytes == service.waiting.bytes
-    assert len(again.waiting) == 1
+    assert again.model.waiting.bytes == service.model.waiting.bytes
+    assert len(again.model.waiting) == 1
     for each in (service, again, early):
         assert label(each)["learned"] == 1
         with pytest.raises(HTTPError, match="'other'"):
@@ -502,9 +508,9 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned
     for k in range(6):
         for rows in (X[k : k + 1], bad) if k == 3 else (X[k : k + 1],):
             thread = threading.Thread(target=send, args=(rows, labels[k]))
-            waiting = service.queue()
+            waiting = service.queue_length()
             thread.start()
-            while service.queue() == waiting:
+            while service.queue_length() == waiting:
                 thread.join(0.001)
             threads.append(thread)
     go.set()
@@ -513,7 +519,7 @@ def test_one_refused_lesson_does_not_keep_others_of_its_group_from_being_learned
     for k in range(6):
         learn(plain, X[k : k + 1], [labels[k]])
     assert sorted(answers) == [1] * 6 + [422]
-    assert bits(service.live.tree()) == bits(plain.live.tree())
+    assert bits(service.model.live.tree()) == bits(plain.model.live.tree())
     assert len(list(read_log(service.folder / "log"))) == 7
     for each in (service, plain):
         each.close()
@@ -625,12 +631,12 @@ def test_other_models_than_that_of_the_folder_are_refused(tmp_path):
 
 def test_shadows_come_and_go_and_are_promoted(tmp_path):
     service = opened(tmp_path / "one", AMIRA(), shadows={"quick": ("perceptron", {})})
-    while not service.shadows:
+    while not service.model.shadows:
         service._thread.join(0.001)
     X, labels = rows_of(60, np.random.default_rng(0))
     learn(service, X, labels)
     alone = Perceptron(random_state=0).partial_fit(X, labels, classes=CLASSES)
-    assert np.array_equal(service.shadows["quick"].learner.coef_, alone.coef_)
+    assert np.array_equal(service.model.shadows["quick"].learner.coef_, alone.coef_)
 
     def change(event):
         return service.ask_and_wait(ChangeShadows(event))
@@ -650,11 +656,11 @@ def test_shadows_come_and_go_and_are_promoted(tmp_path):
     promoted = change(Promotion("quick", ("key",)))
     assert promoted["duplicate"] is False
     assert change(Promotion("quick", ("key",))) == {**promoted, "duplicate": True}
-    assert service.live.algorithm == "Perceptron"
-    assert [*service.shadows] == ["amira"]
+    assert service.model.live.algorithm == "Perceptron"
+    assert [*service.model.shadows] == ["amira"]
     change(NewShadow("more", "amira", {}))
     change(Promotion("more"))
-    assert [*service.shadows] == ["amira", "perceptron"]
+    assert [*service.model.shadows] == ["amira", "perceptron"]
     change(DropShadow("amira"))
     learn(service, X, labels)
     replayed = opened(crashed(service, tmp_path / "two"), shadows={"quick": ("perceptron", {})})
@@ -671,8 +677,8 @@ def test_shadows_in_the_log_are_there_whatever_the_limits_are_now(tmp_path):
     two = crashed(service, tmp_path / "two")
     service.close()
     again = opened(two, limits=Limits(shadows=1))
-    assert again.live.algorithm == "Perceptron"
-    assert [*again.shadows] == ["a", "amira"]
+    assert again.model.live.algorithm == "Perceptron"
+    assert [*again.model.shadows] == ["a", "amira"]
     with pytest.raises(HTTPError, match="2 shadows already"):
         again.ask_and_wait(ChangeShadows(NewShadow("c", "perceptron", {})))
     again.close()
@@ -684,7 +690,7 @@ def test_a_shadow_that_no_memory_can_hold_is_refused(tmp_path):
     with pytest.raises(HTTPError, match="at most 65,536 rows"):
         service.ask_and_wait(ChangeShadows(NewShadow("a", "perceptron", huge)))
     learn(service, *rows_of(1, np.random.default_rng(0)))
-    assert (service.status, service.sequence) == (READY, 1)
+    assert (service.status, service.model.sequence) == (READY, 1)
     service.close()
 
 
@@ -694,7 +700,7 @@ def test_who_asked_what_a_service_failed_by_is_told(tmp_path, monkeypatch):
     def fails(*_):
         raise HalfLearned("no room")
 
-    monkeypatch.setattr(service.live, "learn", fails)
+    monkeypatch.setattr(service.model.live, "learn", fails)
     with pytest.raises(HTTPError, match="has failed: no room"):
         learn(service, *rows_of(1, np.random.default_rng(0)))
     assert service.status == "failed"
@@ -728,7 +734,7 @@ def test_a_full_queue_refuses_more(tmp_path):
     for _ in range(2):
         threads.append(threading.Thread(target=service.ask_and_wait, args=(Call(int),)))
         threads[-1].start()
-    while service.queue() < 2:
+    while service.queue_length() < 2:
         threads[0].join(0.001)
     with pytest.raises(HTTPError, match="faster") as refused:
         service.ask_and_wait(Call(int))
@@ -765,11 +771,11 @@ def test_a_shadow_that_cannot_be_built_is_refused_before_it_is_logged_and_on_rep
     service = opened(tmp_path / "one", AMIRA())
     with pytest.raises(HTTPError) as refused:
         service.ask_and_wait(ChangeShadows(event))
-    assert (refused.value.status, service.sequence, service.status) == (422, 0, READY)
+    assert (refused.value.status, service.model.sequence, service.status) == (422, 0, READY)
     two = crashed(poisoned(service, event), tmp_path / "two")
     service.close()
     again = opened(two)
-    assert (again.status, again.sequence, [*again.shadows]) == (READY, 1, [])
+    assert (again.status, again.model.sequence, [*again.model.shadows]) == (READY, 1, [])
     assert learn(again, *rows_of(3, np.random.default_rng(0)))["sequence"] == 2
     again.close()
 
@@ -800,7 +806,7 @@ def test_a_shadow_for_other_classes_is_refused_before_it_is_logged(tmp_path, cas
     service = opened(tmp_path / "one", AMIRA(), classes=["a", "b", "c"])
     with pytest.raises(HTTPError, match=message) as refused:
         service.ask_and_wait(ChangeShadows(NewShadow("x", algorithm, parameters)))
-    assert (refused.value.status, service.sequence, [*service.shadows]) == (422, 0, [])
+    assert (refused.value.status, service.model.sequence, [*service.model.shadows]) == (422, 0, [])
     service.close()
     with pytest.raises(ValueError, match=message):  # nor does a model begin with such
         Beginning.of(new_learner(algorithm, parameters), ["a", "b", "c"])
@@ -815,7 +821,9 @@ def test_a_shadow_with_costs_for_all_classes_learns(tmp_path):
     ):
         service.ask_and_wait(ChangeShadows(NewShadow(name, algorithm, parameters)))
     learn(service, np.eye(3), ["a", "b", "c"])
-    assert [(each.refused, each.stats.rows) for each in service.shadows.values()] == [(0, 3)] * 3
+    assert [(each.refused, each.stats.rows) for each in service.model.shadows.values()] == [
+        (0, 3)
+    ] * 3
     service.close()
 
 
@@ -831,7 +839,7 @@ def test_what_the_learners_would_keep_is_limited_before_an_event_is_logged(tmp_p
     service.ask_and_wait(Await(["p"], [wide], ["a"]))
     with pytest.raises(HTTPError, match="3,003 numbers"):
         service.ask_and_wait(Label([LabelledId("p", "b", None)], is_batch=False))
-    assert service.sequence == 1  # that of the prediction
+    assert service.model.sequence == 1  # that of the prediction
     learn(service, [{"x1": 1.0}, {f"x{k}": 1.0 for k in range(600)}], ["a", "b"])
     with pytest.raises(HTTPError, match="3,600 numbers"):
         service.ask_and_wait(ChangeShadows(NewShadow("x", "perceptron", {})))
@@ -860,9 +868,9 @@ def test_a_shadow_that_runs_out_of_memory_is_dropped_and_the_live_model_goes_on(
         raise MemoryError("no room")
 
     with monkeypatch.context() as short:
-        short.setattr(service.shadows["x"], "learn", fails)
+        short.setattr(service.model.shadows["x"], "learn", fails)
         assert learn(service, *rows_of(5, random))["learned"] == 5
-    assert (service.status, [*service.shadows]) == (READY, ["y"])
+    assert (service.status, [*service.model.shadows]) == (READY, ["y"])
     with pytest.raises(HTTPError, match="no shadow 'x'"):
         service.ask_and_wait(ChangeShadows(Promotion("x")))
     learn(service, *rows_of(5, random))
@@ -877,7 +885,7 @@ def test_a_shadow_that_runs_out_of_memory_is_dropped_and_the_live_model_goes_on(
     assert known(replayed) == known(service)
     replayed.close()
     service.close()
-    assert [*opened(tmp_path / "one").shadows] == ["y", "amira"]
+    assert [*opened(tmp_path / "one").model.shadows] == ["y", "amira"]
 
 
 @pytest.mark.parametrize("large", [{0}, {3}, {5}, {0, 1}, {2, 4}, {0, 1, 2, 3, 4, 5}])
@@ -963,17 +971,17 @@ def test_a_lack_of_memory_elsewhere_refuses_the_request(tmp_path, monkeypatch):
     def fails(*_):
         raise MemoryError
 
-    for place in ("Service.check_room", "Service._content", "Log.append"):
+    for holder, name in ((ServedModel, "check"), (ServedModel, "content"), (Log, "append")):
         with monkeypatch.context() as short:
-            short.setattr(f"maxmargin.serve.service.{place}", fails)
-            task = Learn(Lesson(*rows)) if place != "Service._content" else Call(service._content)
+            short.setattr(holder, name, fails)
+            task = Call(service.model.content) if name == "content" else Learn(Lesson(*rows))
             with pytest.raises(HTTPError, match="memory for this request") as refusal:
                 service.ask_and_wait(task)
         assert refusal.value.status == 503
         assert service.is_healthy()
         assert known(service) == before
     with monkeypatch.context() as short:
-        short.setattr(service, "_content", fails)
+        short.setattr(service.model, "content", fails)
         service.ask_and_wait(Call(service._snapshot))  # is tried again later
     assert service.snapshot_sequence == 0
     learn(service, *rows)
@@ -1000,7 +1008,7 @@ def test_a_promoted_shadow_that_runs_out_of_memory_on_replay_is_an_error(tmp_pat
     assert "the shadow x, which was promoted" in str(again.failure)
     monkeypatch.undo()
     again = opened(two)
-    assert (again.status, again.live.algorithm) == (READY, "Perceptron")
+    assert (again.status, again.model.live.algorithm) == (READY, "Perceptron")
     again.close()
 
 
@@ -1079,7 +1087,7 @@ def test_a_compressed_table_in_a_log_is_refused_before_it_is_large(
         decoded_record(two / "log", Record(1, packed(b"L", {"y": ["no"]}, small)))
     assert not read
     again = opened(two, limits=Limits(table_bytes=10**6))  # as that of any other
-    assert (again.status, again.rows) == (READY, 10**5)
+    assert (again.status, again.model.rows) == (READY, 10**5)
     again.close()
 
 
@@ -1091,7 +1099,7 @@ def test_tables_of_a_service_are_read_whatever_the_limits_are_now(tmp_path):
     two = crashed(service, tmp_path / "two")
     service.close()
     again = opened(two, limits=Limits(rows=1, values=1, table_bytes=1))
-    assert (again.status, again.sequence) == (READY, 1)
+    assert (again.status, again.model.sequence) == (READY, 1)
     again.close()
 
 
@@ -1127,7 +1135,7 @@ def test_a_snapshot_with_values_that_cannot_be_is_an_error_that_names_it(tmp_pat
     service = opened(tmp_path / "one", AMIRA(), limits=Limits(snapshot_events=10**6))
     service.ask_and_wait(ChangeShadows(NewShadow("other", "perceptron", {})))
     learn(service, *rows_of(30, np.random.default_rng(0)))
-    content = service.ask_and_wait(Call(service._content))
+    content = service.ask_and_wait(Call(service.model.content))
     service.close()
     *path, value = TAMPERED[case]
     put(content, *path, value=value)

@@ -30,27 +30,27 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 __all__ = ["Client", "Refused", "ServeError", "Unavailable", "new_id"]
 
 JSON = "application/json"
-BUSY = {408, 429, 503}  # what passes: the same request may well be answered a little later
-# Seconds before a request is made again: they double, and vary, so that clients do not meet.
+BUSY = {408, 429, 503}  # statuses after which the same request may succeed later
+# Seconds before a request is sent again: they double, with jitter.
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0
-# A server that asks for more patience than so many seconds is left to the caller.
-MOST_PATIENCE = 60.0
-# An answer in JSON with more bytes is none of our server, nor is a sentence of so many letters.
+# If the server asks to wait for more seconds than that, the caller decides.
+MOST_RETRY_AFTER = 60.0
+# Our server sends no larger answers in JSON, and no longer reasons.
 MOST_BYTES, MOST_REASON_BYTES, MOST_LETTERS = 2**26, 2**16, 1000
 PART = 2**20  # bytes of a file that are written at a time
-# What a server does to connections that it has kept long enough.
+# Errors of a connection that the server has closed because it was idle.
 GONE = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
 class ServeError(Exception):
-    """The server did not do what it was asked for.
+    """A request failed.
 
     Attributes
     ----------
     status : int or None
         Status of the answer; None if there was none.
     reason : str
-        The server's sentence, or what happened to the connection.
+        The server's error message, or what happened to the connection.
     """
 
     def __init__(self, status: int | None, reason: str) -> None:
@@ -63,11 +63,11 @@ class ServeError(Exception):
 
 
 class Refused(ServeError):
-    """The server refuses the request, and will do so again: a row that does not fit, no token."""
+    """The server refuses the request, and would do so again: an invalid row, a wrong token."""
 
 
 class Unavailable(ServeError):
-    """The server could not be reached, or was too busy, however often it was tried.
+    """The server could not be reached, or was too busy, after all retries.
 
     An event may have been learned all the same, if its answer was lost: send it again with the same
     id, and it will be learned once.
@@ -75,7 +75,7 @@ class Unavailable(ServeError):
 
 
 def new_id() -> str:
-    """An id that nobody else has, for an event or for a prediction whose label comes later.
+    """A unique id, for an event or for a prediction whose label comes later.
 
     Examples
     --------
@@ -87,10 +87,10 @@ def new_id() -> str:
 
 
 class Client:
-    """Teaches and asks a model behind an address.
+    """A client of one model of a server: it learns, predicts and reports.
 
-    A request that is lost on the way, or that the server is too busy for (429, 503), is made again
-    with the same event id, so that nothing is learned twice. A client may be shared by threads:
+    A request that is lost, or that the server is too busy for (429, 503), is sent again with the
+    same event id, so that nothing is learned twice. A client may be shared by threads:
     each has a connection of its own, which is kept open.
 
     Parameters
@@ -105,7 +105,7 @@ class Client:
         Seconds for one attempt: to connect, to send the request and to get the whole answer; of a
         file, each MiB.
     retries : int, default=8
-        How often a request is made again before `Unavailable` is raised.
+        How often a request is sent again before `Unavailable` is raised.
 
     Examples
     --------
@@ -142,18 +142,18 @@ class Client:
         if timeout <= 0.0 or retries < 0:
             raise ValueError("timeout must be positive, and retries not negative")
         self._address = address
-        self._root = address.path.rstrip("/")
+        self._host, self._root = address.netloc, address.path.rstrip("/")
         self._model = "" if model is None else f"/models/{urllib.parse.quote(model, safe='')}"
         self._headers = {"Accept": JSON}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = timeout
         self._retries = retries
-        self._own = threading.local()
-        self._lines: weakref.WeakSet[_Line] = weakref.WeakSet()
+        self._local = threading.local()
+        self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
         self._closed = threading.Event()
 
-    # ------------------------------------------------------------------------ learning and asking
+    # ------------------------------------------------------------------- learning and predicting
     def learn(
         self, rows: Any, labels: Any, *, weights: Any = None, id: str | None = None
     ) -> dict[str, Any]:
@@ -163,8 +163,8 @@ class Client:
         ----------
         rows : one row (dict, list, 1-d array, Series) or many (list of rows, 2-d array, frame)
         labels : the label, or one for each row
-        weights : how much they count, if not 1
-        id : of the event, if it has one; otherwise it gets one
+        weights : the sample weight, or one for each row; 1 by default
+        id : of the event; by default a new one
 
         Returns
         -------
@@ -174,43 +174,43 @@ class Client:
         """
         given = _Rows.of(rows)
         key = new_id() if id is None else id
-        question = {
+        content = {
             **given.named("row", "rows"),
             **given.each("label", "labels", labels),
             "id": key,
         }
         if weights is not None:
-            question |= given.each("weight", "weights", weights)
-        return self._post("/learn", question)
+            content |= given.each("weight", "weights", weights)
+        return self._post("/learn", content)
 
     def predict(self, rows: Any, *, id: Any = None) -> Any:
-        """The label that the model expects, of one row or of each.
+        """The predicted label of one row, or of each.
 
         With an `id` (one for each row) the server keeps the row until its label comes: `label`.
         """
         given = _Rows.of(rows)
-        question = given.named("row", "rows")
+        content = given.named("row", "rows")
         if id is not None:
-            question |= given.each("id", "ids", id)
+            content |= given.each("id", "ids", id)
         return self._field(
-            self._post("/predict", question), "predictions" if given.many else "prediction"
+            self._post("/predict", content), "predictions" if given.many else "prediction"
         )
 
     def decision_function(self, rows: Any) -> Any:
         """The score of each class, by its name, of one row or of each."""
-        question = {**_Rows.of(rows).named("row", "rows"), "scores": True}
-        return self._field(self._post("/predict", question), "scores")
+        content = {**_Rows.of(rows).named("row", "rows"), "scores": True}
+        return self._field(self._post("/predict", content), "scores")
 
     def predict_proba(self, rows: Any) -> Any:
         """The probability of each class, by its name, of one row or of each."""
-        question = {**_Rows.of(rows).named("row", "rows"), "proba": True}
-        return self._field(self._post("/predict", question), "probabilities")
+        content = {**_Rows.of(rows).named("row", "rows"), "proba": True}
+        return self._field(self._post("/predict", content), "probabilities")
 
     def label(self, ids: Any, labels: Any, *, weights: Any = None) -> dict[str, Any]:
-        """Bring the label of a prediction that had an id, or the labels of several.
+        """Send the label of a prediction that had an id, or the labels of several.
 
-        Each is learned once, however often it is brought. `Refused` with status 404 if nobody knows
-        the id (any more), and 409 if it had another label.
+        Each is learned once, however often it is sent. `Refused` with status 404 if no prediction
+        waits under the id, and 409 if it had another label.
         """
         if isinstance(ids, str):
             weight = {} if weights is None else {"weight": weights}
@@ -226,7 +226,7 @@ class Client:
 
     # --------------------------------------------------------------------------------- the models
     def model(self) -> dict[str, Any]:
-        """What is known of the model: counts, accuracy, certificate, parameters, columns.
+        """The state of the model: counts, accuracy, certificate, parameters, columns.
 
         ``answer_accuracy`` is that of predictions as they were served, for those whose label has
         come; ``progressive_accuracy`` that of predictions made just before each row was learned.
@@ -234,7 +234,7 @@ class Client:
         return self._json("GET", f"{self._model}/model")
 
     def models(self) -> list[dict[str, Any]]:
-        """The models of the server, the first one first."""
+        """The models of the server, the default one first."""
         found: list[dict[str, Any]] = self._field(self._json("GET", "/models"), "models")
         return found
 
@@ -250,36 +250,36 @@ class Client:
             beside.unlink(missing_ok=True)
 
     def add_shadow(self, name: str, algorithm: str, **parameters: Any) -> dict[str, Any]:
-        """Let another learner learn along from now on, to be compared."""
-        question = {"name": name, "algorithm": algorithm, "parameters": parameters}
-        return self._post("/shadows", question, key=new_id())
+        """Add a learner that learns from all events that follow, to be compared."""
+        content = {"name": name, "algorithm": algorithm, "parameters": parameters}
+        return self._post("/shadows", content, key=new_id())
 
     def remove_shadow(self, name: str) -> dict[str, Any]:
-        """End a shadow."""
+        """Remove a shadow."""
         path = f"{self._model}/shadows/{urllib.parse.quote(name, safe='')}"
         return self._json("DELETE", path, key=new_id())
 
     def promote(self, shadow: str) -> dict[str, Any]:
-        """Let a shadow answer from now on; the learner that did becomes a shadow."""
+        """Let a shadow change places with the live learner."""
         return self._post("/promote", {"shadow": shadow}, key=new_id())
 
     # --------------------------------------------------------------------------------- the server
     def is_ready(self) -> bool:
-        """Does the server answer, and take events, at this moment?"""
+        """Whether the server answers and takes events."""
         try:
             return self._once("GET", f"{self._root}/health", b"", {}).status == 200
         except (OSError, http.client.HTTPException, Refused):
             return False
 
     def metrics(self) -> str:
-        """What the server counts and measures, in the text format of Prometheus."""
+        """Counts and latencies, in the text format of Prometheus."""
         return self._ask("GET", "/metrics").decode("utf-8", "replace")
 
     def close(self) -> None:
         """Close the connections of all threads. A client that is closed stays closed."""
         self._closed.set()
-        for line in list(self._lines):
-            line.close()
+        for connection in list(self._connections):
+            connection.close()
 
     def __enter__(self) -> Client:
         return self
@@ -293,28 +293,25 @@ class Client:
         self.close()
 
     # ------------------------------------------------------------------------------------ requests
-    def _post(self, path: str, question: dict[str, Any], key: str | None = None) -> dict[str, Any]:
-        return self._json("POST", self._model + path, _encoded(question), key)
+    def _post(self, path: str, content: dict[str, Any], key: str | None = None) -> dict[str, Any]:
+        return self._json("POST", self._model + path, _encoded(content), key)
 
     def _json(
         self, method: str, path: str, body: bytes = b"", key: str | None = None
     ) -> dict[str, Any]:
         content = self._ask(method, path, body, key)
         try:
-            found = json.loads(content, parse_constant=_no_number)
+            found = json.loads(content, parse_constant=_not_json)
         except (ValueError, RecursionError):
-            raise self._stranger("no JSON") from None
+            raise _not_ours(self._host, "the answer is not JSON") from None
         if not isinstance(found, dict):
-            raise self._stranger("no object of JSON")
+            raise _not_ours(self._host, "the answer is not a JSON object")
         return found
 
     def _field(self, answer: dict[str, Any], name: str) -> Any:
         if name not in answer:
-            raise self._stranger(f"the answer has no {name!r}")
+            raise _not_ours(self._host, f"the answer has no field {name!r}")
         return answer[name]
-
-    def _stranger(self, why: str, status: int = 200) -> Refused:
-        return Refused(status, f"{self._address.netloc} is no server of maxmargin: {why}")
 
     def _ask(
         self,
@@ -324,7 +321,7 @@ class Client:
         key: str | None = None,
         into: BinaryIO | None = None,
     ) -> bytes:
-        """The answer, for which one may have to ask several times; it may go into a file."""
+        """The body of the answer, after as many attempts as it takes; or it goes into a file."""
         headers = {"Content-Type": JSON} if body else {}
         if key is not None:
             headers["Idempotency-Key"] = key
@@ -334,13 +331,9 @@ class Client:
             try:
                 answer = self._once(method, self._root + path, body, headers, into)
             except ssl.SSLCertVerificationError as error:
-                raise Unavailable(
-                    None, f"{self._address.netloc}: {error.verify_message}"
-                ) from error
+                raise Unavailable(None, f"{self._host}: {error.verify_message}") from error
             except (OSError, http.client.HTTPException) as error:
-                trouble = Unavailable(
-                    None, f"{self._address.netloc}: {error or type(error).__name__}"
-                )
+                trouble = Unavailable(None, f"{self._host}: {error or type(error).__name__}")
                 trouble.__cause__ = error
             else:
                 if 200 <= answer.status < 300:
@@ -348,8 +341,8 @@ class Client:
                 if answer.status not in BUSY:
                     raise Refused(answer.status, answer.reason)
                 trouble = Unavailable(answer.status, answer.reason)
-                wait = max(wait, answer.patience)
-            if attempt == self._retries or wait > MOST_PATIENCE:
+                wait = max(wait, answer.retry_after)
+            if attempt == self._retries or wait > MOST_RETRY_AFTER:
                 raise trouble
             if self._closed.wait(wait):
                 raise trouble
@@ -364,35 +357,33 @@ class Client:
         into: BinaryIO | None = None,
     ) -> _Answer:
         """One request over the thread's connection, or over a new one if that was closed."""
-        line = self._line()
+        connection = self._connection()
         try:
-            try:
-                return line.ask(method, path, body, self._headers | headers, into)
-            except GONE:
-                if not line.was_kept:
-                    raise
-            return line.ask(method, path, body, self._headers | headers, into)
-        except _Strange as strange:
-            raise self._stranger(str(strange), strange.status) from None
+            return connection.ask(method, path, body, self._headers | headers, into)
+        except GONE:
+            if not connection.was_kept:
+                raise
+        return connection.ask(method, path, body, self._headers | headers, into)
 
-    def _line(self) -> _Line:
+    def _connection(self) -> _Connection:
+        """The connection of this thread, which is not shared after a fork."""
         if self._closed.is_set():
             raise ValueError("the client is closed")
-        line: _Line | None = getattr(self._own, "line", None)
-        if line is None or line.process != os.getpid():  # a connection is not shared after a fork
-            line = self._own.line = _Line(self._address, self._timeout)
-            self._lines.add(line)
-        return line
+        found: _Connection | None = getattr(self._local, "connection", None)
+        if found is None or found.process != os.getpid():
+            found = self._local.connection = _Connection(self._address, self._timeout)
+            self._connections.add(found)
+        return found
 
 
 class _Answer(NamedTuple):
     status: int
     content: bytes
-    patience: float  # seconds that the server asks to wait
+    retry_after: float  # seconds that the server asks to wait
 
     @property
     def reason(self) -> str:
-        """The server's sentence, which may be shown in a terminal."""
+        """The server's error message, of printable characters."""
         try:
             text = str(json.loads(self.content)["error"])
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -401,16 +392,13 @@ class _Answer(NamedTuple):
         return plain.strip() or http.client.responses.get(self.status, "no reason given")
 
 
-class _Strange(Exception):
-    """An answer that our server does not give."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+def _not_ours(host: str, why: str, status: int = 200) -> Refused:
+    """The error for an answer that our server does not give."""
+    return Refused(status, f"{host} is not a maxmargin server: {why}")
 
 
 class _Clock:
-    """How long a request may still take."""
+    """The time that is left for a request."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -419,25 +407,25 @@ class _Clock:
     def restart(self) -> None:
         self.end = time.monotonic() + self.seconds
 
-    def limit(self, line: socket.socket) -> None:
+    def limit(self, sock: socket.socket) -> None:
         """Let the next call wait no longer than that."""
         left = self.end - time.monotonic()
         if left <= 0.0:
             raise TimeoutError("timed out")
-        line.settimeout(left)
+        sock.settimeout(left)
 
 
 class _Timed(io.RawIOBase):
-    """Bytes from a socket, until the clock has run out, however many come meanwhile."""
+    """Bytes from a socket until the time is up, however many come meanwhile."""
 
-    def __init__(self, raw: Any, line: socket.socket, clock: _Clock) -> None:
-        self._raw, self._line, self._clock = raw, line, clock
+    def __init__(self, raw: Any, sock: socket.socket, clock: _Clock) -> None:
+        self._raw, self._sock, self._clock = raw, sock, clock
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> Any:
-        self._clock.limit(self._line)
+        self._clock.limit(self._sock)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -447,22 +435,23 @@ class _Timed(io.RawIOBase):
 
 
 def _timed_response(
-    clock: _Clock, line: socket.socket, *given: Any, **named: Any
+    clock: _Clock, sock: socket.socket, *args: Any, **kwargs: Any
 ) -> http.client.HTTPResponse:
     """An answer that is read while the clock runs."""
-    response = http.client.HTTPResponse(line, *given, **named)
+    response = http.client.HTTPResponse(sock, *args, **kwargs)
     plain: Any = response.fp
-    response.fp = io.BufferedReader(_Timed(plain.detach(), line, clock))
+    response.fp = io.BufferedReader(_Timed(plain.detach(), sock, clock))
     return response
 
 
-class _Line:
-    """One connection, opened when it is needed, and closed by whatever goes wrong on it."""
+class _Connection:
+    """One connection, opened when it is needed, and closed after any error."""
 
     def __init__(self, address: urllib.parse.SplitResult, timeout: float) -> None:
         kind = (
             http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         )
+        self._host = address.netloc
         self._connection = kind(address.hostname or "", address.port, timeout=timeout)
         self._clock = _Clock(timeout)
         self._connection.response_class = functools.partial(  # type: ignore[assignment]
@@ -492,10 +481,10 @@ class _Line:
         return _Answer(response.status, content, _seconds(response.headers.get("Retry-After")))
 
     def _content(self, response: http.client.HTTPResponse, into: BinaryIO | None) -> bytes:
-        """The body of an answer, of which no more is read than makes sense."""
+        """The body of an answer, up to a limit."""
         status = response.status
         if status < 200:  # another answer would follow
-            raise _Strange(status, "an answer that is none")
+            raise _not_ours(self._host, "an informational answer", status)
         if into is not None and status == 200:
             self._copy(response, into)
             return b""
@@ -507,15 +496,16 @@ class _Line:
             if len(content) > most:
                 self._connection.close()
                 if is_good:
-                    raise _Strange(status, f"an answer of more than {most:,} bytes")
+                    why = f"an answer of more than {most:,} bytes"
+                    raise _not_ours(self._host, why, status)
                 return bytes(content)
         _check_whole(response)
         return bytes(content)
 
     def _copy(self, response: http.client.HTTPResponse, file: BinaryIO) -> None:
-        """Put a body into a file; it says its length, so that it is known to be whole."""
+        """Copy a body into a file; by its length we know that it is complete."""
         if response.length is None:
-            raise _Strange(response.status, "a file that does not say its length")
+            raise _not_ours(self._host, "a file without Content-Length", response.status)
         file.seek(0)
         file.truncate()
         while part := response.read(PART):
@@ -524,13 +514,13 @@ class _Line:
         _check_whole(response)
 
     def close(self) -> None:
-        """By whichever thread; one that waits for an answer finds that there will be none."""
+        """Close it, by any thread; one that waits for an answer gets an error."""
         if self._busy.acquire(blocking=False):
             self._connection.close()
             self._busy.release()
-        elif (line := self._connection.sock) is not None:
+        elif (sock := self._connection.sock) is not None:
             with contextlib.suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -538,16 +528,16 @@ class _Line:
 
 
 def _check_whole(response: http.client.HTTPResponse) -> None:
-    if response.length:  # that was told, and has not come
+    if response.length:  # bytes that are missing
         raise http.client.IncompleteRead(b"", response.length)
 
 
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _seconds(retry_after: str | None) -> float:
-    """What the header says: seconds, or a date."""
+    """The value of the header: seconds, or a date."""
     if not retry_after:
         return 0.0
     with contextlib.suppress(ValueError):
@@ -575,11 +565,11 @@ class _Rows(NamedTuple):
             return cls(dict(rows), many=False)
         for method in ("to_dicts", "to_pylist"):  # a frame of Polars, a table of pyarrow
             if hasattr(rows, method):
-                return cls([_without_gaps(row) for row in getattr(rows, method)()], many=True)
+                return cls([_with_nulls(row) for row in getattr(rows, method)()], many=True)
         if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # a frame of pandas
-            return cls([_without_gaps(row) for row in rows.to_dict(orient="records")], many=True)
+            return cls([_with_nulls(row) for row in rows.to_dict(orient="records")], many=True)
         if hasattr(rows, "to_dict"):  # a Series of pandas
-            return cls(_without_gaps(rows.to_dict()), many=False)
+            return cls(_with_nulls(rows.to_dict()), many=False)
         if hasattr(rows, "tolist"):
             if rows.ndim not in (1, 2):
                 raise ValueError(f"rows must be an array of 1 or 2 dimensions, not of {rows.ndim}")
@@ -587,7 +577,7 @@ class _Rows(NamedTuple):
         if not isinstance(rows, list | tuple):
             raise TypeError(
                 f"rows must be dicts, lists, arrays or frames, not {type(rows).__name__}"
-                + (" (of sparse rows send dicts)" if hasattr(rows, "tocsr") else "")
+                + ("; send sparse rows as dicts" if hasattr(rows, "tocsr") else "")
             )
         if any(_is_row(each) for each in rows):
             return cls([cls.of(each).values for each in rows], many=True)
@@ -597,12 +587,14 @@ class _Rows(NamedTuple):
         return {many if self.many else one: self.values}
 
     def each(self, one: str, many: str, values: Any) -> dict[str, Any]:
-        """What belongs to each row: one value, or as many as there are rows."""
+        """One value for each row, by the name of the field."""
         if not self.many:
             return {one: values}
         found = _listed(values)
         if len(found) != len(self.values):
-            raise ValueError(f"{many}: {len(found)} of them for {len(self.values)} rows")
+            raise ValueError(
+                f"{many}: expected {len(self.values)} values, one for each row, got {len(found)}"
+            )
         return {many: found}
 
 
@@ -617,36 +609,36 @@ def _listed(values: Any) -> list[Any]:
         if hasattr(values, method):
             return list(getattr(values, method)())
     if isinstance(values, str | bytes | Mapping):
-        raise TypeError(f"of many rows there are many values, not {type(values).__name__}")
+        raise TypeError(f"expected one value for each row, got {type(values).__name__}")
     return list(values)
 
 
-def _without_gaps(row: dict[str, Any]) -> dict[str, Any]:
-    """The row of a frame, where what is missing may be NaN, NaT or NA."""
+def _with_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    """The row of a frame, with None for missing values: NaN, NaT or NA."""
     return {name: None if _is_missing(value) else value for name, value in row.items()}
 
 
 def _is_missing(value: Any) -> bool:
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # NA, which says of nothing whether it is so
+    except (TypeError, ValueError):  # comparing NA gives no truth value
         return not hasattr(value, "__len__")
 
 
-def _encoded(question: dict[str, Any]) -> bytes:
+def _encoded(content: dict[str, Any]) -> bytes:
     try:
-        text = json.dumps(question, default=_plain, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(content, default=_plain, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
         if "circular" in str(error).lower():
             raise
         raise ValueError(
-            "a row, label or weight is NaN or infinite, which JSON has no numbers for"
+            "a row, label or weight is NaN or infinite, which JSON cannot represent"
         ) from None
     return text.encode()
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: scalars and arrays of NumPy, dates."""
+    """Convert what JSON lacks: scalars and arrays of NumPy, dates."""
     for method in ("tolist", "isoformat"):
         if hasattr(value, method):
             return getattr(value, method)()

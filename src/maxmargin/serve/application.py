@@ -15,44 +15,49 @@ import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route, Router
+from starlette.routing import Router
 
 from maxmargin.persistence import save
 from maxmargin.serve import bodies, openapi, pages, prediction_answers, requests, status
 from maxmargin.serve.auth import LOOPBACK, Guard
 from maxmargin.serve.bodies import ARROW, JSON, KINDS, NAME
-from maxmargin.serve.commands import Call, checked_id
+from maxmargin.serve.commands import Call, ChangeShadows, checked_id
 from maxmargin.serve.events import DropShadow, NewShadow, Promotion
-from maxmargin.serve.http_errors import HTTPError, bad_request, unavailable
+from maxmargin.serve.http_errors import HTTPError, bad_request, busy, unavailable
 from maxmargin.serve.limits import Limits
 from maxmargin.serve.registry import Models
-from maxmargin.serve.service import READY, Beginning, ChangeShadows, Service, logger
+from maxmargin.serve.served_model import logger
+from maxmargin.serve.service import READY, Service
+from maxmargin.serve.snapshots import Beginning
 
-# Bodies that are read, and whose rows are predicted, in the loop itself; larger ones would let
-# others wait. They are read by a few threads, since they take many times their bytes meanwhile.
+# Bodies up to this size are read, and their rows predicted, in the event loop itself. Larger ones
+# would block other requests; few threads read them, since they take many times their bytes.
 BYTES_IN_LOOP = 2**15
 SCORES_IN_LOOP = 2**22  # bytes of a body times classes
 LARGE_AT_A_TIME = 2
 SECONDS_BETWEEN_STATES = 1.0
-# What anybody may see, with or without a token: they hold nothing of a model.
-OPEN = {"/health", "/", "/docs", "/openapi.json"}
+# Paths that need no token: they hold nothing of a model.
+OPEN = {route.split()[1] for route, each in openapi.OF_THE_SERVER.items() if each.is_open}
 # A name, an IPv4 address, or an IPv6 address in brackets; and a port.
 HOST = re.compile(r"([\w.-]{1,253}|\[[\da-f:.]{2,45}\])(:\d{1,5})?", re.ASCII | re.IGNORECASE)
 
-# What a process is told that was forked with an application in it.
+# The answer in a process that was forked with an application in it.
 FORKED = (
     "the application was made in another process, and its threads did not come along: make it in "
     "the process that serves it, with gunicorn by one worker and without --preload."
 )
 
+T = TypeVar("T")
 Headers = dict[bytes, bytes]
+# Of a service, a content type, a body, the headers and the ASGI scope.
+PostHandler = Callable[[Service, str, bytes, Headers, Any], Awaitable[Response]]
 
 
 def create_app(
@@ -128,17 +133,9 @@ class Application:
         self.listeners = 0
         self._held_bytes = 0
         self._large = ThreadPoolExecutor(LARGE_AT_A_TIME, "maxmargin large bodies")
-        self._posts: dict[str, Callable[..., Awaitable[Answer]]] = {
-            "learn": self._learn,
-            "predict": self._predict,
-            "label": self._label,
-        }
-        self._paths: dict[str, tuple[Any, Service | None]] = {}
-        for action, handler in self._posts.items():
-            self._paths[f"/{action}"] = handler, self.default
-            for name, service in self.services.items():
-                self._paths[f"/models/{name}/{action}"] = handler, service
-        self._rest = Router(self._routes(), redirect_slashes=False)
+        self._posts: dict[str, tuple[PostHandler, Service | None]] = {}
+        self._router = Router(redirect_slashes=False)
+        self._add_routes()
         models.start()
 
     def stop(self) -> None:
@@ -192,30 +189,30 @@ class Application:
                 raise HTTPError(503, FORKED)
             if path not in OPEN or self.guard.token is None:
                 self.guard.check(headers)
-            found = self._paths.get(path)
+            found = self._posts.get(path)
             if found is None:
-                await self._routed(scope, receive, send)
+                await self._route(scope, receive, send)
                 return
             if scope["method"] != "POST":
                 raise HTTPError(405, f"{path} takes POST.")
             handler, service = found
             if service is None:
                 raise no_default_model(self.services)
-            answer = await self._posted(handler, service, scope, headers, receive)
+            response = await self._post(handler, service, scope, headers, receive)
         except HTTPError as refusal:
-            answer = refused(refusal)
+            response = refused(refusal)
         except HTTPException as error:
             reasons = {404: f"there is no {path}.", 405: f"{path} is not for {scope['method']}."}
-            answer = refused(
+            response = refused(
                 HTTPError(error.status_code, reasons.get(error.status_code, error.detail))
             )
         except Exception:
             logger.exception("%s %s", scope["method"], path)
-            answer = refused(unavailable("something went wrong, and was written down."))
-        await answer.send(send)
+            response = refused(unavailable("an internal error occurred, and was logged."))
+        await response(scope, receive, send)
 
-    async def _routed(self, scope: Any, receive: Any, send: Any) -> None:
-        """By Starlette, whose errors come out here, whatever the application around it is."""
+    async def _route(self, scope: Any, receive: Any, send: Any) -> None:
+        """Dispatch by Starlette; errors are raised here, even if the application is mounted."""
         begun = False
 
         async def sending(message: Any) -> None:
@@ -225,39 +222,41 @@ class Application:
 
         try:
             handlers: Any = {"app": self, "starlette.exception_handlers": ({}, {})}
-            await self._rest({**scope, **handlers}, receive, sending)
+            await self._router({**scope, **handlers}, receive, sending)
         except Exception:
             if not begun:
                 raise
             logger.exception("%s %s", scope["method"], scope["path"])
 
-    async def _posted(
-        self, handler: Any, service: Service, scope: Any, headers: Headers, receive: Any
-    ) -> Answer:
+    async def _post(
+        self, handler: PostHandler, service: Service, scope: Any, headers: Headers, receive: Any
+    ) -> Response:
+        """The response to a request to learn or predict, which is counted and timed."""
         began = time.perf_counter()
+        report = self.reports[service.name]
         try:
-            told = headers.get(b"content-type", b"").decode("latin-1")
-            kind = told.partition(";")[0].strip().lower()
+            content_type = headers.get(b"content-type", b"").decode("latin-1")
+            kind = content_type.partition(";")[0].strip().lower()
             if kind not in KINDS:
                 raise HTTPError(415, f"the content type must be one of {', '.join(KINDS)}.")
             if service.status != READY:
                 raise service.not_ready()
             body = await self._body(headers, receive)
-            answer: Answer = await handler(service, kind, body, headers, scope)
+            response = await handler(service, kind, body, headers, scope)
         except HTTPError:
-            service.served["refused"] += 1
+            report.served["refused"] += 1
             raise
         what = "predict" if handler == self._predict else "learn"
-        service.served[what] += 1
-        service.latencies[what].append(time.perf_counter() - began)
-        return answer
+        report.served[what] += 1
+        report.latencies[what].append(time.perf_counter() - began)
+        return response
 
     async def _body(self, headers: Headers, receive: Any) -> bytes:
         """The body of a request, which must not be too large, nor come too slowly."""
         most = self.limits.body_bytes
-        told = headers.get(b"content-length", b"0")
-        if told.isdigit() and int(told) > most:
-            raise HTTPError(413, f"the body has {int(told):,} bytes; at most {most:,} are taken.")
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > most:
+            raise HTTPError(413, f"the body has {int(length):,} bytes; at most {most:,} are taken.")
         with Deadline(self.limits.body_seconds):
             message = await receive()
             if message.get("more_body", False):
@@ -286,80 +285,95 @@ class Application:
             if held > (most := limits.body_bytes):
                 raise HTTPError(413, f"the body has more than {most:,} bytes.")
             if self._held_bytes > limits.received_bytes:
-                raise HTTPError(429, "too many large bodies come at once.", retry_after=1)
+                raise busy("too many large bodies come at once.")
             body += part
             if not message.get("more_body", False):
                 return bytes(body)
             message = await receive()
 
-    async def _worked(
-        self, service: Service, kind: str, function: Callable[..., Any], *given: Any
-    ) -> Any:
-        """What a function of a body, its last argument, returns; in a thread if that takes long.
+    async def _computed(
+        self, service: Service, kind: str, function: Callable[..., T], *arguments: Any
+    ) -> T:
+        """The result of a function of a body, its last argument; in a thread if that takes long.
 
         A small body in Arrow may be compressed, and one row may have the scores of many classes.
         """
-        if kind != ARROW and len(given[-1]) <= min(
-            BYTES_IN_LOOP, SCORES_IN_LOOP // len(service.labels)
+        model = service.model
+        if kind != ARROW and len(arguments[-1]) <= min(
+            BYTES_IN_LOOP, SCORES_IN_LOOP // len(model.labels)
         ):
-            return function(service, kind, *given)
+            return function(model, kind, *arguments)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._large, function, service, kind, *given)
+        return await loop.run_in_executor(self._large, function, model, kind, *arguments)
 
     async def _learn(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
-    ) -> Answer:
-        options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
-        task = await self._worked(
-            service, kind, requests.learn_task, key_of(headers), options, body
+    ) -> Response:
+        key = headers.get(b"idempotency-key")
+        task = await self._computed(
+            service,
+            kind,
+            requests.learn_task,
+            None if key is None else key.decode("latin-1"),
+            options_of(scope),
+            body,
         )
         rows = task.lesson.rows
         result = await service.ask(task)
         if kind != ARROW:
             last = rows[-1]
-            service.example = last if isinstance(last, dict) else last.tolist()
-        return json_answer(result)
+            example = last if isinstance(last, dict) else last.tolist()
+            self.reports[service.name].example = example
+        return Answer(msgspec.json.encode(result), JSON)
 
     async def _label(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
-    ) -> Answer:
-        task = await self._worked(service, kind, requests.label_task, body)
-        return json_answer(await service.ask(task))
+    ) -> Response:
+        task = await self._computed(service, kind, requests.label_task, body)
+        return Answer(msgspec.json.encode(await service.ask(task)), JSON)
 
     async def _predict(
         self, service: Service, kind: str, body: bytes, headers: Headers, scope: Any
-    ) -> Answer:
-        options = QueryParams(scope["query_string"]) if scope["query_string"] else {}
-        content, waiting = await self._worked(
-            service, kind, prediction_answers.answered, options, body
+    ) -> Response:
+        content, waiting = await self._computed(
+            service, kind, prediction_answers.answered, options_of(scope), body
         )
         if waiting is not None:
             await service.ask(waiting)
-        return Answer(200, content, kind)
+        return Answer(content, kind)
 
-    # ----------------------------------------------------------------------------- what is rare
-    def _routes(self) -> list[Route]:
-        of_models = [
-            ("/model", self._state, "GET"),
-            ("/model/file", self._model_file, "GET"),
-            ("/events", self._events, "GET"),
-            ("/shadows", self._new_shadow, "POST"),
-            ("/shadows/{shadow}", self._drop_shadow, "DELETE"),
-            ("/promote", self._promote, "POST"),
-        ]
-        others = [
-            ("/models", self._models, "GET"),
-            ("/metrics", self._metrics, "GET"),
-            ("/health", self._health, "GET"),
-            ("/openapi.json", self._openapi, "GET"),
-            ("/docs", self._docs, "GET"),
-            ("/", self._page, "GET"),
-        ]
-        routes = [Route(path, handler, methods=[method]) for path, handler, method in others]
-        for path, handler, method in of_models:
-            routes.append(Route(path, handler, methods=[method]))
-            routes.append(Route(f"/models/{{name}}{path}", handler, methods=[method]))
-        return routes
+    # ------------------------------------------------------------------------------ other routes
+    def _add_routes(self) -> None:
+        """A handler for each operation of the OpenAPI document."""
+        posts: dict[str, PostHandler] = {
+            "POST /learn": self._learn,
+            "POST /predict": self._predict,
+            "POST /label": self._label,
+        }
+        handlers = {
+            "GET /model": self._state,
+            "GET /model/file": self._model_file,
+            "GET /events": self._events,
+            "POST /shadows": self._new_shadow,
+            "DELETE /shadows/{shadow}": self._drop_shadow,
+            "POST /promote": self._promote,
+            "GET /health": self._health,
+            "GET /models": self._models,
+            "GET /metrics": self._metrics,
+            "GET /": self._page,
+            "GET /docs": self._docs,
+            "GET /openapi.json": self._openapi,
+        }
+        for route in (*openapi.OF_MODELS, *openapi.OF_THE_SERVER):
+            method, path = route.split()
+            if route in posts:
+                self._posts[path] = posts[route], self.default
+                for name, service in self.services.items():
+                    self._posts[f"/models/{name}{path}"] = posts[route], service
+                continue
+            self._router.add_route(path, handlers[route], [method])
+            if route in openapi.OF_MODELS:
+                self._router.add_route(f"/models/{{name}}{path}", handlers[route], [method])
 
     def _service(self, request: Request) -> Service:
         name = request.path_params.get("name")
@@ -372,9 +386,9 @@ class Application:
         return self.services[name]
 
     async def _state(self, request: Request) -> Response:
-        return json_response(await self._told(self._service(request)))
+        return json_response(await self._state_of(self._service(request)))
 
-    async def _told(self, service: Service) -> dict[str, Any]:
+    async def _state_of(self, service: Service) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, self.reports[service.name].state)
 
@@ -400,8 +414,8 @@ class Application:
         def written() -> tuple[bytes, int]:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.mm"
-                save(service.live.learner, path)
-                return path.read_bytes(), service.sequence
+                save(service.model.live.learner, path)
+                return path.read_bytes(), service.model.sequence
 
         body, sequence = await service.ask(Call(written))
         headers = {
@@ -413,10 +427,10 @@ class Application:
     async def _events(self, request: Request) -> Response:
         service = self._service(request)
         if self.listeners >= self.limits.listeners:
-            raise HTTPError(429, f"{self.listeners} listen already.", retry_after=10)
+            raise busy(f"{self.listeners} listen already.", retry_after=10)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         kind = "text/event-stream"
-        if request.method == "HEAD":  # nobody would hear the states
+        if request.method == "HEAD":  # whose body is not sent
             return Response(None, headers=headers, media_type=kind)
         return StreamingResponse(self._states(service), media_type=kind, headers=headers)
 
@@ -424,8 +438,8 @@ class Application:
         self.listeners += 1
         try:
             while not self.stopping.is_set():
-                told = await self._told(service)
-                yield b"event: state\ndata: " + msgspec.json.encode(told) + b"\n\n"
+                state = await self._state_of(service)
+                yield b"event: state\ndata: " + msgspec.json.encode(state) + b"\n\n"
                 try:
                     await asyncio.wait_for(self.stopping.wait(), SECONDS_BETWEEN_STATES)
                 except asyncio.TimeoutError:
@@ -483,7 +497,7 @@ class Application:
         return Response(body, headers=headers)
 
     async def _live(self, receive: Any, send: Any) -> None:
-        """The protocol by which servers tell of their start and their end."""
+        """The lifespan protocol of ASGI."""
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -542,42 +556,29 @@ def no_default_model(names: Collection[str]) -> HTTPError:
     )
 
 
-def key_of(headers: Headers) -> str | None:
-    key = headers.get(b"idempotency-key")
-    return None if key is None else key.decode("latin-1")
+def options_of(scope: Any) -> Mapping[str, str]:
+    """The parameters in the query of a request."""
+    return QueryParams(scope["query_string"]) if scope["query_string"] else {}
 
 
-class Answer:
-    """The answer to a request."""
+class Answer(Response):
+    """A `Response` to a request that succeeded, made without its general code for headers."""
 
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(
-        self, status: int, body: bytes, kind: str = JSON, retry_after: int | None = None
-    ) -> None:
-        self.status, self.body = status, body
-        self.headers = [
+    def __init__(self, body: bytes, kind: str) -> None:
+        self.status_code, self.body, self.background = 200, body, None
+        self.raw_headers = [
             (b"content-type", kind.encode()),
             (b"content-length", b"%d" % len(body)),
         ]
-        if retry_after is not None:
-            self.headers.append((b"retry-after", b"%d" % retry_after))
-        if status == 401:
-            self.headers.append((b"www-authenticate", b"Bearer"))
-
-    async def send(self, send: Any) -> None:
-        start = {"type": "http.response.start", "status": self.status, "headers": self.headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": self.body})
 
 
-def json_answer(content: Any) -> Answer:
-    return Answer(200, msgspec.json.encode(content))
-
-
-def refused(refusal: HTTPError) -> Answer:
-    body = refusal.body()
-    return Answer(refusal.status, body, JSON, refusal.retry_after)
+def refused(refusal: HTTPError) -> Response:
+    headers = {}
+    if refusal.retry_after is not None:
+        headers["retry-after"] = str(refusal.retry_after)
+    if refusal.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Response(refusal.body(), refusal.status, headers, media_type=JSON)
 
 
 def json_response(content: Any, status: int = 200) -> Response:

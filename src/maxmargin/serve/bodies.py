@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from maxmargin import ALGORITHMS
 from maxmargin.serve.http_errors import HTTPError, bad_request
@@ -138,28 +138,22 @@ class LearnedEach(TypedDict):
     sequence: Sequence
 
 
-class _Prediction(TypedDict):
-    prediction: Label
-
-
-class Prediction(_Prediction, total=False):
+class Prediction(msgspec.Struct):
     """The class of one row; scores, probabilities and the id if they were asked for."""
 
-    scores: dict[str, float]
-    probabilities: dict[str, float]
-    id: Id
+    prediction: Label
+    scores: dict[str, float] | UnsetType = UNSET
+    probabilities: dict[str, float] | UnsetType = UNSET
+    id: Id | UnsetType = UNSET
 
 
-class _Predictions(TypedDict):
-    predictions: list[Label]
-
-
-class Predictions(_Predictions, total=False):
+class Predictions(msgspec.Struct):
     """The same for several rows."""
 
-    scores: list[dict[str, float]]
-    probabilities: list[dict[str, float]]
-    ids: list[Id]
+    predictions: list[Label]
+    scores: list[dict[str, float]] | UnsetType = UNSET
+    probabilities: list[dict[str, float]] | UnsetType = UNSET
+    ids: list[Id] | UnsetType = UNSET
 
 
 class Changed(TypedDict):

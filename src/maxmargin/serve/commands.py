@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 
-from maxmargin.serve.events import Event, Lesson, Waiting
+from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
 from maxmargin.serve.http_errors import HTTPError, bad_request
 from maxmargin.serve.recent_ids import Prediction
-from maxmargin.serve.service import Outcome, Service, Task
+from maxmargin.serve.served_model import Outcome, ServedModel
+
+Answer = dict[str, Any]
+
+
+class Task(ABC):
+    """One request.
+
+    It is prepared in its turn, just before its events are written: only the model at that moment
+    decides.
+
+    Attributes
+    ----------
+    bytes : int
+        About what it takes in memory while it waits.
+    is_alone : bool
+        Must it not share a write with others?
+    future, loop
+        Where the answer goes, and the event loop of the future, if it has one.
+    """
+
+    bytes: int = 0
+    is_alone: ClassVar[bool] = False
+    future: asyncio.Future[Any] | concurrent.futures.Future[Any]
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def claims(self) -> Iterable[str]:
+        """The ids that it depends on: tasks with the same are never written together."""
+        return ()
+
+    @abstractmethod
+    def prepare(self, model: ServedModel) -> Sequence[Event]:
+        """The events to write; none if there is nothing left to do."""
+
+    @abstractmethod
+    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+        """The answer to the request, given what became of its events."""
+
+
+def acknowledged(
+    outcomes: Sequence[Outcome], learned: int, duplicates: int, sequence: int, *, is_batch: bool
+) -> Answer:
+    """The answer to a request to learn; ``sequence`` is the last number of a duplicate."""
+    for number, refusal in outcomes:
+        if refusal is not None:
+            raise refusal
+        sequence = max(sequence, number)
+    again = {"duplicates": duplicates} if is_batch else {"duplicate": duplicates > 0}
+    return {"learned": learned, **again, "sequence": sequence}
 
 
 class Learn(Task):
@@ -21,53 +72,41 @@ class Learn(Task):
 
     def __init__(self, lesson: Lesson, size: int = 0, *, by_row: bool = False) -> None:
         self.lesson, self.bytes, self.by_row = lesson, size, by_row
-        self.duplicates, self.known = 0, 0
+        self.duplicates = self.sequence = 0
 
     def claims(self) -> Iterable[str]:
         return [each for each in self.lesson.ids if each is not None]
 
-    def prepare(self, service: Service) -> Sequence[Event]:
+    def prepare(self, model: ServedModel) -> Sequence[Event]:
         lesson = self.lesson
-        known = [service.learned_as(each) for each in lesson.ids]
-        if not any(known) and not (self.by_row and len(set(lesson.ids)) < len(lesson.ids)):
-            service.check_room(lesson)
-            return [lesson]
-        if not self.by_row:
-            self.duplicates, self.known = 1, known[0]
-            return []
-        seen: set[str | None] = set()
-        new = []
-        for k, each in enumerate(lesson.ids):
-            if each is None or not (known[k] or each in seen):
-                new.append(k)
-            else:
-                self.known = max(self.known, known[k])
-            seen.add(each)
-        self.duplicates = len(lesson.ids) - len(new)
-        if not new:
-            return []
-        self.lesson = Lesson(
-            [lesson.rows[k] for k in new] if isinstance(lesson.rows, list) else lesson.rows[new],
-            [lesson.labels[k] for k in new],
-            None if lesson.weights is None else [lesson.weights[k] for k in new],
-            [lesson.ids[k] for k in new],
-        )
-        service.check_room(self.lesson)
+        learned = [model.learned_as(each) for each in lesson.ids]
+        if any(learned) or (self.by_row and len(set(lesson.ids)) < len(lesson.ids)):
+            self.sequence = max(learned)
+            new = self._new_rows(learned) if self.by_row else []
+            self.duplicates = len(lesson.ids) - len(new)
+            if not new:
+                return []
+            self.lesson = lesson.part(new)
+        model.check(self.lesson)
         return [self.lesson]
 
-    def answer(self, outcomes: Sequence[Outcome]) -> Any:
-        for sequence, refusal in outcomes:
-            if refusal is not None:
-                raise refusal
-            self.known = max(self.known, sequence)
+    def _new_rows(self, learned: list[int]) -> list[int]:
+        """The rows whose ids have not been learned, nor stand in a row before."""
+        seen: set[str | None] = set()
+        new = []
+        for k, each in enumerate(self.lesson.ids):
+            if each is None or not (learned[k] or each in seen):
+                new.append(k)
+            seen.add(each)
+        return new
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Answer:
         learned = self.lesson.size() if outcomes else 0
-        if self.by_row:
-            return {"learned": learned, "duplicates": self.duplicates, "sequence": self.known}
-        return {"learned": learned, "duplicate": self.duplicates > 0, "sequence": self.known}
+        return acknowledged(outcomes, learned, self.duplicates, self.sequence, is_batch=self.by_row)
 
 
 class LabelledId(NamedTuple):
-    """The label that a prediction should have had."""
+    """The label of the row that was predicted with this id."""
 
     id: str
     label: Any
@@ -75,51 +114,46 @@ class LabelledId(NamedTuple):
 
 
 class Label(Task):
-    """Learn from rows that were predicted, now that their labels are there; each exactly once."""
+    """Learn from rows that were predicted, given their labels; from each exactly once."""
 
     def __init__(self, answers: Sequence[LabelledId], size: int = 0, *, is_batch: bool) -> None:
         self.answers, self.bytes, self.is_batch = answers, size, is_batch
-        self.duplicates, self.known = 0, 0
+        self.duplicates = self.sequence = 0
 
     def claims(self) -> Iterable[str]:
         return [each.id for each in self.answers]
 
-    def prepare(self, service: Service) -> Sequence[Event]:
+    def prepare(self, model: ServedModel) -> Sequence[Event]:
         lessons, now = dict[str, Lesson](), time.time()
         for key, label, weight in self.answers:
             if key in lessons:
-                known = [lessons[key].labels[0], 0]
+                before: tuple[Any, int] | None = (lessons[key].labels[0], 0)
             else:
-                known = service.labelled.get(key)
-            if known is not None and known[0] != label:
-                raise HTTPError(409, f"id {key!r} has the label {known[0]!r} already.")
-            if known is not None or service.learned_as(key):
+                before = model.labelled.get(key)
+            if before is not None and before[0] != label:
+                raise HTTPError(409, f"id {key!r} has the label {before[0]!r} already.")
+            if before is not None or model.learned_as(key):
                 self.duplicates += 1
-                self.known = max(self.known, service.learned_as(key))
+                self.sequence = max(self.sequence, model.learned_as(key))
                 continue
-            predicted = service.waiting.get(key, now)
+            predicted = model.waiting.get(key, now)
             if predicted is None:
                 raise HTTPError(404, f"no prediction with the id {key!r} waits for its label.")
-            lessons[key] = lesson_of(key, predicted, label, weight)
-            service.check_room(lessons[key])
+            lessons[key] = lesson_of(predicted, label, weight)
+            model.check(lessons[key])
         return list(lessons.values())
 
-    def answer(self, outcomes: Sequence[Outcome]) -> Any:
-        refused = [refusal for _, refusal in outcomes if refusal is not None]
-        learned = len(outcomes) - len(refused)
-        if refused:
-            raise refused[0]
-        known = max([self.known, *(sequence for sequence, _ in outcomes)])
-        if self.is_batch:
-            return {"learned": learned, "duplicates": self.duplicates, "sequence": known}
-        return {"learned": learned, "duplicate": self.duplicates > 0, "sequence": known}
+    def answer(self, outcomes: Sequence[Outcome]) -> Answer:
+        return acknowledged(
+            outcomes, len(outcomes), self.duplicates, self.sequence, is_batch=self.is_batch
+        )
 
 
 class Await(Task):
     """Keep rows that were predicted, and the classes that were the answers, until labels come.
 
-    A retry with a known id changes nothing: the first answer is the one that is scored. Nor does an
-    id that has been learned already, whose label is known.
+    An id that waits already, or that has been learned, changes nothing: the first answer under an
+    id is the one that is scored.
     """
 
     def __init__(
@@ -130,43 +164,67 @@ class Await(Task):
     def claims(self) -> Iterable[str]:
         return self.ids
 
-    def prepare(self, service: Service) -> Sequence[Event]:
+    def prepare(self, model: ServedModel) -> Sequence[Event]:
         now = time.time()
         new = [
-            (key, row, service.places[answer])
+            (key, row, model.codes[answer])
             for key, row, answer in zip(self.ids, self.rows, self.answers, strict=True)
-            if service.waiting.get(key, now) is None and not service.learned_as(key)
+            if model.waiting.get(key, now) is None and not model.learned_as(key)
         ]
         if not new:
             return []
         ids, rows, answers = (list(each) for each in zip(*new, strict=True))
         return [Waiting(ids, rows, now, answers)]
 
-    def answer(self, outcomes: Sequence[Outcome]) -> Any:
+    def answer(self, outcomes: Sequence[Outcome]) -> Answer:
         return {"ids": self.ids}
 
 
+class ChangeShadows(Task):
+    """Add, remove or promote a shadow."""
+
+    is_alone = True
+
+    def __init__(self, event: NewShadow | DropShadow | Promotion) -> None:
+        self.event, self.sequence = event, 0
+
+    def prepare(self, model: ServedModel) -> Sequence[Event]:
+        for key in self.event.ids:
+            if (sequence := model.ids.get(key)) is not None:
+                self.sequence = sequence
+                return []
+        model.check(self.event)
+        return [self.event]
+
+    def answer(self, outcomes: Sequence[Outcome]) -> Answer:
+        for sequence, refusal in outcomes:
+            if refusal is not None:
+                raise refusal
+            return {"sequence": sequence, "duplicate": False}
+        return {"sequence": self.sequence, "duplicate": True}
+
+
 class Call(Task):
-    """Call a function between two events, when the learners hold still."""
+    """Call a function between two events, when the learners do not change."""
 
     is_alone = True
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
 
-    def prepare(self, service: Service) -> Sequence[Event]:
+    def prepare(self, model: ServedModel) -> Sequence[Event]:
         return ()
 
     def answer(self, outcomes: Sequence[Outcome]) -> Any:
         return self.function()
 
 
-def lesson_of(key: str, predicted: Prediction, label: Any, weight: float | None) -> Lesson:
-    """What is learned when the label of a prediction comes."""
+def lesson_of(predicted: Prediction, label: Any, weight: float | None) -> Lesson:
+    """The row of a prediction with its label."""
     row = msgspec.json.decode(predicted.row)
     rows = [row] if isinstance(row, dict) else np.array([row], dtype=np.float64)
     weights = None if weight is None else [weight]
-    return Lesson(rows, [label], weights, (), key, predicted.answer)
+    return Lesson(rows, [label], weights, (), predicted.id, predicted.answer)
 
 
 def new_id() -> str:
@@ -174,6 +232,7 @@ def new_id() -> str:
 
 
 def checked_id(found: str | None, most: int, where: str = "") -> str:
+    """The id, which must not be too long; ``where`` is its place in the request."""
     if not found or len(found) > most:
         place = f"{where}: " if where else ""
         raise bad_request(f"{place}id must have 1 to {most} characters, got {found!r:.80}.")

@@ -99,6 +99,16 @@ class Lesson:
     def size(self) -> int:
         return len(self.labels)
 
+    def part(self, places: list[int]) -> Lesson:
+        """Some of the rows of a lesson with an id for each."""
+        rows, weights = self.rows, self.weights
+        return Lesson(
+            [rows[k] for k in places] if isinstance(rows, list) else rows[places],
+            [self.labels[k] for k in places],
+            None if weights is None else [weights[k] for k in places],
+            [self.ids[k] for k in places],
+        )
+
 
 class PlainEvent(msgspec.Struct, forbid_unknown_fields=True):
     """An event that is its fields, and nothing else."""

@@ -1,4 +1,4 @@
-"""Errors that are answered to requests."""
+"""Errors that requests are answered with."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class HTTPError(Exception):
         self.status, self.reason, self.retry_after = status, reason, retry_after
 
     def at(self, where: str) -> HTTPError:
-        """The same error, with its place in the request."""
-        return HTTPError(self.status, f"{where}: {self.reason}", self.retry_after)
+        """The same error, with its place in the request, if there are several."""
+        place = f"{where}: " if where else ""
+        return HTTPError(self.status, place + self.reason, self.retry_after)
 
     def body(self) -> bytes:
         return msgspec.json.encode({"error": self.reason})
@@ -33,7 +34,7 @@ def bad_request(reason: str) -> HTTPError:
 
 
 def unprocessable(reason: str) -> HTTPError:
-    """The learner refuses it."""
+    """The learner refuses the request."""
     return HTTPError(422, reason)
 
 

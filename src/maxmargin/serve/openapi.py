@@ -13,7 +13,6 @@ import msgspec
 from maxmargin import __version__
 from maxmargin.serve import bodies
 from maxmargin.serve.bodies import ARROW, JSON, NDJSON
-from maxmargin.serve.http_errors import HTTPError, bad_request, busy, unavailable, unprocessable
 
 Json = dict[str, Any]
 BINARY = {"type": "string", "format": "binary"}
@@ -37,55 +36,47 @@ TAGS = {
 
 # Why requests are refused, and an example of the error, by status.
 ERRORS = {
-    error.status: (why, error)
-    for why, error in (
-        (
-            "The request does not have the right form.",
-            bad_request("the body has no field 'label'."),
-        ),
-        (
-            "The token is missing or wrong.",
-            HTTPError(401, "the header Authorization must be Bearer, with the token."),
-        ),
-        (
-            "The request comes from another site, or by another host name.",
-            HTTPError(403, "pages of other sites may not use this server."),
-        ),
-        (
-            "There is no such model, shadow or prediction.",
-            HTTPError(404, "no prediction with the id 'visit-9' waits for its label."),
-        ),
-        ("The route has other methods.", HTTPError(405, "/learn takes POST.")),
-        (
-            "The body came too slowly.",
-            HTTPError(408, "the body did not come within 30 seconds."),
-        ),
-        (
-            "The request contradicts what is known.",
-            HTTPError(409, "id 'visit-8' has the label 'leaves' already."),
-        ),
-        (
-            "The request is too large.",
-            HTTPError(413, "the body has 33,554,433 bytes; at most 33,554,432 are taken."),
-        ),
-        (
-            "The body is of another type.",
-            HTTPError(415, f"the content type must be one of {', '.join(bodies.KINDS)}."),
-        ),
-        (
-            "The learner refuses the row, the label or the parameter.",
-            unprocessable("the label 'stays' is not among the classes ['buys', 'leaves']."),
-        ),
-        (
-            "Events come faster than the disk takes them.",
-            busy("events come faster than they can be written."),
-        ),
-        (
-            "The disk is full, the memory is not enough, or the server starts or stops.",
-            unavailable("the log cannot be written: No space left on device."),
-        ),
-    )
+    400: ("The request does not have the right form.", "the body has no field 'label'."),
+    401: (
+        "The token is missing or wrong.",
+        "the header Authorization must be Bearer, with the token.",
+    ),
+    403: (
+        "The request comes from another site, or by another host name.",
+        "pages of other sites may not use this server.",
+    ),
+    404: (
+        "There is no such model, shadow or prediction.",
+        "no prediction with the id 'visit-9' waits for its label.",
+    ),
+    405: ("The route has other methods.", "/learn takes POST."),
+    408: ("The body came too slowly.", "the body did not come within 30 seconds."),
+    409: (
+        "The request contradicts an earlier one.",
+        "id 'visit-8' has the label 'leaves' already.",
+    ),
+    413: (
+        "The request is too large.",
+        "the body has 33,554,433 bytes; at most 33,554,432 are taken.",
+    ),
+    415: (
+        "The body is of another type.",
+        f"the content type must be one of {', '.join(bodies.KINDS)}.",
+    ),
+    422: (
+        "The learner refuses the row, the label or the parameter.",
+        "the label 'stays' is not among the classes ['buys', 'leaves'].",
+    ),
+    429: (
+        "Events come faster than the disk takes them.",
+        "events come faster than they can be written.",
+    ),
+    503: (
+        "The disk is full, the memory is not enough, or the server starts or stops.",
+        "the log cannot be written: No space left on device.",
+    ),
 }
+WITH_RETRY_AFTER = (429, 503)
 ALWAYS = (401, 403, 405)
 OF_BODIES = (400, 408, 413, 415, 422)
 
@@ -99,6 +90,10 @@ class Example(msgspec.Struct, frozen=True):
     body: Any = None
     title: str = "one"
     kind: str = JSON
+
+    @property
+    def answer_kind(self) -> str:
+        return NDJSON if isinstance(self.answer, list) else JSON
 
 
 # What a new server with the classes "buys" and "leaves" answers to these requests, one after the
@@ -122,6 +117,8 @@ class Operation(NamedTuple):
         Of the body and of the answer in JSON; one of them.
     takes_kinds, gives_kinds : tuple of str
         Content types beside JSON.
+    errors : tuple of int
+        Beside those of all routes, and of all that take a body.
     """
 
     tag: str
@@ -136,6 +133,11 @@ class Operation(NamedTuple):
     parameters: tuple[str, ...] = ()
     status: int = 200
     is_open: bool = False
+
+    def statuses(self) -> list[int]:
+        """All errors."""
+        of_bodies = OF_BODIES if self.takes else ()
+        return sorted({*self.errors, *of_bodies, *(() if self.is_open else ALWAYS)})
 
 
 LEARNED = (bodies.Learned, bodies.LearnedEach)
@@ -304,14 +306,13 @@ def document() -> Json:
     )
     paths: Json = {}
     for route, operation in OF_MODELS.items():
-        _add(paths, route, operation)
-        method, path = route.split()
+        _add(paths, route, operation, examples_of(route))
         named = operation._replace(
             parameters=("name", *operation.parameters), errors=(404, *operation.errors)
         )
-        _add(paths, f"{method} /models/{{name}}{path}", named, examples_of=route)
+        _add(paths, route.replace("/", "/models/{name}/", 1), named, examples_of(route))
     for route, operation in OF_THE_SERVER.items():
-        _add(paths, route, operation)
+        _add(paths, route, operation, examples_of(route))
     return {
         "openapi": "3.1.0",
         "info": {
@@ -338,7 +339,7 @@ def document() -> Json:
                 for name, (place, about, schema) in PARAMETERS.items()
             },
             "schemas": schemas,
-            "responses": {str(status): _error(*each) for status, each in ERRORS.items()},
+            "responses": {str(status): _error(status) for status in ERRORS},
         },
     }
 
@@ -347,18 +348,27 @@ def _ref(kind: str, name: str) -> Json:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _error(why: str, error: HTTPError) -> Json:
-    content = {"schema": _ref("schemas", "Error"), "example": {"error": error.reason}}
+def _error(status: int) -> Json:
+    why, reason = ERRORS[status]
+    content = {"schema": _ref("schemas", "Error"), "example": {"error": reason}}
     answer: Json = {"description": why, "content": {JSON: content}}
-    if error.retry_after is not None:
+    if status in WITH_RETRY_AFTER:
         seconds = {"type": "integer", "minimum": 0}
         answer["headers"] = {"Retry-After": {"schema": seconds, "description": "Seconds to wait."}}
     return answer
 
 
-def _add(paths: Json, route: str, operation: Operation, examples_of: str = "") -> None:
+def operation_id(route: str) -> str:
     method, path = route.split()
-    examples = [each for each in EXAMPLES if each.route == (examples_of or route)]
+    return "_".join([method.lower(), *re.findall(r"\w+", path)])
+
+
+def examples_of(route: str) -> list[Example]:
+    return [each for each in EXAMPLES if each.route == route]
+
+
+def _add(paths: Json, route: str, operation: Operation, examples: list[Example]) -> None:
+    method, path = route.split()
     found: Json = {"tags": [operation.tag], "summary": operation.summary}
     if operation.about:
         found["description"] = operation.about
@@ -367,33 +377,23 @@ def _add(paths: Json, route: str, operation: Operation, examples_of: str = "") -
     if operation.parameters:
         found["parameters"] = [_ref("parameters", name) for name in operation.parameters]
     if operation.takes:
-        shown = [(each.kind, each.title, each.body) for each in examples]
-        content = _content(operation.takes, operation.takes_kinds, shown)
+        content = _content(operation.takes, operation.takes_kinds)
+        for each in examples:
+            _add_example(content, each.kind, each.title, each.body)
         found["requestBody"] = {"required": True, "content": content}
-    errors = {
-        *operation.errors,
-        *(OF_BODIES if operation.takes else ()),
-        *(() if operation.is_open else ALWAYS),
-    }
-    answers = [
-        (NDJSON if isinstance(each.answer, list) else JSON, each.title, each.answer)
-        for each in examples
-    ]
-    done = {
-        "description": operation.done,
-        "content": _content(operation.gives, operation.gives_kinds, answers),
-    }
+    content = _content(operation.gives, operation.gives_kinds)
+    for each in examples:
+        _add_example(content, each.answer_kind, each.title, each.answer)
+    done = {"description": operation.done, "content": content}
     found["responses"] = {str(operation.status): done} | {
-        str(status): _ref("responses", str(status)) for status in sorted(errors)
+        str(status): _ref("responses", str(status)) for status in operation.statuses()
     }
-    found["operationId"] = "_".join([method.lower(), *re.findall(r"\w+", path)])
+    found["operationId"] = operation_id(route)
     paths.setdefault(path, {})[method.lower()] = found
 
 
-def _content(
-    types: tuple[Any, ...], kinds: tuple[str, ...], examples: list[tuple[str, str, Any]]
-) -> Json:
-    """Schemas and examples, by content type."""
+def _content(types: tuple[Any, ...], kinds: tuple[str, ...]) -> Json:
+    """Schemas by content type."""
     found: Json = {}
     if types:
         schemas = [
@@ -403,10 +403,12 @@ def _content(
     for kind in kinds:
         is_text = kind == NDJSON or kind.startswith("text/")
         found[kind] = {"schema": TEXT if is_text else BINARY}
-    for kind, title, value in examples:
-        shown = value if kind == JSON else lines(value)
-        found[kind].setdefault("examples", {})[title] = {"value": shown}
     return found
+
+
+def _add_example(content: Json, kind: str, title: str, value: Any) -> None:
+    shown = value if kind == JSON else lines(value)
+    content[kind].setdefault("examples", {})[title] = {"value": shown}
 
 
 def lines(objects: list[Any]) -> str:

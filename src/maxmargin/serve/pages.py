@@ -15,10 +15,11 @@ from markupsafe import Markup
 from maxmargin import ALGORITHMS, __version__
 from maxmargin.pages import render
 from maxmargin.serve import openapi
-from maxmargin.serve.openapi import Json
+from maxmargin.serve.bodies import JSON
 from maxmargin.serve.progressive_stats import RECENT
 
 Page = tuple[bytes, dict[str, str]]
+ROUTES = openapi.OF_MODELS | openapi.OF_THE_SERVER
 
 
 @functools.cache
@@ -33,93 +34,59 @@ def live() -> Page:
 @functools.lru_cache(16)
 def docs(address: str) -> Page:
     """How to talk to the server that has this address."""
-    content = _readable(openapi.document())
-    return _page(render("serve/docs.html.jinja", address=address, **content))
+    sections = [
+        (tag, about, [Shown(*each) for each in ROUTES.items() if each[1].tag == tag])
+        for tag, about in openapi.TAGS.items()
+    ]
+    return _page(
+        render(
+            "serve/docs.html.jinja",
+            about=openapi.ABOUT,
+            address=address,
+            errors=openapi.ERRORS,
+            parameters=openapi.PARAMETERS,
+            sections=sections,
+            version=__version__,
+            words=_words,
+        )
+    )
 
 
-# --------------------------------------------------------------- the document, as people read it
-class Example(NamedTuple):
-    kind: str
-    title: str
-    text: str
+class Shown(NamedTuple):
+    """A route as the page shows it: once, though it exists for each model too."""
 
-
-class Operation(NamedTuple):
-    """One method of one route."""
-
-    method: str
-    path: str
-    content: Json
-    parameters: list[Json]
-    bodies: list[Example]
-    answers: list[Example]
-    refusals: dict[str, str]
+    route: str
+    operation: openapi.Operation
 
     @property
     def slug(self) -> str:
-        return str(self.content["operationId"])
+        return openapi.operation_id(self.route)
+
+    def bodies(self) -> list[tuple[str, str, str]]:
+        """The content type, title and text of each example of a body."""
+        found = openapi.examples_of(self.route) if self.operation.takes else []
+        return [(each.kind, each.title, _text(each.body, each.kind)) for each in found]
+
+    def answers(self) -> list[tuple[str, str, str]]:
+        """The same of answers."""
+        return [
+            (each.answer_kind, each.title, _text(each.answer, each.answer_kind))
+            for each in openapi.examples_of(self.route)
+        ]
 
     def command(self, address: str) -> str:
         """How curl asks a server with this address."""
+        method, path = self.route.split()
         words = ["curl"]
-        if self.bodies:
-            words += ["--json", self.bodies[0].text]
-        if self.method != "get" and not self.bodies:
-            words += ["-X", self.method.upper()]
-        return shlex.join([*words, address + self.path.replace("{shadow}", openapi.SHADOW)])
+        if bodies := self.bodies():
+            words += ["--json", bodies[0][2]]
+        elif method != "GET":
+            words += ["-X", method]
+        return shlex.join([*words, address + path.replace("{shadow}", openapi.SHADOW)])
 
 
-def _readable(document: Json) -> dict[str, Any]:
-    """What the page shows of it: each route once, though it exists for each model too."""
-
-    def resolved(found: Json) -> Json:
-        if "$ref" not in found:
-            return found
-        _, _, kind, name = found["$ref"].split("/")
-        return document["components"][kind][name]
-
-    def operation(method: str, path: str, content: Json) -> Operation:
-        responses = {code: resolved(each) for code, each in content["responses"].items()}
-        return Operation(
-            method,
-            path,
-            content,
-            [resolved(each) for each in content.get("parameters", [])],
-            _examples(content.get("requestBody", {"content": {}})["content"]),
-            [
-                shown
-                for code in responses
-                if code < "3"
-                for shown in _examples(responses[code]["content"])
-            ],
-            {code: each["description"] for code, each in responses.items() if code >= "3"},
-        )
-
-    operations = [
-        operation(method, path, content)
-        for path, methods in document["paths"].items()
-        if not path.startswith("/models/")
-        for method, content in methods.items()
-    ]
-    groups = {
-        tag["name"]: (
-            tag["description"],
-            [each for each in operations if tag["name"] in each.content["tags"]],
-        )
-        for tag in document["tags"]
-    }
-    return {"info": document["info"], "groups": groups, "words": _words}
-
-
-def _examples(content: Json) -> list[Example]:
-    found = []
-    for kind, each in content.items():
-        shown = {"": {"value": each["example"]}} if "example" in each else each.get("examples", {})
-        for title, example in shown.items():
-            value = example["value"]
-            text = value if isinstance(value, str) else json.dumps(value)
-            found.append(Example(kind, title, text))
-    return found
+def _text(value: Any, kind: str) -> str:
+    return json.dumps(value) if kind == JSON else openapi.lines(value).rstrip()
 
 
 def _words(text: str) -> Markup:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by
 from maxmargin.serve.bodies import (
     ARROW,
     JSON,
     PREDICT,
+    PredictRow,
+    PredictRows,
     check_containers,
     read_lines,
 )
@@ -22,90 +23,70 @@ from maxmargin.serve.events import table_to_bytes
 from maxmargin.serve.http_errors import HTTPError, unprocessable
 from maxmargin.serve.requests import Question, check_rows, question_of, rows_of_table, table_of
 from maxmargin.serve.scored_learner import outputs_of
-from maxmargin.serve.service import Service
+from maxmargin.serve.served_model import ServedModel
 from maxmargin.streams.arrow import arrow
 
-
-def predicted(service: Service, rows: Any) -> list[Any]:
-    """The class of each row."""
-    learner, labels = service.live.learner, service.labels
-    try:
-        if not learner.__sklearn_is_fitted__():
-            return [_class_of_zero(labels)] * len(rows)
-        if len(rows) == 1:
-            if isinstance(rows, list):
-                return [learner.predict_one(rows[0])]
-            if isinstance(rows, np.ndarray) and service.live.preparing() is None:
-                return [learner.predict_one(rows[0])]
-        outputs = _outputs(learner, rows)
-        return [labels[code] for code in classes_by(outputs).tolist()]
-    except (ValueError, OverflowError) as error:  # an integer may be too large for a float
-        raise unprocessable(str(error)) from None
+# The fields of an answer for one row, and their names in an answer for many.
+PLURAL = {"prediction": "predictions", "id": "ids"}
 
 
 def answered(
-    service: Service, kind: str, options: Mapping[str, str], body: bytes
+    model: ServedModel, kind: str, options: Mapping[str, str], body: bytes
 ) -> tuple[bytes, Await | None]:
     """The answer to ``POST /predict``, and the predictions that are to wait for their labels."""
     if kind == ARROW:
-        return _answered_table(service, options, body)
-    limits, rows, size = service.limits, 0, 0
-    waiting: dict[str, tuple[Any, Any]] = {}
+        return _answered_table(model, options, body)
+    limits = model.limits
+    items: Iterable[tuple[str, PredictRow | PredictRows]]
     if kind == JSON:
         check_containers(body, limits.rows)
-        asked = question_of(service, PREDICT.read(body))
-        _check_size(_size_of(service, asked), limits.answer_bytes)
-        content = msgspec.json.encode(_answer_with_ids(service, asked, waiting))
+        items = [("", PREDICT.read(body))]
     else:
-        lines = []
-        for where, each in read_lines(PREDICT, body, limits.rows):
-            try:
-                asked = question_of(service, each)
-                rows += len(asked.rows)
-                if rows > limits.rows:
-                    raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
-                size += _size_of(service, asked)
-                _check_size(size, limits.answer_bytes)
-                lines.append(msgspec.json.encode(_answer_with_ids(service, asked, waiting)))
-            except HTTPError as error:
-                raise error.at(where) from None
-        content = b"\n".join([*lines, b""])
+        items = read_lines(PREDICT, body, limits.rows)
+    waiting: dict[str, list[Any]] = {}  # rows and answers by id, of which the first counts
+    rows, size, answers = 0, 0, []
+    for where, each in items:
+        try:
+            question = question_of(model, each)
+            rows += len(question.rows)
+            if rows > limits.rows:
+                raise HTTPError(413, f"there are more than {limits.rows:,} rows in all.")
+            size += _size_of(model, question)
+            if size > (most := limits.answer_bytes):
+                raise HTTPError(413, f"the answer would have more than {most:,} bytes.")
+            columns = answer(model, question)
+        except HTTPError as error:
+            raise error.at(where) from None
+        if question.ids is not None:
+            columns["id"] = question.ids
+            for key, *found in zip(question.ids, question.raw, columns["prediction"], strict=True):
+                waiting.setdefault(key, found)
+        answers.append(msgspec.json.encode(_fields(columns, question.is_batch)))
+    content = answers[0] if kind == JSON else b"\n".join([*answers, b""])
     if not waiting:
         return content, None
     raw, labels = ([*each] for each in zip(*waiting.values(), strict=True))
     return content, Await([*waiting], raw, labels, 2 * len(body))
 
 
-def _answer_with_ids(
-    service: Service, asked: Question, waiting: dict[str, tuple[Any, Any]]
-) -> dict[str, Any]:
-    """The answer to a question; rows with ids, and their classes, are put into ``waiting``."""
-    said = answer(service, asked)
-    if asked.ids is not None:
-        classes = said["predictions"] if asked.is_batch else [said["prediction"]]
-        for key, row, label in zip(asked.ids, asked.raw, classes, strict=True):
-            waiting.setdefault(key, (row, label))
-        said |= {"ids": asked.ids} if asked.is_batch else {"id": asked.ids[0]}
-    return said
-
-
-def _check_size(size: int, most: int) -> None:
-    if size > most:
-        raise HTTPError(413, f"the answer would have more than {most:,} bytes.")
+def _fields(columns: dict[str, list[Any]], is_batch: bool) -> dict[str, Any]:
+    if is_batch:
+        return {PLURAL.get(name, name): values for name, values in columns.items()}
+    return {name: values[0] for name, values in columns.items()}
 
 
 def _answered_table(
-    service: Service, options: Mapping[str, str], body: bytes
+    model: ServedModel, options: Mapping[str, str], body: bytes
 ) -> tuple[bytes, Await | None]:
-    table = table_of(service, body)
+    table = table_of(model, body)
     drop = [options.get(name) for name in ("label", "weight")]
     table = table.select([name for name in table.column_names if name not in drop])
-    rows = rows_of_table(service, table)
-    check_rows(service, rows)
-    classes = predicted(service, rows)
-    columns: dict[str, Any] = {"prediction": classes}
+    rows = rows_of_table(model, table)
+    check_rows(model, rows)
+    columns = answer(model, Question(rows, [], None, scores=False, proba=False, is_batch=True))
     task = None
     if options.get("ids") == "true":
+        classes = columns["prediction"]
         columns["id"] = ids = [new_id() for _ in classes]
         if isinstance(rows, list):
             raw = rows
@@ -116,40 +97,46 @@ def _answered_table(
     return table_to_bytes(arrow().table(columns)), task
 
 
-def _size_of(service: Service, asked: Question) -> int:
+def _size_of(model: ServedModel, question: Question) -> int:
     """About how many bytes the scores and probabilities in an answer take."""
-    if not asked.scores and not asked.proba:
+    if not question.scores and not question.proba:
         return 0
-    numbers = asked.scores + asked.proba
-    return numbers * len(asked.rows) * sum(len(str(label)) + 28 for label in service.labels)
+    numbers = question.scores + question.proba
+    return numbers * len(question.rows) * sum(len(str(label)) + 28 for label in model.labels)
 
 
-def answer(service: Service, asked: Question) -> dict[str, Any]:
-    """What is said of a question, but for ids."""
-    if not asked.scores and not asked.proba:
-        return _said(asked, predicted(service, asked.rows))
-    learner, labels, count = service.live.learner, service.labels, len(asked.rows)
+def answer(model: ServedModel, question: Question) -> dict[str, list[Any]]:
+    """The predictions, scores and probabilities of all rows, by the fields of an answer."""
+    rows, learner, labels = question.rows, model.live.learner, model.labels
     try:
-        if learner.__sklearn_is_fitted__():
-            outputs = _outputs(learner, asked.rows)
+        if not learner.__sklearn_is_fitted__():
+            outputs = np.zeros((len(rows), 1 if len(labels) == 2 else len(labels)))
+        elif len(rows) == 1 and _asks_class(model, question):
+            return {"prediction": [learner.predict_one(rows[0])]}
         else:
-            outputs = np.zeros((count, 1 if len(labels) == 2 else len(labels)))
-        found = _said(asked, [labels[code] for code in classes_by(outputs).tolist()])
-        if asked.scores:
+            outputs = outputs_of(learner, rows).reshape(len(rows), -1)
+        found = {"prediction": [labels[code] for code in classes_by(outputs).tolist()]}
+        if question.scores:
             each = np.hstack([-outputs, outputs]) if outputs.shape[1] == 1 else outputs
-            found["scores"] = _by_class(asked, labels, each)
-        if asked.proba:
-            found["probabilities"] = _by_class(asked, labels, _probabilities(learner, asked.rows))
+            found["scores"] = _by_class(labels, each)
+        if question.proba:
+            found["probabilities"] = _by_class(labels, _probabilities(model, rows))
     except (ValueError, OverflowError) as error:  # an integer may be too large for a float
         raise unprocessable(str(error)) from None
     return found
 
 
-def _outputs(learner: OnlineClassifier, rows: Any) -> np.ndarray:
-    return outputs_of(learner, rows).reshape(len(rows), -1)
+def _asks_class(model: ServedModel, question: Question) -> bool:
+    """Is only the class asked for, of rows that `predict_one` takes?"""
+    if question.scores or question.proba:
+        return False
+    if isinstance(question.rows, np.ndarray):
+        return model.live.preparing() is None
+    return isinstance(question.rows, list)
 
 
-def _probabilities(learner: OnlineClassifier, rows: Any) -> np.ndarray:
+def _probabilities(model: ServedModel, rows: Any) -> np.ndarray:
+    learner = model.live.learner
     if not hasattr(learner, "predict_proba"):
         raise unprocessable(
             "proba: the learner has no probabilities; calibration='online' gives it."
@@ -159,15 +146,6 @@ def _probabilities(learner: OnlineClassifier, rows: Any) -> np.ndarray:
     return learner.predict_proba(rows)
 
 
-def _class_of_zero(labels: list[Any]) -> Any:
-    return labels[1] if len(labels) == 2 else labels[0]
-
-
-def _said(asked: Question, classes: list[Any]) -> dict[str, Any]:
-    return {"predictions": classes} if asked.is_batch else {"prediction": classes[0]}
-
-
-def _by_class(asked: Question, labels: list[Any], numbers: np.ndarray) -> Any:
+def _by_class(labels: list[Any], numbers: np.ndarray) -> list[dict[str, float]]:
     names = [str(label) for label in labels]
-    found = [dict(zip(names, each, strict=True)) for each in numbers.tolist()]
-    return found if asked.is_batch else found[0]
+    return [dict(zip(names, each, strict=True)) for each in numbers.tolist()]

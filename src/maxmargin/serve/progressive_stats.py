@@ -1,40 +1,48 @@
 """The quality of predictions: those made just before learning, and those that were served.
 
 All of it is a function of the rows in their order: blocks of any size give the same, to the bit.
+These types are stored in snapshots; msgspec checks their fields when a snapshot is read.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
-from maxmargin._extras import Self
-
-# The last rows, that "recent" is about.
+# The number of rows that "recent" is about.
 RECENT = 1000
 # Points of the history at most; every other one is dropped when there are more.
 MOST_POINTS, FIRST_STEP = 300, 10
-# Drifts are looked for each time that so many rows have come, in the last LATELY of them, beside at
-# least so many before; and a false alarm is as likely as that at each look.
+# Drift is tested every LOOK rows: the mistakes in the last LATELY rows against those in at least
+# BEFORE rows before them, with CHANCE as the probability of a false alarm in each test.
 LOOK, LATELY, BEFORE, CHANCE = 100, 500, 1000, 1e-6
 MOST_DRIFTS = 100
 
+Count = Annotated[int, Meta(ge=0, lt=2**53)]
 
-class Tally:
-    """Counts of right and wrong predictions: of all of them, and of the last ones.
+
+class Tally(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
+    """Counts of right and wrong predictions: of all of them, and of the recent ones.
 
     Attributes
     ----------
     rows, mistakes : int
     recent_wrong : array
-        Which of the last predictions were wrong; the oldest is overwritten first.
+        Which of the recent predictions were wrong; the oldest is overwritten first.
     """
 
-    def __init__(self) -> None:
-        self.rows = self.mistakes = 0
-        self.recent_wrong = np.zeros(RECENT, dtype=bool)
+    rows: Count = 0
+    mistakes: Count = 0
+    recent_wrong: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(RECENT, dtype=bool))
+
+    def __post_init__(self) -> None:
+        _check_array("recent_wrong", self.recent_wrong, bool, RECENT)
+        if self.mistakes > self.rows:
+            raise ValueError(f"there are {self.mistakes:,} mistakes in {self.rows:,} rows")
 
     def count(self, wrong: np.ndarray) -> None:
         """Add predictions, in their order."""
@@ -51,34 +59,8 @@ class Tally:
         wrong = int(np.count_nonzero(self.recent_wrong[:number]))
         return 1.0 - wrong / number if number else math.nan
 
-    def tree(self) -> dict[str, Any]:
-        return dict(vars(self))
 
-    @classmethod
-    def from_tree(cls, tree: dict[str, Any]) -> Self:
-        return cls()._filled(tree)
-
-    def _filled(self, tree: dict[str, Any]) -> Self:
-        if tree.keys() != vars(self).keys():
-            raise ValueError("its counts are none")
-        for name, value in tree.items():
-            wanted = getattr(self, name)
-            fits = type(value) is type(wanted)
-            if isinstance(wanted, np.ndarray):
-                fits = fits and (value.shape, value.dtype) == (wanted.shape, wanted.dtype)
-                value = value.copy()
-            if not fits:
-                raise ValueError(f"its counts are none: {name}")
-            setattr(self, name, value)
-        if not self._is_possible():
-            raise ValueError("its counts are impossible")
-        return self
-
-    def _is_possible(self) -> bool:
-        return 0 <= self.mistakes <= self.rows < 2**53
-
-
-class ProgressiveStats(Tally):
+class ProgressiveStats(Tally, kw_only=True):
     """Counts and losses of predictions that a learner made just before it learned each row.
 
     Attributes
@@ -91,22 +73,40 @@ class ProgressiveStats(Tally):
     history : list of (row, accuracy, recent accuracy, recent loss)
     """
 
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.loss = 0.0
-        self.counts = np.zeros(classes, dtype=np.int64)
-        self.recent_losses = np.zeros(RECENT)
-        self.step = FIRST_STEP
-        self.history: list[tuple[int, float, float, float]] = []
-        self.drifts: list[tuple[int, float, float]] = []
-        # Since the last drift: rows and mistakes before the last ones, and mistakes in each LOOK of
-        # these.
-        self.before, self.wrong_before = 0, 0
-        self.lately: list[int] = []
-        self.wrong_now = 0
+    counts: np.ndarray
+    loss: float = 0.0
+    recent_losses: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(RECENT))
+    step: Count = FIRST_STEP
+    history: Annotated[list[tuple[int, float, float, float]], Meta(max_length=MOST_POINTS)] = []
+    drifts: Annotated[list[tuple[int, float, float]], Meta(max_length=MOST_DRIFTS)] = []
+    # Since the last drift: rows and mistakes before the last LATELY rows, and the mistakes in each
+    # LOOK of these.
+    before: Count = 0
+    wrong_before: Count = 0
+    lately: Annotated[
+        list[Annotated[int, Meta(ge=0, le=LOOK)]], Meta(max_length=LATELY // LOOK)
+    ] = []
+    wrong_now: Count = 0
+
+    @classmethod
+    def of(cls, classes: int) -> ProgressiveStats:
+        """Before any row, for so many classes."""
+        return cls(counts=np.zeros(classes, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_array("counts", self.counts, np.int64, self.counts.size)
+        _check_array("recent_losses", self.recent_losses, np.float64, RECENT)
+        if (self.counts < 0).any() or int(self.counts.sum()) != self.rows:
+            raise ValueError("the counts of the classes do not add up to the number of rows")
+        doublings, rest = divmod(self.step, FIRST_STEP)
+        if rest or doublings.bit_count() != 1:
+            raise ValueError(f"step must be {FIRST_STEP} times a power of two, got {self.step}")
+        if not self.wrong_before <= self.before <= self.rows or self.wrong_now > self.rows % LOOK:
+            raise ValueError("the mistakes since the last drift exceed the rows since then")
 
     def add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
-        """Some rows: their class codes, and what was predicted of them."""
+        """Add rows: their class codes, which predictions were wrong, and their losses."""
         start, size = 0, truth.size
         while start < size:
             ahead = min(self.step - self.rows % self.step, LOOK - self.rows % LOOK)
@@ -115,7 +115,7 @@ class ProgressiveStats(Tally):
             start = stop
 
     def _add(self, truth: np.ndarray, wrong: np.ndarray, losses: np.ndarray) -> None:
-        """Rows up to the next place where something is written down."""
+        """Add rows up to the next point of the history or test for drift."""
         self.recent_losses[np.arange(self.rows, self.rows + truth.size) % RECENT] = losses
         self.count(wrong)
         for loss in losses.tolist():  # one after another, as rows come
@@ -132,7 +132,7 @@ class ProgressiveStats(Tally):
                 self.history = [each for each in self.history if each[0] % self.step == 0]
 
     def _look_for_drift(self) -> None:
-        """Are there more mistakes lately than before? By Hoeffding's bound on two means."""
+        """Test whether mistakes have become more frequent, by Hoeffding's bound on two means."""
         self.lately.append(self.wrong_now)
         self.wrong_now = 0
         if len(self.lately) * LOOK > LATELY:
@@ -147,7 +147,6 @@ class ProgressiveStats(Tally):
             self.before = self.wrong_before = 0
             self.lately = []
 
-    # ---------------------------------------------------------------------------- what it says
     def mean_loss(self) -> float:
         return self.loss / self.rows if self.rows else math.nan
 
@@ -158,35 +157,7 @@ class ProgressiveStats(Tally):
     def largest_class_share(self) -> float:
         return float(self.counts.max() / self.rows) if self.rows else math.nan
 
-    # ------------------------------------------------------------------------------- for files
-    @classmethod
-    def from_tree(cls, tree: dict[str, Any]) -> Self:
-        return cls(tree["counts"].size)._filled(tree)
 
-    def _is_possible(self) -> bool:
-        steps = self.step // FIRST_STEP
-        return (
-            super()._is_possible()
-            and self.step == FIRST_STEP * steps > 0
-            and steps & (steps - 1) == 0  # it is doubled now and then
-            and bool((self.counts >= 0).all())
-            and int(self.counts.sum()) == self.rows
-            and len(self.history) <= MOST_POINTS
-            and all(_is_point(point, 4) for point in self.history)
-            and len(self.drifts) <= MOST_DRIFTS
-            and all(_is_point(point, 3) for point in self.drifts)
-            and 0 <= self.wrong_before <= self.before <= self.rows
-            and len(self.lately) * LOOK <= LATELY
-            and all(type(each) is int and 0 <= each <= LOOK for each in self.lately)
-            and 0 <= self.wrong_now <= self.rows % LOOK
-        )
-
-
-def _is_point(found: Any, size: int) -> bool:
-    """Is it a number of a row, with numbers that belong to it?"""
-    return (
-        isinstance(found, list | tuple)
-        and len(found) == size
-        and type(found[0]) is int
-        and all(type(each) is float for each in found[1:])
-    )
+def _check_array(name: str, array: np.ndarray, dtype: type, size: int) -> None:
+    if array.dtype != dtype or array.shape != (size,):
+        raise ValueError(f"{name} must be {size} values of {dtype.__name__}")

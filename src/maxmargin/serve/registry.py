@@ -13,7 +13,8 @@ from maxmargin.persistence.container import replacing
 from maxmargin.serve.bodies import NAME
 from maxmargin.serve.event_log import content_of
 from maxmargin.serve.limits import Limits
-from maxmargin.serve.service import SNAPSHOT, Beginning, Service, make_private
+from maxmargin.serve.service import SNAPSHOT, Service, make_private
+from maxmargin.serve.snapshots import Beginning
 
 DEFAULT, LOCK = "default", "lock"
 # The file with the name of the model that routes without a name are for; no model is called that.

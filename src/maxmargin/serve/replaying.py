@@ -12,15 +12,9 @@ from maxmargin.serve.event_log import read_log, segments_of
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.registry import DEFAULT
 from maxmargin.serve.scored_learner import ScoredLearner, checked_learner
-from maxmargin.serve.service import (
-    BLOCK_ROWS,
-    LOG,
-    SNAPSHOT,
-    Snapshot,
-    alike,
-    decoded_record,
-    learn_block,
-)
+from maxmargin.serve.served_model import BLOCK_ROWS, alike, learn_block
+from maxmargin.serve.service import LOG, SNAPSHOT, decoded_record
+from maxmargin.serve.snapshots import Snapshot
 from maxmargin.training.state import RECIPE
 
 
@@ -46,12 +40,12 @@ class Replay:
     def __init__(self, folder: Path, learner: object) -> None:
         if not any(snapshots_in(folder)):
             folder = folder / DEFAULT
-        known = last_of(snapshots_in(folder))
-        if known is None:
+        found = last_of(snapshots_in(folder))
+        if found is None:
             raise ValueError(f"{folder} is not the folder of a model that was served.")
         self.folder = folder / LOG
-        self.classes = known.classes
-        schema = known.live.schema_of_raw()
+        self.classes = found.classes
+        schema = ScoredLearner.from_saved(found.live, found.classes).schema_of_raw()
         if schema is not None:
             recipe = schema[RECIPE]  # as it was before any row
             schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
@@ -106,7 +100,7 @@ class Replay:
 
 
 def last_of(paths: list[Path]) -> Snapshot | None:
-    """What the first file says that is whole; raises if there are some, and none is."""
+    """The first snapshot that is whole; raises if there are files, and none is."""
     trouble: ModelFileError | None = None
     for path in paths:
         try:

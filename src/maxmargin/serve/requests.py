@@ -14,7 +14,7 @@ from maxmargin.serve.bodies import ARROW, JSON, NDJSON, check_containers, read_l
 from maxmargin.serve.commands import Label, LabelledId, Learn, checked_id, new_id
 from maxmargin.serve.events import Lesson
 from maxmargin.serve.http_errors import HTTPError, bad_request, unprocessable
-from maxmargin.serve.service import Service
+from maxmargin.serve.served_model import ServedModel
 from maxmargin.streams.arrow import arrow, kind_of
 from maxmargin.streams.source import StreamError
 from maxmargin.training.inputs import listed
@@ -49,11 +49,11 @@ def rows_of(rows: list[Any], most: int, place: Place = "rows[{}]".format) -> Any
     return matrix_of(rows)
 
 
-def check_rows(service: Service, rows: Any) -> None:
-    """Raise a `HTTPError` if the learner cannot take such rows, as far as that is seen at once."""
-    most = service.limits.columns
-    learner = service.live.learner
-    raw = service.live.preparing() is not None
+def check_rows(model: ServedModel, rows: Any) -> None:
+    """Raise a `HTTPError` if rows have the wrong number of columns, or too many."""
+    most = model.limits.columns
+    learner = model.live.learner
+    raw = model.live.preparing() is not None
     if isinstance(rows, np.ndarray):
         width = rows.shape[1]
         if learner.__sklearn_is_fitted__() and not raw:
@@ -62,32 +62,30 @@ def check_rows(service: Service, rows: Any) -> None:
         elif width > most:
             raise HTTPError(413, f"rows have {width:,} columns; at most {most:,} are taken.")
     elif isinstance(rows, list) and not raw:
-        known = learner.n_features_in_ if learner.__sklearn_is_fitted__() else 0
-        if known + sum(map(len, rows)) > most:
-            names = {name for row in rows for name in row}
-            if known + len(names) > most:
-                raise HTTPError(413, f"there would be more than {most:,} columns.")
+        left = most - model.columns()
+        if sum(map(len, rows)) > left and len({name for row in rows for name in row}) > left:
+            raise HTTPError(413, f"there would be more than {most:,} columns.")
 
 
 # ------------------------------------------------------------------------------- labels and tasks
-def known_labels(
-    service: Service, labels: Sequence[Any], place: Place = "rows[{}]".format
+def as_classes(
+    model: ServedModel, labels: Sequence[Any], place: Place = "rows[{}]".format
 ) -> list[Any]:
-    """The labels, as the classes have them."""
-    places, classes = service.places, service.labels
+    """The labels as the classes have them: 1.0 is the class 1."""
+    codes = model.codes
     try:
-        if all(map(places.__contains__, labels)):
-            return [classes[places[label]] for label in labels]
-        bad = next(k for k, label in enumerate(labels) if label not in places)
+        if all(map(codes.__contains__, labels)):
+            return [model.labels[codes[label]] for label in labels]
+        bad = next(k for k, label in enumerate(labels) if label not in codes)
     except TypeError:
         bad = next(k for k, label in enumerate(labels) if isinstance(label, list | dict))
         raise bad_request(f"{place(bad)}: a label must be a string or a number.") from None
-    known = listed(service.classes)
+    classes = listed(model.classes)
     where = f"{place(bad)}: " if len(labels) > 1 else ""
-    raise unprocessable(f"{where}the label {labels[bad]!r:.80} is not among the classes {known}.")
+    raise unprocessable(f"{where}the label {labels[bad]!r:.80} is not among the classes {classes}.")
 
 
-def checked_weights(weights: list[float], rows: int) -> list[float]:
+def check_sample_weights(weights: list[float], rows: int) -> None:
     if len(weights) != rows:
         raise bad_request(
             f"weights has {len(weights)} items, expected one for each of {rows} rows."
@@ -96,18 +94,17 @@ def checked_weights(weights: list[float], rows: int) -> list[float]:
         check_weights(weights, rows)
     except ValueError as error:
         raise unprocessable(str(error)) from None
-    return weights
 
 
-def learn_task(service: Service, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
+def learn_task(model: ServedModel, kind: str, key: str | None, options: Any, body: bytes) -> Learn:
     """The task of ``POST /learn``; ``key`` is the id that the request has in its header."""
     if kind == JSON:
-        return _learn_json(service, body, key)
+        return _learn_json(model, body, key)
     if kind == NDJSON:
         if key is not None:
             raise bad_request("Idempotency-Key names one event; give each line an id instead.")
-        return _learn_lines(service, body)
-    table, limits = table_of(service, body), service.limits
+        return _learn_lines(model, body)
+    table, limits = table_of(model, body), model.limits
     label, weight = options.get("label") or "label", options.get("weight")
     labels = column_of(table, label)
     weights = None
@@ -116,18 +113,18 @@ def learn_task(service: Service, kind: str, key: str | None, options: Any, body:
         for k, each in enumerate(weights):
             if type(each) not in (int, float):
                 raise bad_request(f"rows[{k}]: the weight must be a number.")
-        checked_weights(weights, table.num_rows)
-    labels = known_labels(service, labels)
+        check_sample_weights(weights, table.num_rows)
+    labels = as_classes(model, labels)
     rows = rows_of_table(
-        service, table.select([name for name in table.column_names if name not in (label, weight)])
+        model, table.select([name for name in table.column_names if name not in (label, weight)])
     )
-    check_rows(service, rows)
+    check_rows(model, rows)
     ids = () if key is None else (checked_id(key, limits.id_length),)
     return Learn(Lesson(rows, labels, weights, ids), len(body) + table.nbytes)
 
 
-def _learn_json(service: Service, body: bytes, key: str | None) -> Learn:
-    limits = service.limits
+def _learn_json(model: ServedModel, body: bytes, key: str | None) -> Learn:
+    limits = model.limits
     check_containers(body, limits.rows)
     found = bodies.LEARN.read(body)
     weights: list[float] | None
@@ -142,17 +139,17 @@ def _learn_json(service: Service, body: bytes, key: str | None) -> Learn:
         rows = [row] if type(row) is dict else matrix_of([row])
         weights = None if found.weight is None else [found.weight]
     if weights is not None:
-        checked_weights(weights, len(labels))
-    labels = known_labels(service, labels)
-    check_rows(service, rows)
+        check_sample_weights(weights, len(labels))
+    labels = as_classes(model, labels)
+    check_rows(model, rows)
     ids: Sequence[str] = ()
     if found.id is not None or key is not None:
         ids = (checked_id(found.id or key, limits.id_length),)
     return Learn(Lesson(rows, labels, weights, ids), 2 * len(body))
 
 
-def _learn_lines(service: Service, body: bytes) -> Learn:
-    limits = service.limits
+def _learn_lines(model: ServedModel, body: bytes) -> Learn:
+    limits = model.limits
     places, found = map(list, zip(*read_lines(bodies.LEARN_LINE, body, limits.rows), strict=True))
     ids = [
         None if each.id is None else checked_id(each.id, limits.id_length, where)
@@ -160,20 +157,20 @@ def _learn_lines(service: Service, body: bytes) -> Learn:
     ]
     place = places.__getitem__
     rows = rows_of([each.row for each in found], limits.rows, place)
-    labels = known_labels(service, [each.label for each in found], place)
-    check_rows(service, rows)
+    labels = as_classes(model, [each.label for each in found], place)
+    check_rows(model, rows)
     weights = None
     if any(each.weight is not None for each in found):
         weights = [1.0 if each.weight is None else each.weight for each in found]
-        checked_weights(weights, len(weights))
+        check_sample_weights(weights, len(weights))
     return Learn(Lesson(rows, labels, weights, ids), 2 * len(body), by_row=True)
 
 
-def label_task(service: Service, kind: str, body: bytes) -> Label:
+def label_task(model: ServedModel, kind: str, body: bytes) -> Label:
     """The task of ``POST /label``."""
     if kind == ARROW:
         raise HTTPError(415, f"labels come as {JSON} or {NDJSON}.")
-    is_batch, most = True, service.limits.rows
+    most = model.limits.rows
     items: Iterable[tuple[str, bodies.LabelRow]]
     if kind == NDJSON:
         items = read_lines(bodies.LABEL_LINE, body, most)
@@ -185,20 +182,18 @@ def label_task(service: Service, kind: str, body: bytes) -> Label:
                 raise HTTPError(413, f"there are {count:,} labels; at most {most:,} are taken.")
             items = [(f"labels[{k}]", each) for k, each in enumerate(found.labels)]
         else:
-            items, is_batch = [("the body", found)], False
+            items = [("", found)]
     labelled = []
     for where, each in items:
         try:
-            checked_id(each.id, service.limits.id_length)
-            (label,) = known_labels(service, [each.label])
+            checked_id(each.id, model.limits.id_length)
+            (label,) = as_classes(model, [each.label])
             if each.weight is not None:
-                checked_weights([each.weight], 1)
+                check_sample_weights([each.weight], 1)
         except HTTPError as error:
-            if is_batch:
-                raise error.at(where) from None
-            raise
+            raise error.at(where) from None
         labelled.append(LabelledId(each.id, label, each.weight))
-    return Label(labelled, 2 * len(body), is_batch=is_batch)
+    return Label(labelled, 2 * len(body), is_batch=bool(where))
 
 
 # ------------------------------------------------------------------------------------- questions
@@ -220,9 +215,9 @@ class Question(NamedTuple):
     is_batch: bool
 
 
-def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows) -> Question:
-    """What a body, or a line of one, asks."""
-    limits = service.limits
+def question_of(model: ServedModel, found: bodies.PredictRow | bodies.PredictRows) -> Question:
+    """The rows and options of a body, or of a line."""
+    limits = model.limits
     is_batch = isinstance(found, bodies.PredictRows)
     ids: Any
     if isinstance(found, bodies.PredictRows):
@@ -244,14 +239,14 @@ def question_of(service: Service, found: bodies.PredictRow | bodies.PredictRows)
             checked_id(each, limits.id_length)
     else:
         ids = [new_id() for _ in raw] if ids else None
-    check_rows(service, rows)
+    check_rows(model, rows)
     return Question(rows, raw, ids, found.scores, found.proba, is_batch)
 
 
 # ----------------------------------------------------------------------------------------- Arrow
-def table_of(service: Service, body: bytes) -> Any:
+def table_of(model: ServedModel, body: bytes) -> Any:
     """The table of an Arrow stream, which must not be too large once it is decoded."""
-    limits = service.limits
+    limits = model.limits
     try:
         table = table_within(body, limits.rows, limits.values, limits.table_bytes)
     except HTTPError:
@@ -280,15 +275,15 @@ def values_of(column: Any) -> list[Any]:
         return found
     values: list[Any] = []
     for chunk in column.chunks:
-        known = [*chunk.dictionary.to_pylist(), None]
-        values += [known[-1 if k is None else k] for k in chunk.indices.to_pylist()]
+        categories = [*chunk.dictionary.to_pylist(), None]
+        values += [categories[-1 if k is None else k] for k in chunk.indices.to_pylist()]
     return values
 
 
-def rows_of_table(service: Service, table: Any) -> Any:
-    """As the model takes them: raw, by names, or as a matrix."""
-    learner = service.live.learner
-    if service.live.preparing() is not None:
+def rows_of_table(model: ServedModel, table: Any) -> Any:
+    """The rows of a table as the model takes them: a table, dicts, or a matrix."""
+    learner = model.live.learner
+    if model.live.preparing() is not None:
         return table.combine_chunks()
     if learner.__sklearn_is_fitted__():
         names = getattr(learner, "feature_names_in_", None)
@@ -296,10 +291,10 @@ def rows_of_table(service: Service, table: Any) -> Any:
             if lost := [name for name in names if name not in table.column_names]:
                 raise unprocessable(f"the table has no column {lost[0]!r}.")
             table = table.select(list(names))
-        elif (known := getattr(learner, "columns_", None)) is not None:
-            if known.keys() != set(table.column_names):
+        elif (columns := getattr(learner, "columns_", None)) is not None:
+            if columns.keys() != set(table.column_names):
                 return dicts_of_table(table)
-            table = table.select(list(known))
+            table = table.select(list(columns))
     if not table.num_columns:
         raise bad_request("the table has no columns beside the label.")
     rows = np.empty((table.num_rows, table.num_columns))
@@ -314,7 +309,7 @@ def rows_of_table(service: Service, table: Any) -> Any:
 
 
 def dicts_of_table(table: Any) -> list[dict[str, Any]]:
-    """Rows by names, in values that are the same when they come back from the log."""
+    """Rows as dicts of values that the log preserves."""
     types, columns = arrow("pyarrow.types"), []
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type.value_type if types.is_dictionary(column.type) else column.type

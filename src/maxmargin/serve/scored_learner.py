@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -13,7 +14,7 @@ from maxmargin.estimator import OnlineClassifier
 from maxmargin.evaluate.predictions import classes_by, hinge_losses
 from maxmargin.models.build import check_fits
 from maxmargin.models.spec import ModelSpec
-from maxmargin.serve.progressive_stats import ProgressiveStats
+from maxmargin.serve.progressive_stats import Count, ProgressiveStats
 from maxmargin.streams import Recipe
 from maxmargin.streams.iterators import entries
 from maxmargin.streams.source import StreamError
@@ -78,6 +79,15 @@ class HalfLearned(MemoryError):
     """The learner has learned, but the counts beside it have not: only a replay can go on."""
 
 
+class SavedLearner(msgspec.Struct, eq=False, forbid_unknown_fields=True):
+    """A `ScoredLearner` as snapshots hold it."""
+
+    learner: Any  # msgspec would take a dataclass for a dict of its fields
+    standing: ProgressiveStats
+    schema: dict[str, Any] | None
+    refused: Count
+
+
 class ScoredLearner:
     """A learner, and how well it has predicted.
 
@@ -104,8 +114,8 @@ class ScoredLearner:
         schema: dict[str, Any] | None = None,
     ) -> None:
         self.learner, self.classes, self.schema = learner, classes, schema
-        self.places = {label: code for code, label in enumerate(classes.tolist())}
-        self.stats = stats or ProgressiveStats(classes.size)
+        self.codes = {label: code for code, label in enumerate(classes.tolist())}
+        self.stats = stats or ProgressiveStats.of(classes.size)
         self.refused = 0  # lessons that others could learn
         self.spec = trainer_of(learner).spec
         self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
@@ -191,28 +201,27 @@ class ScoredLearner:
 
     # ------------------------------------------------------------------------------- for files
     def tree(self) -> dict[str, Any]:
+        """What `SavedLearner` describes."""
         return {
             "learner": self.learner,
-            "standing": self.stats.tree(),
+            "standing": msgspec.structs.asdict(self.stats),
             "schema": storable(self.schema),
             "refused": self.refused,
         }
 
     @classmethod
-    def from_tree(cls, tree: dict[str, Any], classes: np.ndarray) -> ScoredLearner:
-        learner, schema = checked_learner(tree["learner"]), restored(tree["schema"])
-        if type(tree["refused"]) is not int or tree["refused"] < 0:
-            raise ValueError("its counts are no numbers")
+    def from_saved(cls, saved: SavedLearner, classes: np.ndarray) -> ScoredLearner:
+        """The learner that was saved; a ValueError if it has other classes, or cannot be served."""
+        learner, schema = checked_learner(saved.learner), restored(saved.schema)
         if schema is not None and not isinstance(schema.get(RECIPE), Recipe):
-            raise ValueError("its schema has no recipe")
+            raise ValueError("the schema has no recipe")
         if learner.__sklearn_is_fitted__() and not np.array_equal(learner.classes_, classes):
-            raise ValueError("its learners have other classes")
-        stats = ProgressiveStats.from_tree(tree["standing"])
-        if stats.counts.size != classes.size:
-            raise ValueError("its counts are those of other classes")
-        one = cls(learner, classes, stats, schema)
-        one.refused = tree["refused"]
-        return one
+            raise ValueError("a learner has other classes than the model")
+        if saved.standing.counts.size != classes.size:
+            raise ValueError("the counts are not one for each class")
+        scored = cls(learner, classes, saved.standing, schema)
+        scored.refused = saved.refused
+        return scored
 
 
 def numbers_of(spec: ModelSpec, columns: int) -> int:

@@ -1,9 +1,11 @@
-"""What is told of a service: its state as JSON, and metrics for Prometheus."""
+"""The state of a service as JSON, and metrics for Prometheus."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,17 +42,20 @@ class Rates:
 
 
 class Report:
-    """Tells of one service."""
+    """The state of one service, and what it has answered."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.rates = service, Rates()
+        self.latencies = {"learn": deque[float](maxlen=2000), "predict": deque[float](maxlen=2000)}
+        self.served = {"learn": 0, "predict": 0, "refused": 0}
+        self.example: Any = None  # the last row that was learned
         self._looked: tuple[float, int, dict[str, Any]] = (-math.inf, -1, {})
 
     def state(self) -> dict[str, Any]:
-        """All of it, in JSON's types; None where nothing is known."""
-        service = self.service
-        live, stats = service.live, service.live.stats
-        events, rows = self.rates.at(service.events, service.rows)
+        """A `bodies.State`."""
+        service, model = self.service, self.service.model
+        live, stats = model.live, model.live.stats
+        events, rows = self.rates.at(model.events, model.rows)
         return {
             "name": service.name,
             "status": service.status,
@@ -58,23 +63,23 @@ class Report:
             "parameters": {
                 name: shown(value) for name, value in live.learner.get_params(deep=False).items()
             },
-            "classes": service.labels,
-            "sequence": service.sequence,
-            "events": service.events,
-            "rows": service.rows,
+            "classes": model.labels,
+            "sequence": model.sequence,
+            "events": model.events,
+            "rows": model.rows,
             "mistakes": stats.mistakes,
-            "answers": service.answers.rows,
-            "wrong_answers": service.answers.mistakes,
-            "answer_accuracy": known(service.answers.accuracy()),
-            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
-            "largest_class_share": known(stats.largest_class_share()),
+            "answers": model.answers.rows,
+            "wrong_answers": model.answers.mistakes,
+            "answer_accuracy": finite(model.answers.accuracy()),
+            "recent_answer_accuracy": finite(model.answers.recent_accuracy()),
+            "largest_class_share": finite(stats.largest_class_share()),
             "events_per_second": round(events, 3),
             "rows_per_second": round(rows, 3),
             "latency_ms": {
-                name: percentiles(list(found)) for name, found in service.latencies.items()
+                name: percentiles(list(found)) for name, found in self.latencies.items()
             },
-            "waiting": len(service.waiting),
-            "queue": service.queue(),
+            "waiting": len(model.waiting),
+            "queue": service.queue_length(),
             "log_bytes": service.log.bytes(),
             "snapshot_sequence": service.snapshot_sequence,
             "uptime_seconds": round(time.monotonic() - service.began, 3),
@@ -83,40 +88,38 @@ class Report:
                 for row, before, after in stats.drifts
             ],
             "learners": [
-                learner_of(scored, name, role)
-                for name, scored, role in (
-                    (live.algorithm.lower(), live, "live"),
-                    *((name, scored, "shadow") for name, scored in service.shadows.items()),
-                )
+                learner_of(live, live.algorithm.lower(), "live"),
+                *(learner_of(each, name, "shadow") for name, each in model.shadows.items()),
             ],
-            "history": [[known(each) for each in point] for point in stats.history],
-            "example": service.example,
+            "history": [[finite(each) for each in point] for point in stats.history],
+            "example": self.example,
             **scores_of(stats),
             **self._look(live),
         }
 
     def _look(self, live: ScoredLearner) -> dict[str, Any]:
-        """What takes a look at all weights."""
+        """What is computed from all weights."""
         at, sequence, found = self._looked
         now = time.monotonic()
-        if sequence != self.service.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
-            found = look(live, self.service.labels)
-            self._looked = now, self.service.sequence, found
+        if sequence != self.service.model.sequence and now - at >= SECONDS_BETWEEN_LOOKS:
+            found = look(live, self.service.model.labels)
+            self._looked = now, self.service.model.sequence, found
         return {**found, "updates": updates_of(live)}
 
     def summary(self) -> dict[str, Any]:
-        service = self.service
+        service, model = self.service, self.service.model
         return {
             "name": service.name,
-            "algorithm": service.live.algorithm,
+            "algorithm": model.live.algorithm,
             "status": service.status,
-            "rows": service.rows,
-            "recent_answer_accuracy": known(service.answers.recent_accuracy()),
-            "recent_progressive_accuracy": known(service.live.stats.recent_accuracy()),
+            "rows": model.rows,
+            "recent_answer_accuracy": finite(model.answers.recent_accuracy()),
+            "recent_progressive_accuracy": finite(model.live.stats.recent_accuracy()),
         }
 
 
-def known(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """The number, or null: JSON has no NaN and no infinity."""
     return None if isinstance(number, float) and not math.isfinite(number) else number
 
 
@@ -129,10 +132,10 @@ def percentiles(seconds: list[float]) -> dict[str, float | None]:
 
 def scores_of(stats: ProgressiveStats) -> dict[str, Any]:
     return {
-        "progressive_accuracy": known(stats.accuracy()),
-        "recent_progressive_accuracy": known(stats.recent_accuracy()),
-        "loss": known(stats.mean_loss()),
-        "recent_loss": known(stats.recent_loss()),
+        "progressive_accuracy": finite(stats.accuracy()),
+        "recent_progressive_accuracy": finite(stats.recent_accuracy()),
+        "loss": finite(stats.mean_loss()),
+        "recent_loss": finite(stats.recent_loss()),
     }
 
 
@@ -160,8 +163,7 @@ def look(live: ScoredLearner, labels: list[Any]) -> dict[str, Any]:
     """Columns, weights and the certificate."""
     learner = live.learner
     if not learner.__sklearn_is_fitted__():
-        nothing: dict[str, Any] = {"n_features": None, "columns": [], "certificate": None}
-        return nothing | {"largest_weights": []}
+        return {"n_features": None, "columns": [], "certificate": None, "largest_weights": []}
     names = names_of(learner)
     recipe = recipe_of(learner)
     shown_names = names if recipe is None else [column["name"] for column in recipe.columns_]
@@ -185,7 +187,7 @@ def certificate_of(learner: OnlineClassifier) -> dict[str, Any] | None:
         found = learner.certificate_
     except (AttributeError, ValueError):
         return None
-    return {name: known(float(getattr(found, name))) for name in ("margin", "bound", "ratio")}
+    return {name: finite(float(getattr(found, name))) for name in ("margin", "bound", "ratio")}
 
 
 def largest_weights(
@@ -233,46 +235,43 @@ GAUGES = {
 }
 
 
-def label_value(text: str) -> str:
+def metrics(reports: dict[str, Report]) -> str:
+    """All models, in the text format of Prometheus."""
+    states = {name: report.state() for name, report in reports.items()}
+    lines: list[str] = []
+
+    def add(
+        name: str, kind: str, about: str, samples: Iterable[tuple[dict[str, str], Any]]
+    ) -> None:
+        lines.extend((f"# HELP maxmargin_{name} {about}", f"# TYPE maxmargin_{name} {kind}"))
+        for labels, value in samples:
+            if value is not None:
+                text = ",".join(f'{key}="{_escaped(each)}"' for key, each in labels.items())
+                lines.append(f"maxmargin_{name}{{{text}}} {value}")
+
+    for kind, end, named in (("counter", "_total", COUNTERS), ("gauge", "", GAUGES)):
+        for name, about in named.items():
+            samples = [({"model": model}, state[name]) for model, state in states.items()]
+            add(name + end, kind, about, samples)
+    healthy = [({"model": m}, int(each.service.is_healthy())) for m, each in reports.items()]
+    add("up", "gauge", "Is the model ready, and can it write?", healthy)
+    served = [
+        ({"model": model, "kind": kind}, count)
+        for model, report in reports.items()
+        for kind, count in report.served.items()
+    ]
+    add("requests_total", "counter", "Requests by what they asked for.", served)
+    latencies = [
+        ({"model": model, "kind": kind, "quantile": quantile}, f"{quantiles[key] / 1e3:.6f}")
+        for model, state in states.items()
+        for kind, quantiles in state["latency_ms"].items()
+        for quantile, key in (("0.5", "p50"), ("0.99", "p99"))
+        if quantiles[key] is not None
+    ]
+    add("latency_seconds", "summary", "Of the last 2000 requests.", latencies)
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
     """Text between the quotes of a label, in the format of Prometheus."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def metrics(reports: dict[str, Report]) -> str:
-    """For Prometheus."""
-    reports = {label_value(name): report for name, report in reports.items()}
-    states = {name: report.state() for name, report in reports.items()}
-    lines = []
-    for kind, names in (("counter", COUNTERS), ("gauge", GAUGES)):
-        for metric, what in names.items():
-            full = f"maxmargin_{metric}" + ("_total" if kind == "counter" else "")
-            lines += [f"# HELP {full} {what}", f"# TYPE {full} {kind}"]
-            for name, state in states.items():
-                if (value := state[metric]) is not None:
-                    lines.append(f'{full}{{model="{name}"}} {value}')
-    lines += [
-        "# HELP maxmargin_up Is the model ready, and can it write?",
-        "# TYPE maxmargin_up gauge",
-    ]
-    for name, report in reports.items():
-        lines.append(f'maxmargin_up{{model="{name}"}} {int(report.service.is_healthy())}')
-    lines += [
-        "# HELP maxmargin_requests_total Requests by what they asked for.",
-        "# TYPE maxmargin_requests_total counter",
-    ]
-    for name, report in reports.items():
-        for kind, count in report.service.served.items():
-            lines.append(f'maxmargin_requests_total{{model="{name}",kind="{kind}"}} {count}')
-    lines += [
-        "# HELP maxmargin_latency_seconds Of the last 2000 requests.",
-        "# TYPE maxmargin_latency_seconds summary",
-    ]
-    for name, state in states.items():
-        for kind, found in state["latency_ms"].items():
-            for quantile, key in (("0.5", "p50"), ("0.99", "p99")):
-                if found[key] is not None:
-                    lines.append(
-                        f'maxmargin_latency_seconds{{model="{name}",kind="{kind}",'
-                        f'quantile="{quantile}"}} {found[key] / 1e3:.6f}'
-                    )
-    return "\n".join(lines) + "\n"

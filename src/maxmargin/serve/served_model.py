@@ -1,0 +1,361 @@
+"""A served model as a function of its events: the learners, and what is kept beside them.
+
+A replay in larger or smaller blocks gives the same state, to the bit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from maxmargin.serve.events import DropShadow, Event, Lesson, NewShadow, Promotion, Waiting
+from maxmargin.serve.http_errors import HTTPError, unprocessable
+from maxmargin.serve.limits import Limits
+from maxmargin.serve.progressive_stats import ProgressiveStats
+from maxmargin.serve.recent_ids import Ids, Prediction, Predictions
+from maxmargin.serve.scored_learner import (
+    HalfLearned,
+    SavedLearner,
+    ScoredLearner,
+    new_learner,
+    new_names,
+)
+from maxmargin.serve.snapshots import Beginning, Snapshot
+
+# Rows that are learned in one call, at most, where the events allow it.
+BLOCK_ROWS = 4096
+
+logger = logging.getLogger("maxmargin.serve")
+
+
+class Outcome(NamedTuple):
+    """What became of an event: its number, and why it was refused, if it was."""
+
+    sequence: int
+    refusal: HTTPError | None
+
+
+class NoMemory(MemoryError):
+    """The live learner has no memory for an event, and is as it was before it."""
+
+
+class ServedModel:
+    """The live learner, its shadows, recent ids and predictions without labels.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    snapshot : Snapshot
+    limits : Limits
+
+    Attributes
+    ----------
+    sequence, events, rows : int
+        The number of the last event, the lessons that were learned, and their rows.
+    codes : dict
+        The class code of each label.
+    answers : Tally
+        Of predictions as they were served, by whichever learner was live.
+    lost : list of str
+        Shadows that ran out of memory, and whose end is not in the log yet.
+    """
+
+    def __init__(self, name: str, snapshot: Snapshot, limits: Limits) -> None:
+        self.name, self.limits, self.origin = name, limits, snapshot.origin
+        self.sequence, self.events, self.rows = snapshot.sequence, snapshot.events, snapshot.rows
+        self.classes = snapshot.classes
+        self.labels = self.classes.tolist()
+        self.codes = {label: code for code, label in enumerate(self.labels)}
+        self.live = ScoredLearner.from_saved(snapshot.live, self.classes)
+        self.shadows = {
+            name: ScoredLearner.from_saved(saved, self.classes)
+            for name, saved in snapshot.shadows.items()
+        }
+        self.names, self.answers = snapshot.names, snapshot.answers
+        ids = msgspec.json.decode(snapshot.ids, type=list[tuple[str, int]])
+        labelled = msgspec.json.decode(snapshot.labelled, type=list[tuple[str, tuple[Any, int]]])
+        waiting = msgspec.json.decode(snapshot.waiting, type=list[Prediction])
+        self.ids = Ids(limits.known_ids, ids)
+        self.labelled = Ids(limits.known_ids, labelled)
+        self.waiting = Predictions(
+            limits.waiting, limits.waiting_bytes, limits.waiting_seconds, waiting
+        )
+        self.lost: list[str] = []
+
+    @classmethod
+    def begun(cls, name: str, beginning: Beginning, limits: Limits) -> ServedModel:
+        """A model before its first event."""
+        learner, classes = beginning
+        if classes.size > limits.classes:
+            raise ValueError(f"there are {classes.size:,} classes, and at most {limits.classes:,}.")
+        saved = SavedLearner(learner, ProgressiveStats.of(classes.size), None, 0)
+        snapshot = Snapshot(classes=classes, live=saved, origin=beginning.origin())
+        return cls(name, snapshot, limits)
+
+    def content(self) -> dict[str, Any]:
+        """What a `Snapshot` is read from, and the learner as model files have it."""
+        return {
+            "learner": self.live.learner,
+            "sequence": self.sequence,
+            "events": self.events,
+            "rows": self.rows,
+            "classes": self.classes,
+            "live": self.live.tree(),
+            "shadows": {name: scored.tree() for name, scored in self.shadows.items()},
+            "names": self.names,
+            "ids": self.ids.text(),
+            "labelled": self.labelled.text(),
+            "waiting": self.waiting.text(),
+            "answers": msgspec.structs.asdict(self.answers),
+            "origin": msgspec.structs.asdict(self.origin),
+        }
+
+    def place(self) -> str:
+        return f"event {self.sequence:,}"
+
+    def learned_as(self, key: str | None) -> int:
+        """The number of the event with this id, by whichever route it came; 0 if there is none."""
+        _, labelled = self.labelled.get(key) or (None, 0)
+        return self.ids.get(key) or labelled
+
+    # ----------------------------------------------------------------------------------- events
+    def apply(self, events: Sequence[Event]) -> Iterator[Outcome]:
+        """Let the events that follow in the log have their effects, in order."""
+        k = 0
+        while k < len(events):
+            event = events[k]
+            if isinstance(event, Lesson):
+                block = self._block(event, islice(events, k + 1, None))
+                yield from self._learn(block)
+                k += len(block)
+            else:
+                refusal = self._change(event)
+                self.sequence += 1
+                yield Outcome(self.sequence, refusal)
+                k += 1
+
+    def _block(self, first: Lesson, following: Iterable[Event]) -> list[Lesson]:
+        """The first lesson, and those after it that can be learned in the same call."""
+        block, rows = [first], first.size()
+        if not all(scored.can_join for scored in (self.live, *self.shadows.values())):
+            return block
+        for event in following:
+            if not isinstance(event, Lesson) or not alike(first, event):
+                break
+            rows += event.size()
+            if rows > BLOCK_ROWS:
+                break
+            block.append(event)
+        return block
+
+    def _learn(self, lessons: list[Lesson]) -> Iterator[Outcome]:
+        """Let all learners learn; shadows do not learn what the live one refuses."""
+        try:
+            why = learn_block(self.live, lessons)
+        except HalfLearned:
+            raise
+        except MemoryError as error:
+            if len(lessons) == 1:
+                raise NoMemory(str(error)) from error
+            why = str(error)
+        if why is not None and len(lessons) > 1:
+            for lesson in lessons:
+                yield from self._learn([lesson])
+            return
+        if why is not None:
+            self.sequence += 1
+            yield Outcome(self.sequence, unprocessable(why))
+            return
+        for name, shadow in self.shadows.items():
+            try:
+                shadow.refused += count_refused(shadow, lessons)
+            except MemoryError as error:
+                logger.warning("%s: the shadow %s is dropped: %s", self.name, name, error)
+                self.lost.append(name)
+                self.shadows = without(self.shadows, name)
+        outcomes = [Outcome(self._count(lesson), None) for lesson in lessons]
+        answered = (lesson for lesson in lessons if lesson.answer is not None)
+        wrong = [lesson.answer != self.codes[lesson.labels[0]] for lesson in answered]
+        self.answers.count(np.array(wrong, dtype=bool))
+        yield from outcomes
+
+    def _count(self, lesson: Lesson) -> int:
+        """Count a lesson that was learned, and remember its ids; its number."""
+        self.sequence += 1
+        self.events += 1
+        self.rows += lesson.size()
+        for key in lesson.ids:
+            if key is not None:
+                self.ids.add(key, self.sequence)
+                self.waiting.remove(key)
+        if lesson.prediction is not None:
+            self.waiting.remove(lesson.prediction)
+            self.labelled.add(lesson.prediction, (lesson.labels[0], self.sequence))
+        return self.sequence
+
+    def _change(self, event: Waiting | NewShadow | DropShadow | Promotion) -> HTTPError | None:
+        """Let an event that is not a lesson have its effect; why it is refused, if it is."""
+        if isinstance(event, Waiting):
+            self.waiting.expire(event.time)
+            for key, row, answer in zip(event.ids, event.rows, event.answers, strict=True):
+                encoded = msgspec.Raw(msgspec.json.encode(row))
+                self.waiting.add(Prediction(key, encoded, event.time, answer))
+            return None
+        if event.name in self.lost:
+            if isinstance(event, Promotion):
+                raise MemoryError(f"the shadow {event.name}, which was promoted, is too large.")
+            self.lost.remove(event.name)
+        try:
+            self._check_possible(event)
+        except HTTPError as refusal:
+            return refusal
+        others = without(self.shadows, event.name)
+        if isinstance(event, NewShadow):
+            self.shadows = {**self.shadows, event.name: self._new_shadow(event)}
+            self.names.append(event.name)
+        elif isinstance(event, DropShadow):
+            self.shadows = others
+        else:
+            name = before = self.live.algorithm.lower()
+            number = 2
+            while name in others:
+                name, number = f"{before}-{number}", number + 1
+            self.live, self.shadows = self.shadows[event.name], {**others, name: self.live}
+        for each in event.ids:
+            if each is not None:
+                self.ids.add(each, self.sequence + 1)
+        return None
+
+    # ----------------------------------------------------------------------------------- checks
+    def check(self, event: Lesson | NewShadow | DropShadow | Promotion) -> None:
+        """Raise a `HTTPError` if an event is impossible, or would exceed a limit.
+
+        Events in the log are not checked against limits again.
+        """
+        if isinstance(event, Lesson):
+            self._check_columns(event.rows)
+            return
+        self._check_possible(event)
+        if isinstance(event, NewShadow):
+            if len(self.shadows) >= self.limits.shadows:
+                raise HTTPError(409, f"there are {len(self.shadows)} shadows already.")
+            if (event.parameters.get("budget") or 0) > (most := self.limits.budget):
+                raise unprocessable(f"the budget of a shadow is at most {most:,} rows.")
+            shadow = self._new_shadow(event)
+            self._check_numbers(self.columns(), shadow)
+            self._check_learns(shadow)
+
+    def _check_possible(self, event: NewShadow | DropShadow | Promotion) -> None:
+        if not isinstance(event, NewShadow):
+            if event.name not in self.shadows:
+                raise HTTPError(404, f"there is no shadow {event.name!r}.")
+            return
+        if event.name in self.shadows:
+            raise HTTPError(409, f"there is a shadow {event.name!r} already.")
+        try:
+            self._new_shadow(event)
+        except Exception as error:  # the same whenever the log is replayed
+            raise unprocessable(str(error) or type(error).__name__) from None
+
+    def _new_shadow(self, event: NewShadow) -> ScoredLearner:
+        learner = new_learner(event.algorithm, event.parameters)
+        return ScoredLearner(learner, self.classes, schema=self.live.schema_of_raw())
+
+    def columns(self) -> int:
+        """The number of columns of the live learner."""
+        learner = self.live.learner
+        return int(learner.n_features_in_) if learner.__sklearn_is_fitted__() else 0
+
+    def _check_columns(self, rows: Any) -> None:
+        """Raise a `HTTPError` if the columns of these rows would be too many."""
+        if self.live.preparing() is not None:  # the recipe decides on columns
+            return
+        before, most = self.columns(), self.limits.columns
+        if isinstance(rows, list):
+            columns = before + sum(map(len, rows))
+            if columns <= most and self._numbers(columns) <= self.limits.numbers:
+                return  # even if all names are new
+            columns = before + len(new_names(self.live.learner, rows))
+        else:
+            columns = rows.shape[1]
+        if columns > before:
+            if columns > most:
+                raise HTTPError(413, f"there would be {columns:,} columns; at most {most:,} fit.")
+            self._check_numbers(columns)
+
+    def _numbers(self, columns: int, *more: ScoredLearner) -> int:
+        """How many numbers all learners keep, with so many columns."""
+        return sum(each.numbers(columns) for each in (self.live, *self.shadows.values(), *more))
+
+    def _check_numbers(self, columns: int, *more: ScoredLearner) -> None:
+        needed, most = self._numbers(columns, *more), self.limits.numbers
+        if needed > most:
+            raise HTTPError(
+                413,
+                f"the learners would keep {needed:,} numbers for {columns:,} columns and "
+                f"{self.classes.size:,} classes; at most {most:,} fit. Use fewer columns or "
+                "shadows, a smaller budget, or a higher limit of numbers.",
+            )
+
+    def _check_learns(self, shadow: ScoredLearner) -> None:
+        """Raise a `HTTPError` if a shadow, which is not used afterwards, can learn from no row."""
+        row = np.zeros((1, self.columns() or 1))
+        try:
+            shadow.learner.partial_fit(row, self.classes[:1], classes=self.classes)
+        except Exception as error:
+            raise unprocessable(str(error) or type(error).__name__) from None
+
+
+def without(shadows: dict[str, ScoredLearner], name: str) -> dict[str, ScoredLearner]:
+    return {each: scored for each, scored in shadows.items() if each != name}
+
+
+# --------------------------------------------------------------------------------- blocks of rows
+def learn_block(scored: ScoredLearner, lessons: list[Lesson]) -> str | None:
+    """Let a learner learn from lessons that are alike; why it refuses all of them, if it does."""
+    try:
+        codes = [scored.codes[label] for lesson in lessons for label in lesson.labels]
+        scored.learn(_joined(lessons), codes, _weights(lessons))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever it is, the learner is as it was
+        return str(error) or type(error).__name__
+    return None
+
+
+def count_refused(scored: ScoredLearner, lessons: list[Lesson]) -> int:
+    """Let a learner learn from all lessons that it does not refuse; how many it refuses."""
+    if learn_block(scored, lessons) is None:
+        return 0
+    if len(lessons) == 1:
+        return 1
+    return sum(count_refused(scored, [lesson]) for lesson in lessons)
+
+
+def alike(one: Lesson, other: Lesson) -> bool:
+    """Can their rows be in one block?"""
+    if (one.weights is None) != (other.weights is None):
+        return False
+    if isinstance(one.rows, np.ndarray):
+        return isinstance(other.rows, np.ndarray) and one.rows.shape[1] == other.rows.shape[1]
+    return isinstance(one.rows, list) and isinstance(other.rows, list)
+
+
+def _joined(lessons: list[Lesson]) -> Any:
+    if len(lessons) == 1:
+        return lessons[0].rows
+    if isinstance(lessons[0].rows, list):
+        return [row for lesson in lessons for row in lesson.rows]
+    return np.concatenate([lesson.rows for lesson in lessons])
+
+
+def _weights(lessons: list[Lesson]) -> np.ndarray | None:
+    if lessons[0].weights is None:
+        return None
+    return np.array([weight for lesson in lessons for weight in lesson.weights or ()], dtype=float)

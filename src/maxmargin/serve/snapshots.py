@@ -1,0 +1,91 @@
+"""What a served model begins with, and what its snapshots hold."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.serve.progressive_stats import Count, Tally
+from maxmargin.serve.scored_learner import SavedLearner, ScoredLearner, checked_learner
+
+
+class Origin(msgspec.Struct, eq=False, forbid_unknown_fields=True):
+    """The learner that a model began with, to recognize the same one when it is given again."""
+
+    algorithm: str
+    parameters: str
+    classes: np.ndarray
+
+
+class Beginning(NamedTuple):
+    """The learner and the classes of a model without a state."""
+
+    learner: OnlineClassifier
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, learner: object, classes: Any = None) -> Beginning:
+        """Of a learner, fitted or with ``classes``; a ValueError says what is wrong."""
+        learner = checked_learner(learner)
+        if learner.__sklearn_is_fitted__():
+            fitted = learner.classes_
+            if classes is not None and not np.array_equal(np.unique(classes), fitted):
+                raise ValueError(f"the model has the classes {fitted.tolist()}, not {classes}.")
+            return cls(learner, fitted)
+        if classes is None:
+            raise ValueError("a learner that is not fitted needs classes: all labels.")
+        unique = np.unique(classes)
+        if unique.size < 2:
+            raise ValueError(f"there must be at least two classes, got {unique.tolist()}.")
+        ScoredLearner(learner, unique).check_classes()
+        return cls(learner, unique)
+
+    def origin(self) -> Origin:
+        parameters = sorted(self.learner.get_params(deep=False).items())
+        return Origin(type(self.learner).__name__, repr(parameters), self.classes)
+
+
+class Snapshot(msgspec.Struct, kw_only=True, eq=False):
+    """The state of a served model after the event ``sequence``, as its file holds it.
+
+    Attributes
+    ----------
+    names : list of str
+        Of all shadows that there have been.
+    ids, labelled, waiting : str
+        JSON of `recent_ids`.
+    answers : Tally
+        Of served predictions; some files do not have them.
+    """
+
+    sequence: Count = 0
+    events: Count = 0
+    rows: Count = 0
+    classes: np.ndarray
+    live: SavedLearner
+    shadows: dict[str, SavedLearner] = {}
+    names: list[str] = []
+    ids: str = "[]"
+    labelled: str = "[]"
+    waiting: str = "[]"
+    answers: Tally = msgspec.field(default_factory=Tally)
+    origin: Origin
+
+    def __post_init__(self) -> None:
+        if self.classes.ndim != 1 or self.classes.size < 2:
+            raise ValueError("classes must be an array of at least two labels")
+        if not np.array_equal(np.unique(self.classes), self.classes):
+            raise ValueError("classes must be sorted and distinct")
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> Snapshot:
+        """The content of a file, checked; a ValueError says what is wrong."""
+        return msgspec.convert(content, cls, dec_hook=_copied)
+
+
+def _copied(kind: type, value: object) -> object:
+    """Copy an array: those of a file share its buffer, which is not kept for a part of it."""
+    return value.copy() if isinstance(value, np.ndarray) else value
