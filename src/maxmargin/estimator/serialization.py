@@ -200,7 +200,7 @@ def _filled(blank: Any, leaves: Tree) -> Any:
         if isinstance(blank, KernelModel):
             supports = model_tree.points_from(leaves, "supports.points", width, kernel)
             _check_shape(leaves, "supports.coefs", (problems, supports.size()))
-            blank.make_room(supports)
+            blank.allocate(supports)
         else:
             paths = [f"store.points.{c}" for c in range(problems)]
             points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
@@ -210,9 +210,7 @@ def _filled(blank: Any, leaves: Tree) -> Any:
                 _check_shape(leaves, "eviction.inverse", (problems * room, room))
             elif blank.eviction.lengths:
                 _check_shape(leaves, "eviction.inner", (problems * room, room))
-            blank.make_room(
-                points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype")
-            )
+            blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
     model = model_tree.filled(blank, leaves, known=getattr(blank, "kernel", None))
     if isinstance(model, LinearModel) and model.linear.geometry.p != model.p:
         raise Misfit(f"the model is not one for the parameters: p is {model.p}")

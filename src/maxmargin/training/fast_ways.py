@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.experts import poll, rules_in, say
+from maxmargin.core.experts import predict_classes, rules_in, score_votes
 from maxmargin.core.rows import DenseRows
 from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.base import Model
@@ -37,15 +37,17 @@ class OneRowOfVotes(OneRow):
     def _prepare(self) -> None:
         model = self.model
         self.tail, self.ballots = model.groups[0].tail, dict[Kinds, Ballot]()
-        self.said = np.empty((1, model.votes.weights.size), np.int32)
+        self.predicted = np.empty((1, model.votes.weights.size), np.int32)
         self.found = np.empty((1, model.problems()))
         self.views, first = list[tuple[Any, ...]](), 0
         for group, count in zip(model.groups, model.sizes(), strict=True):
             found = np.empty((1, count * model.problems()))
-            asked = found, model.problems(), model.classes(), first, first + count, self.said
-            self.views.append((group.tail, group.view(), found[0], say.entry(*asked), asked))
+            asked = found, model.problems(), model.classes(), first, first + count, self.predicted
+            self.views.append(
+                (group.tail, group.view(), found[0], predict_classes.entry(*asked), asked)
+            )
             first += count
-        self.poll = poll.entry(self.said, model.votes, self.found)
+        self.poll = score_votes.entry(self.predicted, model.votes, self.found)
 
     def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
         return False
@@ -81,7 +83,7 @@ class OneRowOfVotes(OneRow):
             if not look(row, view, 0, found):
                 return None
             ask(*asked)
-        self.poll(self.said, self.model.votes, self.found)
+        self.poll(self.predicted, self.model.votes, self.found)
         return self.found[0, self.first : self.first + self.shown].copy()
 
 
