@@ -8,10 +8,10 @@ import atexit
 import contextlib
 import functools
 import gc
+import importlib
 import io
 import json
 import os
-import pkgutil
 import runpy
 import select
 import signal
@@ -23,8 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
-# What commands come to need, where it is there. A function is called, as they do first.
-PRELOADED = ("maxmargin.cli.start:import_scikit_learn", "maxmargin.algorithms.amira", "uvicorn")
+# Modules that commands import, if they are installed.
+PRELOADED: tuple[str, ...] = ("maxmargin.algorithms.amira", "uvicorn")
 PRELOADED += ("maxmargin.algorithms.randombudgetperceptron", "pyarrow.csv", "msgspec", "httptools")
 PRELOADED += (
     "maxmargin.cli",
@@ -232,8 +232,7 @@ def become(task: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     for name in sys.argv[2:]:
-        with contextlib.suppress(ModuleNotFoundError, AttributeError):
-            if callable(found := pkgutil.resolve_name(name)):
-                found()
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     gc.freeze()
     become(wait_for_tasks(socket.socket(fileno=int(sys.argv[1]))))

@@ -24,7 +24,7 @@ from maxmargin import (
     Pegasos,
     Perceptron,
 )
-from maxmargin.core.experts import MOST_LEADERS, hold, new_votes
+from maxmargin.core.experts import MOST_LEADERS, new_votes, vote
 from maxmargin.core.targets import Binary
 from maxmargin.datasets import load_electricity, make_drifting, make_switching
 from maxmargin.evaluate import progressive
@@ -243,7 +243,7 @@ def test_the_mistakes_of_a_vote_are_bounded(experts, trials, share, rate, switch
     votes, tally = new_votes(experts), maxmargin.models.base.new_tally()
     order = np.arange(trials, dtype=np.int32)
     scores = np.empty((trials, 1))
-    hold(said, order, Binary(labels), 2, votes, math.exp(-rate), share, scores, tally)
+    vote(said, order, Binary(labels), 2, votes, math.exp(-rate), share, scores, tally)
     best = fewest_mistakes(~right, switches)
     bound = FixedShare.mistake_bound(best, switches, experts, trials, share=share, rate=rate)
     assert tally.mistakes[0] <= bound
@@ -265,7 +265,7 @@ def test_the_bound_is_nearly_reached():
         needed = np.searchsorted(np.cumsum(votes.weights[heaviest]), 0.5) + 1
         said = np.zeros((1, experts), dtype=np.int32)
         said[0, heaviest[:needed]] = 1
-        hold(said, order, Binary(labels), 2, votes, math.exp(-rate), 0.0, scores, tally)
+        vote(said, order, Binary(labels), 2, votes, math.exp(-rate), 0.0, scores, tally)
     assert 0.8 * bound <= tally.mistakes[0] <= bound
 
 
@@ -275,7 +275,7 @@ def test_leaders_are_written_down_in_constant_memory():
     labels = (np.arange(trials) >= trials // 2).astype(np.int32)
     votes, tally = new_votes(2), maxmargin.models.base.new_tally()
     order, scores = np.arange(trials, dtype=np.int32), np.empty((trials, 1))
-    hold(said, order, Binary(labels), 2, votes, math.exp(-1.0), 0.01, scores, tally)
+    vote(said, order, Binary(labels), 2, votes, math.exp(-1.0), 0.01, scores, tally)
     clock = votes.clock[0]
     assert clock.stride == 4
     assert clock.written == trials // 4

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from maxmargin.cli.entry_points import GROUP
+from maxmargin.cli.command_group import ENTRY_POINTS
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_the_papers_add_their_commands(command, asked):
     assert (code, errors) == (0, "")
     for name in ("fit", "warmup", "demo", "reproduce"):
         assert f" {name} " in printed
-    assert asked == [GROUP]  # once
+    assert asked == [ENTRY_POINTS]  # once
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["algorithms"], ["fit", "--help"]])
@@ -53,7 +53,7 @@ def greet(name: str, loudly: bool = False) -> None:
 
 
 def test_any_package_can_add_one(command, monkeypatch):
-    point = EntryPoint("greet", f"{__name__}:greet", GROUP)
+    point = EntryPoint("greet", f"{__name__}:greet", ENTRY_POINTS)
     monkeypatch.setattr(EntryPoint, "load", lambda self: greet)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point])
     assert command("greet", "Ada", "--loudly") == (0, "Hello Ada!\n", "")
@@ -61,6 +61,6 @@ def test_any_package_can_add_one(command, monkeypatch):
 
 
 def test_commands_of_the_library_cannot_be_replaced(command, monkeypatch):
-    point = EntryPoint("info", f"{__name__}:greet", GROUP)
+    point = EntryPoint("info", f"{__name__}:greet", ENTRY_POINTS)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point])
     assert "Say hello." not in command("--help")[1]

@@ -140,7 +140,7 @@ def test_options_of_learning_with_a_model(command, folder, model, options):
 def test_a_model_alone(command, model):
     code, printed, errors = command("evaluate", model)
     assert (code, printed) == (2, "")
-    expected = f"{model} is a model; to test it, say: maxmargin evaluate {model} DATA"
+    expected = f"{model} is a model; to test it: maxmargin evaluate {model} DATA"
     assert errors == f"maxmargin: {expected}\n"
 
 

@@ -333,5 +333,5 @@ def test_ctrl_c_without_a_checkpoint_keeps_what_was_learned(command, folder, tmp
     monkeypatch.setattr(Perceptron, "fit_stream", interrupted)
     model = tmp_path / "m.mm"
     code, _, complaint = command("fit", folder / "rows.svm", "-a", "perceptron", "-m", model)
-    assert (code, "knows what was learned so far" in complaint) == (130, True)
+    assert (code, "holds what was learned so far" in complaint) == (130, True)
     assert load(model).n_mistakes_ > 0

@@ -57,29 +57,6 @@ print(heavy & set(sys.modules))
     assert printed.splitlines()[-1] == "set()"
 
 
-def test_scikit_learn_comes_without_pandas_and_statistics(python):
-    """They are there for whoever asks."""
-    program = """
-import sys
-from maxmargin.cli.start import import_scikit_learn
-import_scikit_learn()
-import maxmargin.algorithms.perceptron
-print("pandas" in sys.modules, "scipy.stats._stats_py" in sys.modules)
-import numpy as np
-import pandas as pd
-import scipy.stats
-from sklearn.utils.fixes import _mode
-table = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 3.0]})
-clf = maxmargin.Perceptron().fit(table, [0, 1])
-most = _mode(np.array([1, 1, 2])).mode.item()
-print(clf.feature_names_in_.tolist(), most, scipy.stats.norm.cdf(0.0))
-"""
-    pytest.importorskip("pandas")
-    printed, errors = python(program).communicate()
-    assert errors == ""
-    assert printed.splitlines() == ["False False", "['a', 'b'] 1 0.5"]
-
-
 def test_completion():
     environment = {
         **os.environ,

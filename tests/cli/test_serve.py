@@ -11,7 +11,7 @@ BEGIN = ("--algorithm", "amira", "--classes", "no,yes")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*BEGIN, "--host", "0.0.0.0"), "say a token"),
+        ((*BEGIN, "--host", "0.0.0.0"), "give a token"),
         (("--algorithm", "amira"), "--classes"),
         ((), "has no model yet"),
         ((*BEGIN, "--set", "nothing=1"), "no parameter 'nothing'"),

@@ -173,7 +173,7 @@ def test_dicts_have_classes_only():
     found = progressive(Perceptron(), rows, metrics="f1", **options)
     expected = progressive(Perceptron(), X, y, step=STEP, metrics="f1")
     np.testing.assert_array_equal(found.metrics["f1"], expected.metrics["f1"])
-    with pytest.raises(ValueError, match="roc_auc asks for more than the class of a dict"):
+    with pytest.raises(ValueError, match="roc_auc needs more than the predicted class of a dict"):
         progressive(Perceptron(), rows, metrics="roc_auc", **options)
 
 
@@ -247,8 +247,8 @@ def test_metrics_of_river():
         ("balanced_acuracy", "there is no metric 'balanced_acuracy'; there is balanced_accuracy"),
         ([3], "3 is no name, no function and no metric of river"),
         ([f1_score, f1_score], "there are two called f1_score; pass a dict with their names"),
-        ("log_loss", "log_loss for Perceptron: it asks for scores or probabilities"),
-        (ChanceOfTruth(), "ChanceOfTruth for Perceptron: it asks for probabilities"),
+        ("log_loss", "log_loss for Perceptron: it needs scores or probabilities"),
+        (ChanceOfTruth(), "ChanceOfTruth for Perceptron: it needs probabilities"),
         ("f1", "f1 for Perceptron: Target is multiclass"),
         (confusion_matrix, "confusion_matrix for Perceptron: it must give one number"),
         (lambda y: 0.0, "must take y_true and y_pred, or estimator, X and y"),

@@ -155,7 +155,7 @@ class MixtureModel:
         """There are no margins."""
         return 0
 
-    def can_have_room(self, width: int) -> bool:
+    def allows_unused_columns(self, width: int) -> bool:
         return False
 
 

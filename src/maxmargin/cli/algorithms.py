@@ -75,7 +75,7 @@ def as_markdown() -> str:
 
 
 def show() -> None:
-    """On the terminal: a table if there is room for one, else a paragraph per learner."""
+    """On the terminal: a table if it is wide enough, else a paragraph per learner."""
     from rich.console import Console
     from rich.table import Table
 

@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -21,25 +20,7 @@ if TYPE_CHECKING:
 TABLES = ("csv", "parquet", "arrow")
 
 
-class Kind(str, Enum):
-    svmlight = "svmlight"
-    csv = "csv"
-    parquet = "parquet"
-    arrow = "arrow"
-    numpy = "numpy"
-
-
-class Words(str, Enum):
-    onehot = "one-hot"
-    hash = "hash"
-
-
-class Missing(str, Enum):
-    mean = "mean"
-    error = "error"
-    skip = "skip"
-
-
+Kind = Literal["svmlight", "csv", "parquet", "arrow", "numpy"]
 Data = Annotated[
     str,
     typer.Argument(metavar="DATA", help="A file, an address (s3://...), or - for standard input."),
@@ -130,9 +111,9 @@ class Reading:
         ),
     ] = field(default_factory=list)
     missing: Annotated[
-        Missing,
+        Literal["mean", "error", "skip"],
         typer.Option(help="What stands for numbers that are missing.", rich_help_panel=COLUMNS),
-    ] = Missing.mean
+    ] = "mean"
     scale: Annotated[
         bool | None,
         typer.Option(
@@ -142,7 +123,7 @@ class Reading:
         ),
     ] = None
     categorical: Annotated[
-        Words | None,
+        Literal["one-hot", "hash"] | None,
         typer.Option(help="Columns for categories; by default one-hot.", rich_help_panel=COLUMNS),
     ] = None
     interactions: Annotated[
@@ -157,7 +138,7 @@ class Reading:
         from maxmargin import streams
 
         rows = streams.opened(data)
-        kind = self.format.value if self.format else streams.format_of(rows)
+        kind = self.format or streams.format_of(rows)
         options: dict[str, Any] = {
             "header": self.header,
             "delimiter": _unescaped(self.delimiter),
@@ -169,13 +150,11 @@ class Reading:
         }
         if kind == "csv":
             options["decimal"] = self.decimal
-        if self.label is not None and self.label.endswith(".npy"):
-            options["y"] = self.label
-        elif self.label is not None:
-            options["label"] = column_of(self.label)
+        if self.label is not None:
+            name = "y" if self.label.endswith(".npy") else "label"
+            options[name] = column_of(self.label)
         if self.weight is not None:
-            is_file = self.weight.endswith(".npy")
-            options["weight"] = self.weight if is_file else column_of(self.weight)
+            options["weight"] = column_of(self.weight)
         given = {name: value for name, value in options.items() if value is not None}
         try:
             return streams.open(rows, format=kind, recipe=self._recipe(kind), **given)
@@ -198,8 +177,8 @@ class Reading:
             dict(_pair(text, "=", "--kind takes name=kind") for text in self.kind),
             drop=_names(self.drop),
             scale=self.scale is not False,
-            missing=self.missing.value,
-            categories=(self.categorical or Words.onehot).value,
+            missing=self.missing,
+            categories=self.categorical or "one-hot",
             interactions=[
                 _pair(text, "*", "--interactions takes a*b") for text in _names(self.interactions)
             ],
@@ -236,7 +215,7 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def column_of(text: str) -> str | int:
-    """A column by its name or position."""
+    """The name of a column or file, or the position of a column."""
     return int(text) if text.lstrip("-").isdigit() else text
 
 
@@ -258,7 +237,7 @@ def _unescaped(delimiter: str | None) -> str | None:
 def open_alike(
     data: str, learner: BaseEstimator, *, format: Kind | None, skip_errors: bool, labelled: bool
 ) -> Any:
-    """Rows prepared as ``learner`` knows them, from another file, which need no weights."""
+    """Rows of another file, prepared as those that ``learner`` was fitted on; without weights."""
     from maxmargin import streams
 
     schema = dict(getattr(learner, "schema_", None) or {"format": "numpy"})
@@ -270,11 +249,10 @@ def open_alike(
     schema.pop("weight", None)
     if schema["format"] == "table" and not labelled:
         schema["needs_label"] = False
-    kind, skipping = format and format.value, dict[str, Any]()
     rows = streams.opened(data)
-    if skip_errors and (kind or streams.format_of(rows)) != "numpy":
-        skipping["on_error"] = "skip"
-    return streams.open(rows, format=kind, schema=schema, frozen=True, **skipping)
+    can_skip = skip_errors and (format or streams.format_of(rows)) != "numpy"
+    options = {"on_error": "skip"} if can_skip else {}
+    return streams.open(rows, format=format, schema=schema, frozen=True, **options)
 
 
 def first_recipe(learner: BaseEstimator) -> Any:
@@ -296,7 +274,7 @@ def without_recipe(learner: BaseEstimator) -> Any:
 
 
 def check_is_there(data: str) -> None:
-    """Raise unless there are such data; a pipe stays unopened."""
+    """Raise if the data do not exist; a pipe stays unopened."""
     from maxmargin import streams
 
     if data != "-" and not Path(data).exists():

@@ -64,7 +64,7 @@ def one_line_errors() -> Iterator[None]:
             warnings.showwarning = lambda message, *_, **__: complain(in_words(message))
             yield
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of our output has closed the pipe.
         _give_up_output()
         raise typer.Exit(FAILED) from None
     except (OSError, ValueError, MemoryError) as error:
@@ -106,17 +106,17 @@ def in_words(error: Exception | str) -> str:
 def _spelled(option: Option) -> str:
     """An option as on the command line."""
     name, value = option
-    said = "" if value is ... else str(value)
+    text = "" if value is ... else str(value)
     if isinstance(value, Mapping):
-        said = ",".join(f"{key}={each}" for key, each in value.items())
+        text = ",".join(f"{key}={each}" for key, each in value.items())
     if isinstance(value, list):
-        said = " ".join(map(shlex.quote, value))
+        text = " ".join(map(shlex.quote, value))
     if name in OPTIONS:
         yes, _, no = OPTIONS[name].partition("/")
         if isinstance(value, bool):
             return yes if value else no
-        return f"{yes} {said}".rstrip()
-    return f"--set {name}" + (f"={said.lower()}" if said else "")
+        return f"{yes} {text}".rstrip()
+    return f"--set {name}" + (f"={text.lower()}" if text else "")
 
 
 def complain(message: str) -> None:
@@ -132,9 +132,9 @@ def misuse(message: str) -> NoReturn:
     fail(f"maxmargin: {message}", code=MISUSED)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """A hint at what may have been meant."""
-    name, cases = name.lower(), {each.lower(): each for each in known}
+    name, cases = name.lower(), {each.lower(): each for each in names}
     begun = [name] if name in cases else [each for each in cases if each.startswith(name)]
     if close := begun or get_close_matches(name, cases, n=3, cutoff=0.5):
         return f"did you mean {' or '.join(cases[each] for each in close[:3])}?"
@@ -156,7 +156,7 @@ def check_writable(path: Path, *, unlike: Iterable[Any] = ()) -> None:
     ``unlike`` are the other files of the command, which must not be overwritten.
     """
     if str(path) == "-":
-        misuse("only rows go through pipes: say the name of a file to write, not -.")
+        misuse("only rows go through pipes: pass the name of a file to write, not -.")
     for other in unlike:
         if other is not None and any(_same(path, each) for each in (other, f"{other}.previous")):
             misuse(f"{path} is read or written as something else: it would be overwritten.")

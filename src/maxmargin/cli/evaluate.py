@@ -21,10 +21,9 @@ from maxmargin.cli.output import (
 )
 from maxmargin.cli.predict import score
 from maxmargin.cli.score_text import MOST_LINES, only_answer, score_lines
-from maxmargin.cli.start import import_scikit_learn
 
-# Looks at the counts on the way along a file, and the most rows that "recently" means.
-LOOKS, RECENT = 200, 1000
+# Points of the curves along a file, and the most rows that "recently" means.
+CHECKPOINTS, RECENT = 200, 1000
 Algorithms = Annotated[
     list[str],
     typer.Option(
@@ -52,9 +51,9 @@ Files = Annotated[
         help="Rows: a file, an address or - for standard input; before it a model, to test it.",
     ),
 ]
-# Of the rows alone, and so said once for all learners.
+# Numbers about the rows alone, reported once for all learners.
 OF_ALL_LEARNERS = {"rows", "largest_class", "repeating", "weighted", "unknown_labels", "log_loss"}
-# The options that a test of a model takes: how its columns are read, the model knows itself.
+# The options for the test of a model, which determines itself how columns are read.
 OF_TESTS = {"files", "format", "skip_errors", "as_json"}
 
 
@@ -67,7 +66,7 @@ def evaluate(
     plot: Annotated[
         Path | None, typer.Option(help="File to draw mistakes and accuracy into (png, svg, pdf).")
     ] = None,
-    delay: Annotated[int, typer.Option(min=0, help="Rows after which a label gets known.")] = 0,
+    delay: Annotated[int, typer.Option(min=0, help="Rows after which a label arrives.")] = 0,
     classes: Classes = None,
     class_weight: ClassWeight = None,
     as_json: Json = False,
@@ -90,16 +89,16 @@ def evaluate(
         if plot is not None:
             check_plot(plot, (rows, reading.label, reading.weight))
         source = reading.open(rows)
-        known = data.classes_of(classes) or known_classes(source)
+        labels = data.classes_of(classes) or classes_in(source)
         if given_weights is not None:
-            class_weights.give(contestants, class_weights.of_classes(given_weights, source, known))
-        step = max(1, (source.survey().rows or LOOKS * RECENT) // LOOKS)
+            class_weights.give(contestants, class_weights.of_classes(given_weights, source, labels))
+        step = max(1, (source.survey().rows or CHECKPOINTS * RECENT) // CHECKPOINTS)
         from maxmargin.evaluate import progressive
         from maxmargin.evaluate.batching import labelled
 
         began = time.perf_counter()
         blocks = labelled(data.with_bar(source, "evaluate"), source.name)
-        results = progressive(contestants, blocks, step=step, classes=known, delay=delay)
+        results = progressive(contestants, blocks, step=step, classes=labels, delay=delay)
         progress = summary(results, source, time.perf_counter() - began)
         if plot is not None:
             draw(results, plot, progress["recent"])
@@ -109,30 +108,29 @@ def evaluate(
 
 # --------------------------------------------------------------------------------- test of a model
 def check_options_of_test(context: typer.Context) -> None:
-    """Refuse options that a model leaves no room for."""
+    """Refuse options that do not apply to a test of a model."""
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in OF_TESTS:
             misuse(
                 f"{parameter.opts[0]} is for learning: a model that is tested has learned already, "
-                "and knows how its columns are read."
+                "and determines how its columns are read."
             )
 
 
 def check_is_data(path: str) -> None:
-    """Say how a model is tested to those who pass nothing else."""
+    """Explain how a model is tested if it is passed without data."""
     from maxmargin.persistence.container import MAGIC
 
     if Path(path).is_file():
         with Path(path).open("rb") as file:
             if file.read(len(MAGIC)) == MAGIC:
-                misuse(f"{path} is a model; to test it, say: maxmargin evaluate {path} DATA")
+                misuse(f"{path} is a model; to test it: maxmargin evaluate {path} DATA")
 
 
 def tested(model: Path, rows: str, format: data.Kind | None, skip_errors: bool) -> dict[str, Any]:
     """How good the model is on these rows."""
-    import_scikit_learn()
     from maxmargin.persistence import load
 
     learner = load(model)
@@ -162,7 +160,7 @@ def check_plot(path: Path, inputs: tuple[str | None, ...]) -> None:
     check_writable(path, unlike=inputs)
 
 
-def known_classes(source: Any) -> Any:
+def classes_in(source: Any) -> Any:
     """All labels of a file; of a pipe those in its first block."""
     from maxmargin.evaluate.batching import classes_of
 

@@ -88,15 +88,15 @@ def fit(
         source = Counted(reading.open(rows))
         if passes > 1 and not source.repeatable:
             misuse(f"{source.name} can be read only once: --passes {passes} needs a file.")
-        known = data.classes_of(classes)
+        labels = data.classes_of(classes)
         if given_weights is not None:
-            class_weights.give([learner], class_weights.of_classes(given_weights, source, known))
+            class_weights.give([learner], class_weights.of_classes(given_weights, source, labels))
         began = time.perf_counter()
         try:
             learner.fit_stream(
                 source,
                 passes=passes,
-                classes=known,
+                classes=labels,
                 checkpoint=checkpoint,
                 every=every,
                 progress=True,
@@ -109,7 +109,7 @@ def fit(
             if not hasattr(learner, "classes_"):
                 fail("interrupted before anything was learned", code=INTERRUPTED)
             save(learner, model)
-            fail(f"interrupted; {model} knows what was learned so far", code=INTERRUPTED)
+            fail(f"interrupted; {model} holds what was learned so far", code=INTERRUPTED)
         report = summary(learner, source, time.perf_counter() - began)
         if model is not None:
             save(learner, model)
@@ -128,7 +128,7 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
         "data": source.name,
         "rows": source.rows or None,  # nothing was left to read
         "skipped": source.skipped,
-        "columns": columns_of(learner),
+        "columns": getattr(getattr(learner, "recipe_", None), "columns_", None),
         "left_out": source.left_out,
         "features": features_of(learner),
         "classes": learner.classes_.tolist(),
@@ -146,15 +146,9 @@ def summary(learner: BaseEstimator, source: Any, seconds: float) -> dict[str, An
 
 
 def features_of(learner: BaseEstimator) -> int:
-    """Without those that wait for values of categories that have not come."""
+    """The features in use, without those reserved for categories that have not occurred."""
     recipe = getattr(learner, "recipe_", learner)
     return int(getattr(recipe, "n_features_in_use_", learner.n_features_in_))
-
-
-def columns_of(learner: BaseEstimator) -> list[dict[str, Any]] | None:
-    """What the columns of a table were taken for; None of other rows."""
-    recipe = getattr(learner, "recipe_", None)
-    return None if recipe is None else recipe.columns_
 
 
 def show(report: dict[str, Any]) -> None:

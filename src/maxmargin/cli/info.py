@@ -17,13 +17,11 @@ from maxmargin.cli.output import (
     size,
 )
 from maxmargin.cli.predict import Model
-from maxmargin.cli.start import import_scikit_learn
 
 
 def info(model: Model, as_json: Json = False) -> None:
     """Say what MODEL is: learner, parameters, classes, updates, certificate."""
     with one_line_errors():
-        import_scikit_learn()
         from maxmargin.persistence import describe
 
         (print_json if as_json else show)({"file": str(model), **describe(model)})

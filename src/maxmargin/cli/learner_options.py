@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import maxmargin
 from maxmargin.cli.data import numbers_or_words
 from maxmargin.cli.errors import in_words, misuse, nearest
-from maxmargin.cli.start import import_scikit_learn
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -38,15 +37,14 @@ def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
     """
     chosen = [_checked_name(name) for name in algorithms]
     parsed = [_parsed(setting, chosen) for setting in settings]
-    import_scikit_learn()
     from maxmargin.estimator.parameters import counterpart
 
     classes = {name: getattr(maxmargin, names()[name]) for name in chosen}
-    known = {name: list(cls().get_params()) for name, cls in classes.items()}
+    parameters = {name: list(cls().get_params()) for name, cls in classes.items()}
     for owner, parameter, _ in parsed:
         owners = [owner] if owner else chosen
-        if not any(parameter in known[each] for each in owners):
-            everything = sorted({each for one in owners for each in known[one]})
+        if not any(parameter in parameters[each] for each in owners):
+            everything = sorted({each for one in owners for each in parameters[one]})
             who = " and ".join(dict.fromkeys(classes[each].__name__ for each in owners))
             verb = "has" if len(set(owners)) == 1 else "have"
             hints = [hint for each in owners if (hint := counterpart(classes[each], parameter))]
@@ -57,7 +55,7 @@ def make_all(algorithms: list[str], settings: list[str]) -> list[Any]:
         given = {
             parameter: value
             for owner, parameter, value in parsed
-            if owner in ("", name) and parameter in known[name]
+            if owner in ("", name) and parameter in parameters[name]
         }
         learners.append(_validated(classes[name](**given)))
     return learners

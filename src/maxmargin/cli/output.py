@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 MOST_CLASSES = 10  # in a line
-MOST_COLUMNS = 60  # with a line of their own, beside those that something is to be said of
+MOST_COLUMNS = 60  # with a line of their own, beside those with notes
 # What a terminal obeys instead of showing it, and what ends a line: C0 and C1 controls, separators,
 # marks that turn the direction of writing, and halves of characters.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -34,8 +34,8 @@ def json_text(value: Any) -> str:
 def write_completely() -> None:
     """Let each write to standard output be complete, or raise an error.
 
-    With PYTHONUNBUFFERED a text would be handed to the system once, which may take a part of it,
-    and nobody would ask how much.
+    With PYTHONUNBUFFERED a text would be written by one system call, which may write only a part
+    of it without an error.
     """
     raw = getattr(sys.stdout, "buffer", None)
     if isinstance(raw, io.RawIOBase):
@@ -95,9 +95,9 @@ def print_columns(columns: list[dict[str, Any]]) -> None:
         for column in columns
     ]
     if len(rows) > MOST_COLUMNS:
-        told = [row for row in rows[MOST_COLUMNS:] if row[-1]]
-        more = len(rows) - MOST_COLUMNS - len(told)
-        rows = [*rows[:MOST_COLUMNS], *told, (f"... and {more:,} more", "", "", "", "", "")]
+        with_notes = [row for row in rows[MOST_COLUMNS:] if row[-1]]
+        more = len(rows) - MOST_COLUMNS - len(with_notes)
+        rows = [*rows[:MOST_COLUMNS], *with_notes, (f"... and {more:,} more", "", "", "", "", "")]
     heads = ("column", "taken for", "values", "missing", "distinct", "")
     print_table("", heads, rows, left=(0, 1, 5))
 
@@ -153,7 +153,7 @@ def _styled(text: str, **style: bool) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no numbers that are none, and none that are infinite."""
+    """``value`` with None in place of NaN and infinity, which JSON lacks."""
     if isinstance(value, Mapping):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -11,7 +11,6 @@ import typer
 from maxmargin.cli import data as reading
 from maxmargin.cli.errors import complain, misuse, one_line_errors
 from maxmargin.cli.output import json_text, printable
-from maxmargin.cli.start import import_scikit_learn
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -39,7 +38,6 @@ def predict(
 ) -> None:
     """Print the class of each row of DATA, one line each; an empty one if it cannot be read."""
     with one_line_errors():
-        import_scikit_learn()
         from maxmargin.persistence import load
 
         learner = load(model)
@@ -47,12 +45,16 @@ def predict(
             data, learner, format=format, skip_errors=on_error != STOP, labelled=False
         )
         learner = reading.without_recipe(learner)
-        check_probabilities(learner, proba)
+        if proba and not hasattr(learner, "predict_proba"):
+            misuse(
+                f"--proba: this {type(learner).__name__} has no probabilities; online learners "
+                "have them if they are learned by maxmargin fit --set calibration=online."
+            )
         instead = '{"label": null}\n' if as_json else f"{printable(on_error)}\n"
         to_terminal, written, lost = sys.stdout.isatty(), 0, 0
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
             check_labels(block, learner, source)
-            X = known_columns(block.X, learner, source.name)
+            X = with_width_of(block.X, learner, source.name)
             labels = predicted(learner, X, source.name).tolist()
             numbers = {}
             if scores:
@@ -61,15 +63,18 @@ def predict(
                 numbers["probabilities"] = learner.predict_proba(X).tolist()
             text = text_of(labels, numbers, as_json)
             if len(block.lost):
-                text = with_gaps(text, [place - written for place in block.lost], instead)
+                lines = text.splitlines(keepends=True)
+                for place in block.lost:
+                    lines.insert(place - written, instead)
+                text = "".join(lines)
             written += len(labels) + len(block.lost)
             lost += len(block.lost)
             sys.stdout.write(text)
         sys.stdout.write(instead * (source.skipped - lost))  # behind the last row
         sys.stdout.flush()
         if source.skipped:
-            said = repr(instead.strip()) if instead.strip() else "empty"
-            complain(f"{source.skipped:,} rows could not be read: their lines are {said}.")
+            shown = repr(instead.strip()) if instead.strip() else "empty"
+            complain(f"{source.skipped:,} rows could not be read: their lines are {shown}.")
 
 
 def check_labels(block: Any, learner: BaseEstimator, source: Any) -> None:
@@ -106,52 +111,30 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
         raise ValueError(f"{name}: {error}") from error
 
 
-def with_gaps(text: str, places: list[int], instead: str) -> str:
-    """The lines, and others in these places."""
-    lines = text.splitlines(keepends=True)
-    for place in places:
-        lines.insert(place, instead)
-    return "".join(lines)
-
-
-def check_probabilities(learner: BaseEstimator, wanted: bool) -> None:
-    if wanted and not hasattr(learner, "predict_proba"):
-        misuse(
-            f"--proba: this {type(learner).__name__} has no probabilities; online learners have "
-            "them if they are learned by maxmargin fit --set calibration=online."
-        )
-
-
 def text_of(labels: list[Any], numbers: dict[str, list[list[float]]], as_json: bool) -> str:
     """The lines for a block of rows; what is the same in many lines is formatted once.
 
     A row is one line, whatever its label: control characters are escaped.
     """
-    words = {label: json_text(label) if as_json else printable(str(label)) for label in set(labels)}
+    end = "}\n" if as_json else "\n"
+    starts = {
+        label: f'{{"label": {json_text(label)}' if as_json else printable(str(label))
+        for label in set(labels)
+    }
     if not numbers:
-        lines = {
-            label: f'{{"label": {word}}}\n' if as_json else f"{word}\n"
-            for label, word in words.items()
-        }
+        lines = {label: start + end for label, start in starts.items()}
         return "".join([lines[label] for label in labels])
-    if not as_json:
-        return "".join(
-            "\t".join([words[label], *(repr(number) for part in parts for number in part)]) + "\n"
-            for label, *parts in zip(labels, *numbers.values(), strict=True)
-        )
-    return "".join(
-        f'{{"label": {words[label]}, '
-        + ", ".join(
-            f'"{name}": [{", ".join(map(repr, part))}]'
-            for name, part in zip(numbers, parts, strict=True)
-        )
-        + "}\n"
-        for label, *parts in zip(labels, *numbers.values(), strict=True)
-    )
+    columns = [[starts[label] for label in labels]]
+    for name, rows in numbers.items():
+        if as_json:
+            columns.append([f', "{name}": [{", ".join(map(repr, row))}]' for row in rows])
+        else:
+            columns.append(["\t" + "\t".join(map(repr, row)) for row in rows])
+    return "".join(["".join(parts) + end for parts in zip(*columns, strict=True)])
 
 
-def known_columns(X: Any, learner: BaseEstimator, name: str) -> Any:
-    """``X`` with as many columns as the learner knows, where that makes no difference.
+def with_width_of(X: Any, learner: BaseEstimator, name: str) -> Any:
+    """``X`` with as many columns as the learner was fitted on, if that changes no prediction.
 
     Sparse rows may lack the last columns, and a linear learner's weights of those that it has never
     seen are 0.
@@ -176,7 +159,7 @@ def score(learner: BaseEstimator, source: Any) -> dict[str, Any]:
     for block in reading.with_bar(source, "test"):
         if block.y is None:
             raise ValueError(f"{source.name} has no labels.")
-        X = known_columns(block.X, learner, source.name)
+        X = with_width_of(block.X, learner, source.name)
         labels = predicted(learner, X, source.name)
         outputs = learner.decision_function(X) if has_outputs and scores.wants_outputs() else None
         probabilities = learner.predict_proba(X) if has_probabilities else None

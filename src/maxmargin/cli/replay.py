@@ -11,7 +11,7 @@ import typer
 from maxmargin.cli import learner_options
 from maxmargin.cli.errors import check_writable, complain, one_line_errors, require
 from maxmargin.cli.fit import Algorithm, Json, Settings
-from maxmargin.cli.output import count, duration, percent, print_json, print_report
+from maxmargin.cli.output import duration, percent, print_json, print_report
 
 
 def replay(
@@ -62,6 +62,6 @@ def show(report: dict[str, Any]) -> None:
         lines["lately"] = f"{right} right of the last 1,000 rows"
         lines["guess"] = f"the largest class has {percent(report['largest_class'])}"
         lines["loss"] = f"{report['loss']:.4f}, lately {report['recent_loss']:.4f}"
-        lines["drifts"] = ", ".join(map(count, report["drifts"])) or None  # type: ignore[arg-type]
+        lines["drifts"] = ", ".join(f"{row:,}" for row in report["drifts"]) or None
     lines["model"] = report.get("model")
     print_report(f"{report['algorithm']}, before it learned from each row", lines)

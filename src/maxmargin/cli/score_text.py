@@ -37,5 +37,5 @@ def score_lines(report: dict[str, Any]) -> dict[str, str | None]:
 
 def only_answer(report: dict[str, Any]) -> Any:
     """The class that was predicted for every row, if that is so."""
-    said = [each["label"] for each in report["classes"] if each["predicted"]]
-    return said[0] if len(said) == 1 and len(report["classes"]) > 1 else None
+    predicted = [each["label"] for each in report["classes"] if each["predicted"]]
+    return predicted[0] if len(predicted) == 1 and len(report["classes"]) > 1 else None

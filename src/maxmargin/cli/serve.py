@@ -12,13 +12,12 @@ import typer
 from maxmargin.cli import data, learner_options
 from maxmargin.cli.errors import misuse, nearest, one_line_errors, require
 from maxmargin.cli.fit import Settings
-from maxmargin.cli.start import import_scikit_learn
 
 TOKEN = "MAXMARGIN_TOKEN"
 # How often threads take turns: a prediction must not wait while others learn.
 SECONDS_BETWEEN_SWITCHES = 0.001
 BACKLOG = 2048
-# A short log is replayed before it is said where the server is.
+# A short log is replayed before the address is printed.
 SECONDS_TO_REPLAY = 2.0
 
 
@@ -71,18 +70,17 @@ def serve(
         if algorithm is None and settings:
             misuse("--set is for a learner that begins with nothing, by --algorithm.")
         if models and algorithm is not None:
-            misuse("either models go on, or a learner begins with nothing, by --algorithm.")
+            misuse("pass either models to go on with, or --algorithm to begin with nothing.")
         if algorithm is not None and classes is None:
-            misuse("a learner that begins with nothing must be told all labels: --classes no,yes")
+            misuse("a learner that begins with nothing needs all labels: --classes no,yes")
         learner = None if algorithm is None else learner_options.make(algorithm, settings)
-        import_scikit_learn()
         from maxmargin.serve import create_app
         from maxmargin.serve.auth import LOOPBACK, is_loopback
 
         token = read_token(token_file)
         if token is None and not is_loopback(host):
             misuse(
-                f"whoever reaches {host} could teach the models: say a token by --token-file, "
+                f"anyone who reaches {host} could teach the models: give a token by --token-file "
                 f"or ${TOKEN}."
             )
         app = create_app(
@@ -117,42 +115,36 @@ def loaded(models: list[str]) -> dict[str, Any]:
 
 
 def parsed_shadows(texts: list[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Algorithms and their parameters, by the names of the shadows."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
-    for name, shadow in map(parsed_shadow, texts):
+    for text in texts:
+        name, _, rest = text.partition("=")
+        algorithm, *settings = rest.split(",")
+        if not (name and algorithm) or not all("=" in each for each in settings):
+            misuse(f"--shadow takes name=algorithm,parameter=value,...; got {text!r}.")
         if name in found:
             misuse(f"there are two shadows called {name}.")
-        found[name] = shadow
+        pairs = (each.split("=", 1) for each in settings)
+        parameters = {key.strip(): learner_options.value_of(value.strip()) for key, value in pairs}
+        found[name] = algorithm, parameters
     return found
 
 
-def parsed_shadow(text: str) -> tuple[str, tuple[str, dict[str, Any]]]:
-    name, equals, rest = text.partition("=")
-    algorithm, *settings = rest.split(",")
-    if not (name and equals and algorithm) or not all("=" in each for each in settings):
-        misuse(f"--shadow takes name=algorithm,parameter=value,...; got {text!r}.")
-    parameters = {
-        parameter.strip(): learner_options.value_of(value.strip())
-        for parameter, _, value in (each.partition("=") for each in settings)
-    }
-    return name, (algorithm, parameters)
-
-
 def limits_of(texts: list[str]) -> Any:
-    """The usual limits, but for those that are given."""
+    """The default limits, with the given ones in their place."""
     from dataclasses import fields
 
     from maxmargin.serve import Limits
 
-    known = {field.name: field.type for field in fields(Limits)}
+    types = {field.name: field.type for field in fields(Limits)}
     given: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or name not in known:
-            misuse(f"--limit takes name=number; got {text!r}: {nearest(name, known)}")
+        if not equals or name not in types:
+            misuse(f"--limit takes name=number; got {text!r}: {nearest(name, types)}")
         number = learner_options.value_of(value)
-        if isinstance(number, float) and known[name] == "int":
-            number = str(number)
-        if not isinstance(number, int | float) or isinstance(number, bool) or number <= 0:
+        allowed = (int,) if types[name] == "int" else (int, float)
+        if type(number) not in allowed or number <= 0:
             misuse(f"--limit {name} takes a positive number, got {value!r}.")
         given[name] = number
     return Limits(**given)
@@ -189,7 +181,7 @@ def run(app: Any, host: str, port: int) -> None:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(BACKLOG)  # whoever reads the line below can connect
+        listening.listen(BACKLOG)  # before the address is printed
     except OSError as error:
         app.close()
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
@@ -204,7 +196,7 @@ def run(app: Any, host: str, port: int) -> None:
     server = Server(config)
     app.on_failure(lambda: setattr(server, "should_exit", True))
     sys.setswitchinterval(SECONDS_BETWEEN_SWITCHES)
-    # From before anybody knows where it is; uvicorn sets the same while it runs.
+    # Before the address is printed; uvicorn sets the same while it runs.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)
     app.wait(SECONDS_TO_REPLAY)

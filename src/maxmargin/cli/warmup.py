@@ -19,7 +19,7 @@ from maxmargin.cli.output import duration, print_json, print_note, print_table, 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-# Code depends on the types of what is learned from, not on its size.
+# Compiled code depends on the types of arrays, not on their sizes.
 EXAMPLES = 24
 
 
@@ -48,7 +48,7 @@ def warmup(
     settings: Settings = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Compile learners now, so that nobody waits when they are first used."""
+    """Compile learners now, so that their first use does not have to wait."""
     with one_line_errors():
         chosen = learner_options.make_all(algorithms or list(learner_options.names()), settings)
         from maxmargin._terminal import bar
@@ -84,7 +84,7 @@ def warmup(
 
 
 def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
-    """Let a learner do what it can do with such rows."""
+    """Call all methods of a learner that compile code for such rows."""
     import numpy as np
     from scipy import sparse
     from sklearn.base import clone
@@ -95,7 +95,7 @@ def use(learner: BaseEstimator, form: Form, dtype: str, classes: int) -> None:
     X = np.random.default_rng(0).normal(3.0 * y[:, None], 1.0, size=(EXAMPLES, 4)).astype(dtype)
     given: Any = sparse.csr_matrix(X) if form is Form.sparse else X
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about what such rows can teach
+        warnings.simplefilter("ignore")  # about convergence on so few rows
         clone(learner).fit(given, y).predict(given)
         if hasattr(learner, "partial_fit"):
             clone(learner).partial_fit(given, y, classes=np.unique(y))

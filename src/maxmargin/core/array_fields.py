@@ -82,7 +82,7 @@ class Array:
     ----------
     *axes : str or int
     dtype : data type or None
-        None if it is known when the array is allocated.
+        None if it is given when the array is allocated.
     fill : value or dict
         What a new array holds; of a table, the columns that are not 0.
     saved : bool
@@ -90,7 +90,7 @@ class Array:
     name : str
         Its name in files, by default that of the field.
     optional : bool
-        May it have no lines, or be None, where nobody needs it?
+        May it have no lines, or be None, where it is not needed?
     omit_zeros : bool
         Is it left out of files if all of it is 0?
     at_least, below : int, float or axis

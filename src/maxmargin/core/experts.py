@@ -10,8 +10,8 @@ from maxmargin.core.array_fields import Array, blank
 from maxmargin.core.numba_backend import Compiled, bridge, helper, overload, with_methods_of
 from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
-# How often the leader is written down: at first after each trial, then half as often whenever there
-# is no room left.
+# The most leaders that are recorded: one for each trial at first, then half as often whenever the
+# array is full.
 MOST_LEADERS = 2048
 # No expert loses more by one row: if all did, nothing would be left to share.
 SMALLEST_PART = 1e-200
@@ -85,7 +85,7 @@ def experts_of(targets: Any, each: int, experts: int) -> Any:
 
 
 class Votes(NamedTuple):
-    """What is known of the experts.
+    """Weights and mistakes of the experts.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Votes(NamedTuple):
     leaders: Annotated[np.ndarray, Array(MOST_LEADERS, dtype=np.int32, below="experts")]
     clock: Annotated[np.recarray, Array(1, dtype=CLOCK, fill={"stride": 1})]
 
-    def score(self, said, n, scores):
+    def score(self, predicted, n, scores):
         """The scores of all classes for row ``n``: the weight of their voters less that of others.
 
         A single column is that of class 1.
@@ -109,9 +109,9 @@ class Votes(NamedTuple):
             mine = 1 if scores.shape[1] == 1 else c
             scores[n, c] = 0.0
             for e in range(self.weights.size):
-                scores[n, c] += self.weights[e] if said[n, e] == mine else -self.weights[e]
+                scores[n, c] += self.weights[e] if predicted[n, e] == mine else -self.weights[e]
 
-    def judge(self, said, n, label, keep, share):
+    def judge(self, predicted, n, label, keep, share):
         """Herbster and Warmuth's fixed-share algorithm, where ``keep`` is ``exp(-rate)``.
 
         (Of a row of weight s, ``exp(-rate s)``.)
@@ -121,7 +121,7 @@ class Votes(NamedTuple):
         """
         total = 0.0
         for e in range(self.weights.size):
-            is_wrong = said[n, e] != label
+            is_wrong = predicted[n, e] != label
             self.weights[e] *= keep if is_wrong else 1.0
             self.wrong[e] += is_wrong
             total += self.weights[e]
@@ -172,39 +172,39 @@ def winner(scores, n, first, columns, classes):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def say(outputs, each, classes, first, stop, said):  # type: ignore[no-untyped-def]
-    """Put into ``said`` which class the experts from ``first`` to ``stop`` predict for each row.
+def predict_classes(outputs, each, classes, first, stop, predicted):  # type: ignore[no-untyped-def]
+    """Put into ``predicted`` the classes that experts ``first`` to ``stop`` predict for each row.
 
     Of the ``each`` outputs of an expert those of the first ``classes`` are of classes that can be
     predicted.
     """
-    for n in range(said.shape[0]):
+    for n in range(predicted.shape[0]):
         for e in range(first, stop):
-            said[n, e] = winner(outputs, n, (e - first) * each, each, classes)
+            predicted[n, e] = winner(outputs, n, (e - first) * each, each, classes)
 
 
 @Compiled
-def poll(said, votes, scores):  # type: ignore[no-untyped-def]
+def score_votes(predicted, votes, scores):  # type: ignore[no-untyped-def]
     """Put into ``scores`` how the experts vote on each row."""
-    for n in range(said.shape[0]):
-        votes.score(said, n, scores)
+    for n in range(predicted.shape[0]):
+        votes.score(predicted, n, scores)
 
 
 @Compiled
-def hold(said, order, targets, classes, votes, keep, share, scores, tally):  # type: ignore[no-untyped-def]
+def vote(predicted, order, targets, classes, votes, keep, share, scores, tally):  # type: ignore[no-untyped-def]
     """Let the experts vote on each row, and weigh them by its label, row by row.
 
     A row i that stands in the order as ``-1 - i`` is only voted on.
     """
     trials, mistakes = tally[0].trials, tally[0].mistakes
     for n in range(order.size):
-        votes.score(said, n, scores)
+        votes.score(predicted, n, scores)
         if order[n] >= 0:
             label, weight = targets.labels[order[n]], targets.weight_of(order[n])
             mistakes += winner(scores, n, 0, scores.shape[1], classes) != label
             trials += 1
             kept = max(SMALLEST_PART, keep if weight == 1.0 else keep**weight)
-            votes.judge(said, n, label, kept, share)
+            votes.judge(predicted, n, label, kept, share)
             votes.write_leader(trials)
     tally[0].trials, tally[0].mistakes = trials, mistakes
 

@@ -66,7 +66,7 @@ class Rivals(NamedTuple):
         return least
 
     def against(self, own, rival, trial):
-        """What a rule is told of one rival: the constraint over its cost, for which 1 is wanted."""
+        """The trial of one rival: the constraint over its cost, for which 1 is wanted."""
         cost = self.wanted(own, rival)
         margin, square = (self.outputs[own] - self.outputs[rival]) / cost, cost * cost
         xx, largest_xx = trial.xx / square, trial.largest_xx / square

@@ -79,7 +79,7 @@ def best_step(slack, change, sample_weight, numbers, penalty, slope, curvature):
     for _ in range(60):
         first, second = penalty * (slope + t * curvature), penalty * curvature
         for n in range(slack.size):
-            # Without branches, which nobody could predict.
+            # Without branches, which would be mispredicted.
             left = slack[n] - t * change[n]
             pull = sample_weight[numbers[n]] * change[n] if left > 0.0 else 0.0
             first -= pull * left
@@ -120,9 +120,7 @@ def move(slack, change, t, entered, left):  # type: ignore[no-untyped-def]
 def scatter(rows, numbers, sample_weight, sign, columns, values, hessian):  # type: ignore[no-untyped-def]
     """Add ``sign * sample_weight * x x'`` of each row to the upper triangle.
 
-    The columns of rows are in order.
-
-    ``columns`` and ``values`` are room for one row.
+    The columns of rows are in order; ``columns`` and ``values`` are buffers for one row.
     """
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
@@ -156,7 +154,7 @@ def gather(rows, numbers, sample_weight, center, block):  # type: ignore[no-unty
 def products(rows, numbers, width, line, out):  # type: ignore[no-untyped-def]
     """The products of all rows with each other, without the coordinate behind the features.
 
-    ``line`` is room for one row.
+    ``line`` is a buffer for one row.
     """
     for n in range(numbers.size):
         for j in range(line.shape[1]):

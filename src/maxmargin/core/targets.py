@@ -43,7 +43,7 @@ class Binary(NamedTuple):
 
 @with_methods_of(Binary)
 class OneVsRest(NamedTuple):
-    """One problem per class, in which that class is positive, and spare ones without such rows."""
+    """One problem per class, in which that class is positive, and ``unseen`` ones without rows."""
 
     labels: np.ndarray
     classes: int
@@ -138,11 +138,11 @@ bridge("problems", "sign", "is_shown", "class_of", "weight_of", "is_mistake")
 
 @Compiled
 def balance(labels, order, totals, sample_weight):  # type: ignore[no-untyped-def]
-    """Let all classes count the same, as far as they are known when a row comes.
+    """Let all classes count the same, by the counts up to each row.
 
     ``totals`` are the weights of each class so far, and last of all classes; those of the rows in
     ``order`` are multiplied by ``n / (C n_c)``, with the counts including that row and C classes
-    so far. A row i that stands there as ``-1 - i`` is only looked at.
+    so far. A row i that stands there as ``-1 - i`` is only predicted.
     """
     everyone, seen = totals.size - 1, 0
     for c in range(everyone):

@@ -1,4 +1,4 @@
-"""What a loop writes down about the rows that it presents."""
+"""What a loop records about the rows that it presents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 
 
 class Trace(NamedTuple):
-    """What is written down about the rows that are presented; an empty array is switched off.
+    """What is recorded about the rows that are presented; an empty array is switched off.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class Trace(NamedTuple):
 
     def updates_before(self, start):
         """The updates before the place ``start``."""
-        known = 0 < start <= self.history.shape[0]
-        return self.history[start - 1, self.history.shape[1] - 1] if known else 0.0
+        recorded = 0 < start <= self.history.shape[0]
+        return self.history[start - 1, self.history.shape[1] - 1] if recorded else 0.0
 
     def note(self, space, rows, i, n, c, f, trials):
-        """Write down ``f``, the output of problem ``c`` for row ``i`` at place ``n``.
+        """Record ``f``, the output of problem ``c`` for row ``i`` at place ``n``.
 
         ``trials`` is the number of rows learned from before it.
         """
@@ -79,14 +79,14 @@ NO_TRACE = Trace(np.empty(0, np.int32), 0, np.empty((0, 0)), np.empty((0, 0, 0))
 
 
 def tracing(places: int, problems: int, average: bool) -> Trace | MeanTrace:
-    """A trace with room for the outputs of so many places and problems."""
+    """A trace that records the outputs at so many places, of so many problems."""
     trace = NO_TRACE._replace(history=np.empty((places, problems + 1)))
     return MeanTrace(*trace, np.empty((places, problems))) if average else trace
 
 
 @Compiled
 def contest(targets, order, history, seen):  # type: ignore[no-untyped-def]
-    """Put what tells mistakes into ``seen``, by the outputs before anything was learned.
+    """Put what decides about mistakes into ``seen``, by the outputs before anything was learned.
 
     For each place of the order the output of the row's own class, the highest of its rivals and the
     least margin, among the problems of ``targets``; see `targets.is_mistake`.

@@ -38,8 +38,8 @@ except ImportError as error:  # pragma: no cover
         f'maxmargin.dask needs Dask: pip install "maxmargin[dask]" ({error})'
     ) from None
 
-# So often somebody looks whether there still is a cluster, in seconds.
-SECONDS_BETWEEN_LOOKS = 1.0
+# Seconds between two checks that there still are workers.
+SECONDS_BETWEEN_CHECKS = 1.0
 # Models of many features are sent as part of the graph, so that they can be made again.
 LARGE_GRAPH = {"distributed.admin.large-graph-warning-threshold": "4 GiB"}
 
@@ -199,9 +199,9 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         local = self._fitted()
         executor = DaskExecutor(self._client(), self.patience)
         shards = _shards(executor, X, y, sample_weight, options)
-        known: Any = state_of(local)
+        state: Any = state_of(local)
         if isinstance(shards[0], File):
-            shards = [shard._replace(schema=known.schema) for shard in shards]
+            shards = [shard._replace(schema=state.schema) for shard in shards]
         right, rows = executor.ask(Hits(local), executor.place(shards))
         if not rows:
             raise ValueError("There are no rows to score, or none that counts.")
@@ -279,7 +279,7 @@ class DaskExecutor:
             root = tree(leaves, lambda some: self._submit(merged, sent, some))
         try:
             return self._result(root, shards, leaves)
-        finally:  # whatever is not done yet nobody wants any more
+        finally:  # unfinished tasks are of no use any more
             for future in (root, *leaves):
                 future.release()
 
@@ -300,7 +300,7 @@ class DaskExecutor:
         alone_since: float | None = None
         while not root.done():
             try:
-                distributed.wait(root, timeout=SECONDS_BETWEEN_LOOKS)
+                distributed.wait(root, timeout=SECONDS_BETWEEN_CHECKS)
             except (TimeoutError, distributed.TimeoutError):
                 if self._has_workers():
                     alone_since = None
@@ -348,7 +348,7 @@ def _itself(value: Any) -> Any:
 
 @contextmanager
 def _as_cluster_errors() -> Iterator[None]:
-    """What Dask says of a connection that is gone, in our words."""
+    """Turn errors of Dask about a lost connection into a `ClusterError`."""
     try:
         yield
     except (distributed.CancelledError, OSError) as error:

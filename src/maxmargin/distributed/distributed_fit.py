@@ -13,7 +13,7 @@ from maxmargin.distributed.executor import Executor, Plain
 from maxmargin.distributed.hard_margin import separated
 from maxmargin.distributed.parameter_mixing import check_can_mix, mixed
 from maxmargin.distributed.shards import File, Schemas
-from maxmargin.distributed.survey import Found, Overview, Survey, overview
+from maxmargin.distributed.survey import Found, Overview, Survey, overview_of
 from maxmargin.training.inputs import problems_for
 from maxmargin.training.protocol import put_state
 
@@ -43,7 +43,7 @@ def fit(
     rounds : int, default=None
         At most so many; by default the `max_iter` of `MaxMargin`, else 1.
     report : callable, default=None
-        Is told the `Progress` after each round.
+        Called with the `Progress` after each round.
 
     Returns
     -------
@@ -66,19 +66,19 @@ def fit(
     check_can_learn(estimator, rounds)
     exact = isinstance(estimator, MaxMargin)
     executor, learner = executor or Plain(), clone(estimator)
-    known, encoded, schema = _surveyed(learner, shards, executor)
+    overview, encoded, schema = _surveyed(learner, shards, executor)
     if not exact:
-        state, interrupted = mixed(learner, known, executor, encoded, rounds or 1, report)
+        state, interrupted = mixed(learner, overview, executor, encoded, rounds or 1, report)
         put_state(estimator, state._replace(schema=schema))
     else:
-        columns, most, limit = known.columns, int(learner.max_iter), "max_iter"
+        columns, most, limit = overview.columns, int(learner.max_iter), "max_iter"
         if rounds is not None and rounds <= most:
             most, limit = rounds, "rounds"
         problems = problems_for(columns.classes, multilabel=columns.multilabel)
         solve = separated if learner.soft_margin == 0.0 else solved
-        found, interrupted = solve(learner, known, executor, encoded, problems, most, report)
+        found, interrupted = solve(learner, overview, executor, encoded, problems, most, report)
         estimator.conclude(
-            *(found, columns.classes, columns.features, known.radius),
+            *(found, columns.classes, columns.features, overview.radius),
             multilabel=columns.multilabel,
             schema=schema,
             limit=limit,
@@ -100,7 +100,7 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
 def _surveyed(
     learner: BaseEstimator, shards: Sequence[Any], executor: Executor
 ) -> tuple[Overview, Any, dict[str, Any] | None]:
-    """What is known of all rows, shards with class codes, and how files are to be read."""
+    """The survey of all rows, shards with class codes, and how files are to be read."""
     placed, schema, guesses = executor.place(shards), None, False
     if is_file := isinstance(shards[0], File):
         options = shards[0].options
@@ -119,13 +119,13 @@ def _surveyed(
     if guesses and not found.zero:
         found = _from_one(found)
     most = shards[0].options.get("n_features") if wider else None
-    known = overview(learner, found, wider=wider, width=most)
+    overview = overview_of(learner, found, wider=wider, width=most)
     if wider:
         zero_based = found.zero if guesses else shards[0].options["zero_based"]
-        width = known.columns.features.count
+        width = overview.columns.features.count
         schema = {"format": "svmlight", "zero_based": bool(zero_based), "least_width": width}
         placed = executor.derive(_read_by, executor.place(shards), schema, guesses)
-    return known, executor.derive(_encoded, placed, known.columns), schema
+    return overview, executor.derive(_encoded, placed, overview.columns), schema
 
 
 def _read_by(shard: File, schema: dict[str, Any], guesses: bool) -> File:

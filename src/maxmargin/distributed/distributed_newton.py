@@ -40,6 +40,7 @@ from maxmargin.models.newton_solver import (
     PATIENCE,
     Solution,
     Task,
+    evidence_of_slacks,
     solve,
 )
 from maxmargin.training import inputs
@@ -76,7 +77,7 @@ class Sums(NamedTuple):
     curvature: np.ndarray
 
 
-class Look(NamedTuple):
+class PointQuestion(NamedTuple):
     """The question at a point for each of the open problems.
 
     Attributes
@@ -121,7 +122,7 @@ class Look(NamedTuple):
         rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
         targets, size = inputs.as_targets(part.codes, self.classes), self.points.shape[1]
         at_once = max(1024, NUMBERS_AT_ONCE // size)
-        room = np.empty(size, np.uint64), np.empty(size)
+        buffers = np.empty(size, np.uint64), np.empty(size)
         gathering = Gathering(self.center)
         moving = self.open[self.steps[self.open].any(axis=1)]
         for start in range(0, part.sample_weight.size, at_once):
@@ -143,10 +144,10 @@ class Look(NamedTuple):
                 elif self.gathers:
                     gathering.add(curvature, rows, active, part.sample_weight, 1.0)
                 else:
-                    passes.scatter(rows, active, part.sample_weight, 1.0, *room, curvature)
+                    passes.scatter(rows, active, part.sample_weight, 1.0, *buffers, curvature)
 
     def merged(self, answers: Sequence[Sums]) -> Sums:
-        return added(answers)
+        return Sums(*(_added(parts) for parts in zip(*answers, strict=True)))
 
 
 class Product(NamedTuple):
@@ -175,18 +176,14 @@ class Product(NamedTuple):
         return out
 
     def merged(self, answers: Sequence[np.ndarray]) -> np.ndarray:
-        total = answers[0].copy()
-        for each in answers[1:]:
-            total += each
-        return total
+        return _added(answers)
 
 
-def added(answers: Sequence[Sums]) -> Sums:
-    """The sums of some shards, in their order."""
-    total = Sums(*(part.copy() for part in answers[0]))
-    for other in answers[1:]:
-        for mine, more in zip(total, other, strict=True):
-            mine += more
+def _added(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of arrays of some shards, in their order."""
+    total = arrays[0].copy()
+    for each in arrays[1:]:
+        total += each
     return total
 
 
@@ -238,9 +235,9 @@ class Best:
             self.weights[c], self.margins[c] = weights, margin
             self.ratios[c], self.bounds[c], self.evidence[c] = ratio, bound, evidence
 
-    def reached(self, tol: float) -> np.ndarray:
-        """Which problems are certified as asked for?"""
-        return (self.margins > 0.0) & (self.margins >= (1.0 - tol) * self.bounds)
+    def solution(self, rounds: int, tol: float) -> Solution:
+        reached = (self.margins > 0.0) & (self.margins >= (1.0 - tol) * self.bounds)
+        return Solution(self.weights, self.margins, self.evidence, rounds, reached)
 
 
 class Rounds:
@@ -265,12 +262,8 @@ class Rounds:
         start: np.ndarray,
         first: int,
     ) -> None:
-        self.learner, self.overview, self.executor, self.shards = (
-            learner,
-            overview,
-            executor,
-            shards,
-        )
+        self.learner, self.overview = learner, overview
+        self.executor, self.shards = executor, shards
         self.first, self.penalty = first, float(learner.soft_margin)
         self.intercept, self.width = bool(learner.fit_intercept), start.shape[1] - 1
         self.weights, self.steps = start.copy(), np.zeros_like(start)
@@ -294,7 +287,7 @@ class Rounds:
         while self.open.size and self.rounds < most:
             points = self.weights + self.steps
             sums = self._asked(
-                Look(
+                PointQuestion(
                     classes=self.overview.columns.classes.size,
                     first=self.first,
                     open=self.open,
@@ -335,17 +328,14 @@ class Rounds:
 
     def _evidence(self, c: int, sums: Sums) -> Evidence:
         """The rows at their slacks; each merge may have rounded once more."""
-        (own, rest), lines = sums.totals[2 * c : 2 * c + 2], sums.pulls[2 * c : 2 * c + 2, :-1]
         longest_own = np.sqrt(self.penalty / self.overview.least)
-        return Evidence(
-            p=2.0,
+        return evidence_of_slacks(
+            sums.pulls[2 * c : 2 * c + 2, :-1],
+            sums.totals[2 * c : 2 * c + 2],
             intercept=self.intercept,
             private=float(np.sqrt(self.penalty)),
-            split=self.intercept,
-            vectors=np.stack([lines[0] - lines[1], lines[0]]),
-            masses=(float(own[0]), float(rest[0])),
-            hidden=(self.penalty * float(own[1]), self.penalty * float(rest[1])),
-            updates=int(own[2] + rest[2]) + 16 + 2 * len(self.shards),
+            hidden=self.penalty,
+            updates=16 + 2 * len(self.shards),
             radius=float(np.hypot(self.overview.radius, longest_own)),
         )
 
@@ -492,14 +482,5 @@ def solved(
     if any(part.best.ratios.min() < 0.0 for part in parts):  # not one round for each
         assert interrupted is not None
         raise interrupted
-    best, tol = [part.best for part in parts], float(learner.tol)
-    return (
-        Solution(
-            np.concatenate([each.weights for each in best]),
-            np.concatenate([each.margins for each in best]),
-            [sums for each in best for sums in each.evidence],
-            max(part.rounds for part in parts),
-            np.concatenate([each.reached(tol) for each in best]),
-        ),
-        interrupted,
-    )
+    tol = float(learner.tol)
+    return Solution.joined([part.best.solution(part.rounds, tol) for part in parts]), interrupted

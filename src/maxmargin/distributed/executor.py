@@ -35,7 +35,7 @@ class Executor(Protocol):
         """Bring shards to where they are asked; what stands for them from then on."""
 
     def derive(self, function: Callable[..., Any], shards: Sequence[Any], *given: Any) -> Any:
-        """Shards ``function(shard, *given)`` in place of these, which nobody asks any more."""
+        """Shards ``function(shard, *given)`` in place of these, which are not asked any more."""
 
     def ask(self, question: Question, shards: Sequence[Any]) -> Any:
         """The answers of all shards, merged as by `tree`; raises a `ShardError` if one fails."""

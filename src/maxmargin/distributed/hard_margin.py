@@ -33,7 +33,7 @@ CLOSER = 0.25
 
 
 class Objections(NamedTuple):
-    """What shards say to some hyperplanes.
+    """The rows that violate some hyperplanes.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Objections(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The question who objects to hyperplanes.
+    """The question which rows violate hyperplanes.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class Proposal(NamedTuple):
     intercept: bool
 
     def answer(self, shard: Any) -> Objections:
-        found = [self._look(part) for part in shard.rows()]
+        found = [self._answer(part) for part in shard.rows()]
         if not found:
             return Objections(np.full((self.goals.size, 2), np.inf), None, None)
         return self.merged(found)
 
-    def _look(self, part: Any) -> Objections:
+    def _answer(self, part: Any) -> Objections:
         rows = as_rows(part.X, Tail(float(self.intercept), 0.0))
         targets, count = inputs.as_targets(part.codes, self.classes), part.sample_weight.size
         numbers, problems = np.arange(count), np.arange(self.goals.size)
@@ -108,12 +108,8 @@ class Exchange:
         shards: Sequence[Any],
         problems: int,
     ) -> None:
-        self.learner, self.overview, self.executor, self.shards = (
-            learner,
-            overview,
-            executor,
-            shards,
-        )
+        self.learner, self.overview = learner, overview
+        self.executor, self.shards = executor, shards
         columns = overview.columns
         self.problems, self.classes = problems, columns.classes.size
         self.width, self.intercept = columns.features.count, bool(learner.fit_intercept)
@@ -132,21 +128,19 @@ class Exchange:
             bounds = np.array([each.bound() for each in found.evidence])
             norms = np.linalg.norm(found.weights[:, :-1], axis=1)
             goals = (1.0 - tol) * bounds * norms
-            said = self.executor.ask(
-                Proposal(self.classes, found.weights, goals, self.most, self.intercept),
-                self.shards,
-            )
+            proposal = Proposal(self.classes, found.weights, goals, self.most, self.intercept)
+            objections = self.executor.ask(proposal, self.shards)
             self.rounds += 1
-            weights, margins = self._measured(found.weights, said.lowest)
+            weights, margins = self._measured(found.weights, objections.lowest)
             for c in range(self.problems):
                 self.best.offer(c, weights[c], margins[c], found.evidence[c])
             report(Progress(self.rounds, float(self.best.ratios.min()), overview.rows))
             hopeless = bounds <= NOTHING * overview.radius
             done = (self.best.ratios >= 1.0 - tol) | hopeless
-            if done.all() or said.codes is None:
+            if done.all() or objections.codes is None:
                 return
-            self.X = stacked([self.X, said.X])
-            self.codes = np.concatenate([self.codes, said.codes])
+            self.X = stacked([self.X, objections.X])
+            self.codes = np.concatenate([self.codes, objections.codes])
 
     def _solved(self) -> Solution:
         task: Task = sample_task(self.overview, self.learner)._replace(
@@ -172,11 +166,6 @@ class Exchange:
         reached = np.minimum(lowest[:, 0] + shift, lowest[:, 1] - shift)
         return weights, geometric_margins(reached - lost, plain, self.width)
 
-    def solution(self) -> Solution:
-        best = self.best
-        reached = best.reached(float(self.learner.tol))
-        return Solution(best.weights, best.margins, best.evidence, self.rounds, reached)
-
 
 def separated(
     learner: BaseEstimator,
@@ -196,4 +185,4 @@ def separated(
         interrupted = signal
         if exchange.rounds == 0:
             raise
-    return exchange.solution(), interrupted
+    return exchange.best.solution(exchange.rounds, float(learner.tol)), interrupted

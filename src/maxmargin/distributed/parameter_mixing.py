@@ -27,7 +27,7 @@ from maxmargin.training.state import State
 
 
 class Part(NamedTuple):
-    """A learner with what it knows, and how many rows it has seen in this round."""
+    """A learner with its state, and how many rows it has seen in this round."""
 
     learner: BaseEstimator
     rows: int
@@ -51,13 +51,13 @@ class Pass(NamedTuple):
         """None of a shard without rows."""
         learner, trainer = self.learner, trainer_of(self.learner)
         state, seen = state_of(learner), 0
-        known = self.classes if state is None else None
+        classes = self.classes if state is None else None
         for rows in shard.rows():
             y = rows.codes if rows.codes.ndim == 2 else self.classes[rows.codes]
             weight = rows.sample_weight if self.weighted else None
-            state = trainer.learn(state, Batch(rows.X, y, known, weight)).state
+            state = trainer.learn(state, Batch(rows.X, y, classes, weight)).state
             state.model.settle()
-            known, seen = None, seen + rows.sample_weight.size
+            classes, seen = None, seen + rows.sample_weight.size
         return Part(with_state(learner, state), seen) if state is not None and seen else None
 
     def merged(self, answers: Sequence[Part | None]) -> Part | None:
@@ -138,7 +138,7 @@ def mixed(
     report: Report,
 ) -> tuple[State, BaseException | None]:
     """What is learned in so many rounds, and Ctrl-C, if that has stopped them."""
-    # What classes count is known already, and rows come with it.
+    # Rows come with their class weights.
     common, tol = clone(learner).set_params(class_weight=None), learner.tol
     measures = learner.soft_margin == 0.0
     state: Any = None

@@ -68,7 +68,7 @@ class Held(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file, which is read by who is asked for its rows.
+    """A file, which is read wherever its rows are needed.
 
     Attributes
     ----------
@@ -154,11 +154,8 @@ class Columns(NamedTuple):
         y = inputs.check_y(block.y, X.shape[0], multilabel=self.multilabel)
         sample_weight = check_weights(block.weight, X.shape[0])
         if not sample_weight.all():
-            X, y, sample_weight = (
-                X[sample_weight > 0.0],
-                y[sample_weight > 0.0],
-                sample_weight[sample_weight > 0.0],
-            )
+            counts = sample_weight > 0.0
+            X, y, sample_weight = X[counts], y[counts], sample_weight[counts]
         codes = inputs.class_codes(y, self.classes)
         if not self.multilabel:
             sample_weight = sample_weight * self.class_weight[codes]

@@ -102,12 +102,13 @@ class Survey(NamedTuple):
             weighted = bool((weight != 1.0).any())
             if not weight.all():
                 X, y, weight = X[weight > 0.0], y[weight > 0.0], weight[weight > 0.0]
-            here = self._look(X, y, weight)._replace(
-                columns=((columns, shard.name),), weighted=weighted, radius=radius
-            )
             layout = "sparse" if sparse.issparse(X) else "dense"
-            here = here._replace(
-                kinds=((_kind_of(y), shard.name),), layouts=((layout, shard.name),)
+            here = self._counted(X, y, weight)._replace(
+                columns=((columns, shard.name),),
+                kinds=((_kind_of(y), shard.name),),
+                layouts=((layout, shard.name),),
+                weighted=weighted,
+                radius=radius,
             )
             if reservoir is None:
                 reservoir = Reservoir(self._wanted(X), random)
@@ -129,7 +130,7 @@ class Survey(NamedTuple):
         rows = min(rows, int(MOST_NUMBERS / max(filled, 1.0)))
         return -(-rows // self.shards)
 
-    def _look(self, X: Any, y: np.ndarray, weight: np.ndarray) -> Found:
+    def _counted(self, X: Any, y: np.ndarray, weight: np.ndarray) -> Found:
         zero = bool((X.indices == 0).any()) if sparse.issparse(X) else True
         if y.ndim == 2:
             labels, totals = np.arange(y.shape[1]), (y.T @ np.ones(y.shape[0])).astype(float)
@@ -156,8 +157,7 @@ class Survey(NamedTuple):
             every = np.concatenate([part.labels for part in parts])
             labels, codes = np.unique(every, return_inverse=True)
             totals = np.zeros(labels.size)
-            for part, mine in zip(parts, _split(codes, parts), strict=True):
-                totals[mine] += part.totals
+            np.add.at(totals, codes, np.concatenate([part.totals for part in parts]))
         return Found(
             rows=sum(part.rows for part in parts),
             stored=sum(part.stored for part in parts),
@@ -173,10 +173,6 @@ class Survey(NamedTuple):
             zero=any(part.zero for part in parts),
             samples=tuple(sample for part in parts for sample in part.samples),
         )
-
-
-def _split(codes: np.ndarray, parts: Sequence[Found]) -> list[np.ndarray]:
-    return np.split(codes, np.cumsum([part.labels.size for part in parts])[:-1])
 
 
 def _kind_of(y: np.ndarray) -> str:
@@ -239,7 +235,7 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 # ------------------------------------------------------------------------------------- what follows
 class Overview(NamedTuple):
-    """What is known of all rows.
+    """The survey of all rows.
 
     Attributes
     ----------
@@ -263,7 +259,7 @@ class Overview(NamedTuple):
     sample: Sample
 
 
-def overview(
+def overview_of(
     learner: BaseEstimator, found: Found, *, wider: bool, width: int | None = None
 ) -> Overview:
     """What follows from a survey; raises if shards do not go together.
@@ -289,23 +285,19 @@ def overview(
         raise ValueError(only_one_class(classes))
     else:
         likely_classes(classes, found.rows)
-    told, total_weight, least, weighted = (
-        np.ones(classes.size),
-        found.total_weight,
-        found.least,
-        found.weighted,
-    )
+    class_weight, weighted = np.ones(classes.size), found.weighted
+    total_weight, least = found.total_weight, found.least
     if not multilabel and learner.class_weight is not None:
-        told = weights_by_totals(learner.class_weight, classes, found.totals)
-        total_weight, least = float(found.totals @ told), least * float(told.min())
+        class_weight = weights_by_totals(learner.class_weight, classes, found.totals)
+        total_weight, least = float(found.totals @ class_weight), least * float(class_weight.min())
         check_products(np.array([least, total_weight]))
         weighted = True
-    columns = Columns(learner, features, classes, told, multilabel)
+    columns = Columns(learner, features, classes, class_weight, multilabel)
     X, y, weight = (stacked([part[k] for part in found.samples]) for k in range(3))
     if sparse.issparse(X):
         X = as_wide(X, features.count)
     if not multilabel:
-        weight = weight * told[inputs.class_codes(y, classes)]
+        weight = weight * class_weight[inputs.class_codes(y, classes)]
     return Overview(
         columns=columns,
         rows=found.rows,

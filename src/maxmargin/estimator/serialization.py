@@ -212,7 +212,7 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
     if isinstance(blank, KernelModel):
         supports = model_tree.points_from(leaves, "supports.points", width, kernel)
         _check_shape(leaves, "supports.coefs", (problems, supports.size()))
-        blank.make_room(supports)
+        blank.allocate(supports)
         return
     paths = [f"store.points.{c}" for c in range(problems)]
     points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
@@ -222,7 +222,7 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
         _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
     elif blank.eviction.lengths:
         _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
-    blank.make_room(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
+    blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
 
 
 def _check_linear(model: LinearModel) -> None:

@@ -1,10 +1,10 @@
-"""What a stream gives, in pieces of at most so many rows."""
+"""The rows of a stream, in pieces of at most so many rows."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +13,36 @@ from maxmargin import streams
 from maxmargin.streams import Block, Option, OptionError, Source
 from maxmargin.training import inputs
 from maxmargin.training.sample_weights import check_weights
+
+
+class Rows(NamedTuple):
+    """A block of rows with labels and weights; or a dict, its label, and an array of its weight."""
+
+    X: Any
+    y: Any
+    weight: np.ndarray | None
+
+    def size(self) -> int:
+        return 1 if isinstance(self.X, dict) else len(self.y)
+
+    def part(self, which: slice) -> Rows:
+        X = self.X.iloc if hasattr(self.X, "iloc") else self.X
+        return Rows(X[which], self.y[which], None if self.weight is None else self.weight[which])
+
+    def weights(self) -> np.ndarray:
+        return np.ones(self.size()) if self.weight is None else self.weight
+
+
+def joined(some: Rows, others: Rows) -> Rows:
+    """All rows of two blocks."""
+    if sparse.issparse(some.X) or sparse.issparse(others.X):
+        X = sparse.vstack([some.X, others.X], "csr")
+    else:
+        X = np.concatenate([some.X, others.X])
+    weight = None
+    if some.weight is not None or others.weight is not None:
+        weight = np.concatenate([some.weights(), others.weights()])
+    return Rows(X, np.concatenate([some.y, others.y]), weight)
 
 
 def opened(stream: Any, y: Any) -> Any:
@@ -43,10 +73,8 @@ def labelled(blocks: Iterable[Block], name: str) -> Iterator[tuple[Any, Any, Any
         yield block.X, block.y, block.weight
 
 
-def pieces(
-    stream: Any, y: Any, sample_weight: Any, most: int
-) -> Iterator[tuple[Any, Any, np.ndarray | None]]:
-    """Rows, labels and weights of at most so many rows, that end at multiples of that number."""
+def pieces(stream: Any, y: Any, sample_weight: Any, most: int) -> Iterator[Rows]:
+    """Blocks of at most so many rows, that end at multiples of that number."""
     if y is not None:
         stream = [(stream, y, sample_weight)]
     elif sparse.issparse(stream) or isinstance(stream, np.ndarray):
@@ -60,7 +88,7 @@ def pieces(
         X, labels, weight = (*block, None)[:3]
         if isinstance(X, dict):
             seen += 1
-            yield X, labels, None if weight is None else check_weights(weight, 1)
+            yield Rows(X, labels, None if weight is None else check_weights(weight, 1))
             continue
         if not hasattr(X, "shape") and not isinstance(X, (list, tuple)):
             raise ValueError(f"progressive needs a matrix of rows, got {type(X).__name__}.")
@@ -68,11 +96,9 @@ def pieces(
         X = np.asarray(X) if isinstance(X, (list, tuple)) else X
         labels = inputs.check_y(labels, X.shape[0])
         weights = None if weight is None else check_weights(weight, X.shape[0])
-        rows = X.iloc if hasattr(X, "iloc") else X
-        start = 0
+        rows, start = Rows(X, labels, weights), 0
         while start < labels.size:
-            stop = min(labels.size, start + most - seen % most)
-            part = slice(start, stop)
-            yield rows[part], labels[part], None if weights is None else weights[part]
-            seen += stop - start
-            start = stop
+            part = rows.part(slice(start, start + most - seen % most))
+            yield part
+            seen += part.size()
+            start += part.size()

@@ -25,8 +25,8 @@ class Detector(Protocol):
 class Drift:
     """A drift detector, and what is done when it detects a drift; see `progressive`.
 
-    The detector is told of each row, when its label is there and it has been learned from, whether
-    the prediction was wrong: 1 or 0.
+    The detector is updated for each row that has been learned from, with 1 if its prediction was
+    wrong and 0 if it was right.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class Watch:
 
     Attributes
     ----------
-    drifts : after how many rows a drift was detected
-    boosted : so many rows from here on count more
+    drifts : the numbers of rows after which a drift was detected
+    boosted : how many of the next rows count more
     """
 
     def __init__(self, asked: Drift) -> None:
@@ -94,14 +94,14 @@ class Watch:
         """The number of last rows that may be learned from again."""
         return self.asked.rows if self.asked.action == RESTART else 0
 
-    def tell(self, wrong: np.ndarray) -> int:
-        """Tell the detector of rows, up to the one with which it detects a drift; how many."""
-        for told, each in enumerate(wrong.tolist(), 1):
+    def update(self, wrong: np.ndarray) -> int:
+        """Update the detector row by row up to the first drift; the number of rows taken."""
+        for taken, each in enumerate(wrong.tolist(), 1):
             self.detector.update(int(each))
             if self.detector.drift_detected:
-                self._count(told)
+                self._count(taken)
                 self.drifts.append(self.seen)
-                return told
+                return taken
         self._count(wrong.size)
         return wrong.size
 
@@ -110,11 +110,11 @@ class Watch:
         self.boosted = max(0, self.boosted - rows)
 
     def has_drifted(self) -> bool:
-        """With the row that was told of last?"""
+        """Was a drift detected with the last row?"""
         return bool(self.drifts) and self.drifts[-1] == self.seen
 
     def act(self, clf: BaseEstimator) -> None:
-        """All but learning from the last rows again, which who has them must do."""
+        """Take the action, except for learning from the last rows again."""
         if callable(self.asked.action):
             self.asked.action(clf)
         elif self.asked.action == BOOST:
@@ -124,5 +124,5 @@ class Watch:
 
 
 def become(clf: BaseEstimator, other: BaseEstimator) -> None:
-    """Let ``clf`` be what ``other`` is, a learner of the same class; by a single assignment."""
+    """Give ``clf`` the state of ``other``, of the same class, by a single assignment."""
     clf.__dict__ = dict(vars(other))

@@ -1,9 +1,9 @@
 """Metrics of predictions on their way along a stream: of all rows so far, and of the last ones.
 
-A scorer of scikit-learn asks an estimator for predictions. Here it asks `Recorded`, which has made
-them already, so that any scorer works as it is. One that asks for classes alone is told of each
-pair of a true and a predicted class once, with the number of such rows as its weight: then no rows
-need to be kept.
+A scorer of scikit-learn calls an estimator for predictions. Here it calls `Recorded`, which has
+made them already, so that any scorer works as it is. One that needs classes alone gets each pair of
+a true and a predicted class once, with the number of such rows as its weight: then no rows need to
+be kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.evaluate.predictions import Predicted, joined
+from maxmargin.evaluate.predictions import Predictions, joined
 from maxmargin.evaluate.scores import MOST_SCORES
 
 SCORES, PROBABILITIES = "decision_function", "predict_proba"
@@ -36,19 +36,19 @@ RESPONSES: dict[str, Any] = {
 class Metric(Protocol):
     """One metric for one learner, on its way along the stream."""
 
-    asks: set[str]  # for which methods of an estimator, beside `predict`
+    needs: set[str]  # the methods of an estimator that it calls, beside `predict`
     keeps: bool  # does it need all rows so far?
 
-    def begun(self, classes: np.ndarray, learner: BaseEstimator) -> Metric:
+    def started(self, classes: np.ndarray, learner: BaseEstimator) -> Metric:
         """The same metric for a learner of these classes; ValueError if they do not go together."""
 
-    def update(self, rows: Predicted) -> None:
+    def update(self, rows: Predictions) -> None:
         """Some more rows."""
 
-    def so_far(self, counts: np.ndarray, rows: Predicted | None) -> float:
+    def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
         """The value of all rows: of their counts by class and prediction, or of themselves."""
 
-    def recent(self, rows: Predicted) -> float:
+    def recent(self, rows: Predictions) -> float:
         """The value of these rows alone."""
 
 
@@ -95,12 +95,12 @@ def _metric(given: Any) -> tuple[str, Metric]:
 def _named(name: str) -> Metric:
     if name in ("log_loss", "neg_log_loss"):
         return ByScorer(_log_loss_scorer, 1.0 if name == "log_loss" else -1.0)
-    known = get_scorer_names()
-    if name in known:
+    names = get_scorer_names()
+    if name in names:
         return ByScorer(lambda classes: get_scorer(name))
-    if f"neg_{name}" in known:
+    if f"neg_{name}" in names:
         return ByScorer(lambda classes: get_scorer(f"neg_{name}"), -1.0)
-    close = get_close_matches(name, known, n=3) or ["accuracy", "balanced_accuracy", "roc_auc"]
+    close = get_close_matches(name, names, n=3) or ["accuracy", "balanced_accuracy", "roc_auc"]
     raise ValueError(f"metrics: there is no metric {name!r}; there is {' or '.join(close)}.")
 
 
@@ -114,27 +114,27 @@ class Recorded(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    asked : set of str
+    called : set of str
         The methods that were called.
     """
 
-    def __init__(self, classes: np.ndarray, rows: Predicted) -> None:
-        self.classes_, self.rows, self.asked = classes, rows, set[str]()
+    def __init__(self, classes: np.ndarray, rows: Predictions) -> None:
+        self.classes_, self.rows, self.called = classes, rows, set[str]()
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        self.asked.add("predict")
-        return self.classes_[self.rows.said[X]]
+        self.called.add("predict")
+        return self.classes_[self.rows.predicted[X]]
 
     @available_if(lambda self: self.rows.outputs is not None)
     def decision_function(self, X: np.ndarray) -> Any:
-        self.asked.add(SCORES)
+        self.called.add(SCORES)
         assert self.rows.outputs is not None
         outputs = self.rows.outputs[X]
         return outputs.ravel() if outputs.shape[1] == 1 else outputs
 
     @available_if(lambda self: self.rows.probabilities is not None)
     def predict_proba(self, X: np.ndarray) -> Any:
-        self.asked.add(PROBABILITIES)
+        self.called.add(PROBABILITIES)
         assert self.rows.probabilities is not None
         return self.rows.probabilities[X]
 
@@ -155,16 +155,16 @@ class ByScorer:
 
     def __init__(self, scorer_for: Callable[[np.ndarray], Any], sign: float = 1.0) -> None:
         self.scorer_for, self.sign = scorer_for, sign
-        self.asks: set[str] = set()
+        self.needs: set[str] = set()
         self.keeps = False
         self.is_weighted = True
 
-    def begun(self, classes: np.ndarray, learner: BaseEstimator) -> ByScorer:
-        """Try it on one row of each class: does it take these classes, and what does it ask for?"""
+    def started(self, classes: np.ndarray, learner: BaseEstimator) -> ByScorer:
+        """Try it on one row of each class: does it take them, and which methods does it call?"""
         codes, certain = np.arange(classes.size), np.eye(classes.size)
         outputs = np.array([[-1.0], [1.0]]) if classes.size == 2 else certain
         probabilities = 0.5 * certain + 0.5 / classes.size
-        rows = Predicted(
+        rows = Predictions(
             codes,
             codes,
             outputs if hasattr(learner, SCORES) else None,
@@ -173,64 +173,64 @@ class ByScorer:
         new = ByScorer(self.scorer_for, self.sign)
         new.classes, new.scorer = classes, self.scorer_for(classes)
         try:
-            new.asks, value = new._tried(rows)
+            new.needs, value = new._tried(rows)
         except AttributeError:
             raise ValueError(
-                f"it asks for scores or probabilities, which {type(learner).__name__} has not."
+                f"it needs scores or probabilities, which {type(learner).__name__} does not give."
             ) from None
         if np.ndim(value) != 0:
             raise ValueError("it must give one number.")
-        new.keeps = bool(new.asks)
+        new.keeps = bool(new.needs)
         return new
 
-    def _tried(self, rows: Predicted) -> tuple[set[str], Any]:
-        said = Recorded(self.classes, rows)
+    def _tried(self, rows: Predictions) -> tuple[set[str], Any]:
+        recorded = Recorded(self.classes, rows)
         try:
-            value = self._asked(said, rows, np.ones(rows.truth.size))
-        except TypeError:  # which all functions raise that know of no weights
+            value = self._scored(recorded, np.ones(rows.truth.size))
+        except TypeError:  # the function takes no weights
             self.is_weighted = False
-            value = self._asked(said, rows, None)
-        return said.asked & {SCORES, PROBABILITIES}, value
+            value = self._scored(recorded, None)
+        return recorded.called & {SCORES, PROBABILITIES}, value
 
-    def _asked(self, said: Recorded, rows: Predicted, weights: np.ndarray | None) -> Any:
+    def _scored(self, recorded: Recorded, weights: np.ndarray | None) -> Any:
+        truth = recorded.rows.truth
         options = {} if weights is None else {"sample_weight": weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of classes that have not occurred yet
-            return self.scorer(
-                said, np.arange(rows.truth.size), self.classes[rows.truth], **options
-            )
+            return self.scorer(recorded, np.arange(truth.size), self.classes[truth], **options)
 
-    def update(self, rows: Predicted) -> None:
+    def update(self, rows: Predictions) -> None:
         pass
 
-    def so_far(self, counts: np.ndarray, rows: Predicted | None) -> float:
-        if not self.asks:
+    def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
+        if not self.needs:
             return self._of_counts(counts)
         return np.nan if rows is None else self._value(rows, None)
 
-    def recent(self, rows: Predicted) -> float:
-        if self.asks:
+    def recent(self, rows: Predictions) -> float:
+        if self.needs:
             return self._value(rows, None)
         size = self.classes.size
-        counts = np.bincount(rows.truth * size + rows.said, minlength=size * size)
+        counts = np.bincount(rows.truth * size + rows.predicted, minlength=size * size)
         return self._of_counts(counts.reshape(size, size))
 
     def _of_counts(self, counts: np.ndarray) -> float:
         """The value of so many rows of each class and prediction."""
-        truth, said = np.nonzero(counts)
-        weights = counts[truth, said]
+        truth, predicted = np.nonzero(counts)
+        weights = counts[truth, predicted]
         if self.is_weighted:
-            return self._value(Predicted(truth, said), weights)
+            return self._value(Predictions(truth, predicted), weights)
         if weights.sum() > MOST_SCORES:
             return np.nan
-        return self._value(Predicted(np.repeat(truth, weights), np.repeat(said, weights)), None)
+        rows = Predictions(np.repeat(truth, weights), np.repeat(predicted, weights))
+        return self._value(rows, None)
 
-    def _value(self, rows: Predicted, weights: np.ndarray | None) -> float:
+    def _value(self, rows: Predictions, weights: np.ndarray | None) -> float:
         """NaN if these rows do not define it."""
         if rows.truth.size == 0:
             return np.nan
         try:
-            return self.sign * float(self._asked(Recorded(self.classes, rows), rows, weights))
+            return self.sign * float(self._scored(Recorded(self.classes, rows), weights))
         except ValueError:
             return np.nan
 
@@ -246,42 +246,44 @@ class ByUpdates:
 
     def __init__(self, metric: Any) -> None:
         self.pristine, self.running = metric, copy.deepcopy(metric)
-        self.asks = set() if getattr(metric, "requires_labels", True) else {PROBABILITIES}
+        self.needs = set() if getattr(metric, "requires_labels", True) else {PROBABILITIES}
         self.keeps = False
         self.labels: list[Any] = []
 
-    def begun(self, classes: np.ndarray, learner: BaseEstimator) -> ByUpdates:
-        if self.asks and not hasattr(learner, PROBABILITIES):
-            raise ValueError(f"it asks for probabilities, which {type(learner).__name__} has not.")
+    def started(self, classes: np.ndarray, learner: BaseEstimator) -> ByUpdates:
+        if self.needs and not hasattr(learner, PROBABILITIES):
+            raise ValueError(
+                f"it needs probabilities, which {type(learner).__name__} does not give."
+            )
         new = ByUpdates(self.pristine)
         new.labels = classes.tolist()
         return new
 
-    def update(self, rows: Predicted) -> None:
-        self._tell(self.running, rows)
+    def update(self, rows: Predictions) -> None:
+        self._update(self.running, rows)
 
-    def _tell(self, metric: Any, rows: Predicted) -> None:
-        if self.asks:
+    def _update(self, metric: Any, rows: Predictions) -> None:
+        if self.needs:
             assert rows.probabilities is not None
-            said = [
+            predicted: list[Any] = [
                 dict(zip(self.labels, each, strict=True)) for each in rows.probabilities.tolist()
             ]
         else:
-            said = [self.labels[code] for code in rows.said]
-        for code, each in zip(rows.truth, said, strict=True):
+            predicted = [self.labels[code] for code in rows.predicted]
+        for code, each in zip(rows.truth, predicted, strict=True):
             metric.update(self.labels[code], each)
 
-    def so_far(self, counts: np.ndarray, rows: Predicted | None) -> float:
+    def so_far(self, counts: np.ndarray, rows: Predictions | None) -> float:
         return float(self.running.get())
 
-    def recent(self, rows: Predicted) -> float:
+    def recent(self, rows: Predictions) -> float:
         metric = copy.deepcopy(self.pristine)
-        self._tell(metric, rows)
+        self._update(metric, rows)
         return float(metric.get())
 
 
-class Followed:
-    """Metrics of what one learner predicts, at each look.
+class MetricCurves:
+    """Metrics of what one learner predicts, at each checkpoint.
 
     Parameters
     ----------
@@ -291,13 +293,13 @@ class Followed:
     window : int
         Rows that recent values are about.
     most : int
-        So many rows are kept at most, if a metric needs more than counts of classes.
+        At most so many rows are kept, if a metric needs more than counts of classes.
 
     Attributes
     ----------
     values, recent_values : dict of lists
         By the names of the metrics.
-    wants_chances : bool
+    needs_probabilities : bool
         Are there metrics of probabilities?
     """
 
@@ -312,29 +314,37 @@ class Followed:
         self.metrics: dict[str, Metric] = {}
         for name, metric in metrics.items():
             try:
-                self.metrics[name] = metric.begun(classes, learner)
+                self.metrics[name] = metric.started(classes, learner)
             except ValueError as error:
                 raise ValueError(f"metrics: {name} for {type(learner).__name__}: {error}") from None
         self.window, self.most = window, most
-        self.wants_chances = any(PROBABILITIES in metric.asks for metric in self.metrics.values())
+        started = self.metrics.values()
+        self.needs_probabilities = any(PROBABILITIES in metric.needs for metric in started)
         self.counts = np.zeros((classes.size, classes.size), dtype=np.int64)
-        self._kept: list[Predicted] | None = None
-        if any(metric.keeps for metric in self.metrics.values()):
-            self._kept = []
-        self._last, self._last_rows = list[Predicted](), 0
+        self._kept: list[Predictions] | None = [] if any(each.keeps for each in started) else None
+        self._last, self._last_rows = list[Predictions](), 0
         self.values: dict[str, list[float]] = {name: [] for name in metrics}
         self.recent_values: dict[str, list[float]] = {name: [] for name in metrics}
 
-    def asking_for_more(self) -> str:
-        """The name of a metric that the predicted class is not enough for, or nothing."""
-        return next((name for name, metric in self.metrics.items() if metric.asks), "")
+    def name_beyond_classes(self) -> str:
+        """The name of a metric that needs more than predicted classes, or nothing."""
+        return next((name for name, metric in self.metrics.items() if metric.needs), "")
 
-    def add(self, rows: Predicted) -> None:
-        """Some more rows."""
+    def add(self, rows: Predictions, stops: Sequence[int]) -> None:
+        """Add some rows, with checkpoints after these numbers of them."""
+        if self.metrics:
+            start = 0
+            for stop in stops:
+                self._add(rows.part(slice(start, stop)))
+                self.add_checkpoint()
+                start = stop
+            self._add(rows.part(slice(start, None)))
+
+    def _add(self, rows: Predictions) -> None:
         rows = rows.part(rows.truth < self.counts.shape[0])
         if not rows.truth.size:
             return
-        np.add.at(self.counts, (rows.truth, rows.said), 1)
+        np.add.at(self.counts, (rows.truth, rows.predicted), 1)
         for metric in self.metrics.values():
             metric.update(rows)
         if self._kept is not None:
@@ -346,11 +356,11 @@ class Followed:
         if self._last_rows > 2 * self.window:
             self._last, self._last_rows = [self._recent()], self.window
 
-    def _recent(self) -> Predicted:
+    def _recent(self) -> Predictions:
         return joined(self._last).part(slice(-self.window, None))
 
-    def look(self) -> None:
-        """Write down the values."""
+    def add_checkpoint(self) -> None:
+        """Append the present values."""
         kept = None
         if self._kept:
             self._kept = [joined(self._kept)]

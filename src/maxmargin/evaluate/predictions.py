@@ -1,4 +1,4 @@
-"""What was predicted of some rows."""
+"""Predictions for rows, and their losses."""
 
 from __future__ import annotations
 
@@ -8,36 +8,35 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Predicted(NamedTuple):
-    """What was predicted of some rows.
+class Predictions(NamedTuple):
+    """Predictions for some rows.
 
     Attributes
     ----------
-    truth, said : arrays of the numbers of classes
-        In ``truth``, that of a label which nobody knows is the number of classes.
+    truth, predicted : arrays of class codes
+        In ``truth``, the code of an unseen class is the number of classes.
     outputs : array of shape (n_rows, n_outputs), or None
         One output for two classes, else one for each.
     probabilities : array of shape (n_rows, n_classes), or None
-        Probabilities.
     """
 
     truth: np.ndarray
-    said: np.ndarray
+    predicted: np.ndarray
     outputs: np.ndarray | None = None
     probabilities: np.ndarray | None = None
 
-    def part(self, rows: slice | np.ndarray) -> Predicted:
-        """What was predicted of these rows."""
+    def part(self, rows: slice | np.ndarray) -> Predictions:
+        """The predictions for these rows."""
         outputs = None if self.outputs is None else self.outputs[rows]
         probabilities = None if self.probabilities is None else self.probabilities[rows]
-        return Predicted(self.truth[rows], self.said[rows], outputs, probabilities)
+        return Predictions(self.truth[rows], self.predicted[rows], outputs, probabilities)
 
 
-def joined(parts: Sequence[Predicted]) -> Predicted:
+def joined(parts: Sequence[Predictions]) -> Predictions:
     """All rows of at least one part, in order."""
-    truth, said, outputs, probabilities = zip(*parts, strict=True)
-    return Predicted(
-        np.concatenate(truth), np.concatenate(said), _all_of(outputs), _all_of(probabilities)
+    truth, predicted, outputs, probabilities = zip(*parts, strict=True)
+    return Predictions(
+        np.concatenate(truth), np.concatenate(predicted), _all_of(outputs), _all_of(probabilities)
     )
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from maxmargin._extras import plotting
 from maxmargin.evaluate.batching import classes_of, labelled, opened, pieces
 from maxmargin.evaluate.drift import Detector, Drift
-from maxmargin.evaluate.evaluator import Reporter
+from maxmargin.evaluate.evaluator import Evaluator
 from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.scores import MOST_SCORES, Scores
 from maxmargin.streams import Source
 
-# Rows between two looks at the counts, if nothing else is said.
+# Rows between two checkpoints by default.
 STEP = 1000
 # ... and rows that are learned from in one go where the loop itself counts.
 ROWS_PER_CALL = 2**15
@@ -30,18 +30,18 @@ class Progress:
     ----------
     name : str
         Of the learner.
-    trials : ndarray of shape (n_looks,)
-        Rows predicted so far, at each look.
-    mistakes, losses, updates, supports : ndarrays of shape (n_looks,)
+    trials : ndarray of shape (n_checkpoints,)
+        Rows predicted up to each checkpoint.
+    mistakes, losses, updates, supports : ndarrays of shape (n_checkpoints,)
         Up to there: wrong predictions; the sum of the hinge losses ``max(0, 1 - y f(x))`` (of
         several classes, with the lead over the highest rival in place of ``y f(x)``; NaN if the
         learner has no outputs); updates made; and rows that a kernel learner keeps.
     wrong : ndarray of bool, of shape (n_samples,)
         Which predictions were wrong, row by row.
-    metrics, recent_metrics : dicts of ndarrays of shape (n_looks,)
-        By the names of the metrics that were asked for: their values at each look, of all rows so
-        far, and of the last ``window`` rows. NaN where rows do not define them (an AUC of one
-        class), or where more rows would have to be kept than there is room for.
+    metrics, recent_metrics : dicts of ndarrays of shape (n_checkpoints,)
+        By the names of the metrics: their values at each checkpoint, of all rows so far, and of
+        the last ``window`` rows. NaN where rows do not define them (an AUC of one class), or where
+        more rows would have to be kept than allowed.
     scores : Scores
         Counts of true and predicted classes; see `confusion` and `report`.
     repeated : int
@@ -104,7 +104,7 @@ class Progress:
         return found
 
     def recent_accuracy(self, window: int = STEP) -> np.ndarray:
-        """The share of right predictions among the last ``window`` rows, at each look."""
+        """The share of right predictions among the last ``window`` rows, at each checkpoint."""
         if window < 1:
             raise ValueError(f"window must be at least 1, got {window!r}.")
         total = np.concatenate([[0], np.cumsum(self.wrong)])
@@ -244,14 +244,15 @@ def progressive(
         What to follow beside the mistakes, by names of scikit-learn's scorers ("balanced_accuracy",
         "roc_auc", "f1_macro", "log_loss", ...), as functions of ``y_true`` and ``y_pred``, as
         scorers, or as metrics of river. A dict gives them names. Those of predicted classes take a
-        few milliseconds at each look; those of scores keep up to ten million rows, and go through
-        all of them at each look; those of probabilities let learners go row by row.
+        few milliseconds at each checkpoint; those of scores keep up to ten million rows, and go
+        through all of them at each checkpoint; those of probabilities let learners go row by row.
     window : int, default=None
         The rows that ``recent_metrics`` are about; by default ``step``.
     on_drift : drift detector or Drift, default=None
-        A detector, one of river's or like one, is told of each row whether it was predicted wrong;
-        when it detects a drift, the learner begins anew. A `Drift` has more to choose from: to
-        begin anew from the last rows, to let the next ones count more, or to do anything else.
+        A detector, one of river's or like one, is updated with 1 for each row predicted wrong, and
+        0 for others; when it detects a drift, the learner begins anew. A `Drift` has more to choose
+        from: to begin anew from the last rows, to let the next ones count more, or to do anything
+        else.
 
     Returns
     -------
@@ -285,41 +286,37 @@ def progressive(
     elif y is not None and classes is None:
         classes = np.unique(y)
     most = MOST_SCORES // max(1, len(learners))
-    asked = by_name(metrics)
+    named = by_name(metrics)
     drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else Drift(on_drift)
-    reporters = [
-        Reporter(one, step, delay, classes, asked, window or step, most, drift) for one in learners
+    evaluators = [
+        Evaluator(one, step, delay, classes, named, window or step, most, drift) for one in learners
     ]
-    counts_alone = all(reporter.counts_alone() for reporter in reporters)
+    counts_alone = all(each.counts_alone() for each in evaluators)
     rows_per_piece = step * (-(-ROWS_PER_CALL // step) if counts_alone else 1)
-    for X, labels, weight in pieces(stream, y, sample_weight, rows_per_piece):
-        for reporter in reporters:
-            reporter.meet(X, labels, weight)
-    reports = [_progress(reporter) for reporter in reporters]
+    for rows in pieces(stream, y, sample_weight, rows_per_piece):
+        for each in evaluators:
+            each.add(rows)
+    reports = [_progress(each) for each in evaluators]
     return reports if isinstance(clf, Sequence) else reports[0]
 
 
-def _progress(reporter: Reporter) -> Progress:
-    """What a reporter has written down."""
-    reporter.finish()
-    trials, mistakes, losses, updates, supports = np.array(reporter.looks).T
-    counts = (each.astype(np.int64) for each in (trials, mistakes, updates, supports))
-    trials, mistakes, updates, supports = counts
-    wrong = np.concatenate([np.empty(0, dtype=bool), *reporter.wrong])
-    followed, name = reporter.followed, type(reporter.clf).__name__
-    values, recent = (followed.values, followed.recent_values) if followed else ({}, {})
+def _progress(evaluator: Evaluator) -> Progress:
+    """The results of an evaluation at its end."""
+    evaluator.finish()
+    trials, mistakes, losses, updates, supports = np.array(evaluator.checkpoints).T
+    curves, watch = evaluator.curves, evaluator.watch
     return Progress(
-        name,
-        trials,
-        mistakes,
-        losses,
-        updates,
-        supports,
-        wrong,
-        {each: np.array(found) for each, found in values.items()},
-        {each: np.array(found) for each, found in recent.items()},
-        reporter.scores,
-        reporter.repeated,
-        reporter.weighted,
-        np.array(reporter.watch.drifts if reporter.watch else [], dtype=np.int64),
+        name=type(evaluator.clf).__name__,
+        trials=trials.astype(np.int64),
+        mistakes=mistakes.astype(np.int64),
+        losses=losses,
+        updates=updates.astype(np.int64),
+        supports=supports.astype(np.int64),
+        wrong=np.concatenate([np.empty(0, dtype=bool), *evaluator.wrong]),
+        metrics={name: np.array(values) for name, values in curves.values.items()},
+        recent_metrics={name: np.array(values) for name, values in curves.recent_values.items()},
+        scores=evaluator.scores,
+        repeated=evaluator.repeated,
+        weighted=evaluator.weighted,
+        drifts=np.array(watch.drifts if watch else [], dtype=np.int64),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Scores of more rows are not kept, and the area under the curve is not known then.
+# Scores of more rows are not kept, and then there is no area under the curve.
 MOST_SCORES = 10**7
 
 
@@ -23,8 +23,8 @@ class Scores:
     Attributes
     ----------
     counts : array of shape (n_classes + 1, n_classes)
-        Rows of each true class, last of classes that the model does not know, by what was
-        predicted.
+        Rows of each true class, last of unseen classes, by the
+        predicted class.
     """
 
     def __init__(self, classes: np.ndarray, most: int = MOST_SCORES) -> None:
@@ -32,8 +32,8 @@ class Scores:
         self.counts = np.zeros((classes.size + 1, classes.size), dtype=np.int64)
         self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
         self._truth: list[np.ndarray] = []
-        self._log_loss, self._with_chances = 0.0, 0
-        self._strange: Any = None  # a label that the model does not know
+        self._log_loss, self._with_probabilities = 0.0, 0
+        self._unseen: Any = None  # a label that is none of the classes
 
     def add(
         self,
@@ -46,32 +46,32 @@ class Scores:
         size = self.classes.size
         places = np.minimum(np.searchsorted(self.classes, y), size - 1)
         truth = np.where(self.classes[places] == y, places, size)
-        if self._strange is None and (truth == size).any():
-            self._strange = y[truth == size][:1].tolist()[0]
+        if self._unseen is None and (truth == size).any():
+            self._unseen = y[truth == size][:1].tolist()[0]
         self.count(truth, np.searchsorted(self.classes, predicted), outputs, probabilities)
 
     def count(
         self,
         truth: np.ndarray,
-        said: np.ndarray,
+        predicted: np.ndarray,
         outputs: np.ndarray | None = None,
         probabilities: np.ndarray | None = None,
     ) -> None:
         """The same, of rows whose classes are numbered."""
         size = self.classes.size
-        self.counts += np.bincount(truth * size + said, minlength=self.counts.size).reshape(
+        self.counts += np.bincount(truth * size + predicted, minlength=self.counts.size).reshape(
             self.counts.shape
         )
-        known = truth < size
+        seen = truth < size
         if probabilities is not None:
-            own = probabilities[np.flatnonzero(known), truth[known]]
+            own = probabilities[np.flatnonzero(seen), truth[seen]]
             self._log_loss -= float(np.log(np.maximum(own, np.finfo(own.dtype).eps)).sum())
-            self._with_chances += own.size
+            self._with_probabilities += own.size
         if self._outputs is None or outputs is None or self.rows() > self.most:
             self._outputs, self._truth = None, []
             return
-        self._outputs.append(outputs[known])
-        self._truth.append(truth[known].astype(np.int8))
+        self._outputs.append(outputs[seen])
+        self._truth.append(truth[seen].astype(np.int8))
 
     def wants_outputs(self) -> bool:
         """Are scores of use?"""
@@ -84,12 +84,14 @@ class Scores:
         return self.rows() - int(np.trace(self.counts[:-1]))
 
     def report(self) -> dict[str, Any]:
-        """All that there is to say, in JSON's types; NaN where there is nothing to divide by."""
+        """All numbers, in JSON's types; NaN where there is nothing to divide by."""
         rows, mistakes, labels = self.rows(), self.mistakes(), self.classes.tolist()
-        own, said, there = np.diag(self.counts[:-1]), self.counts.sum(axis=0), self._there()
+        own, predicted = np.diag(self.counts[:-1]), self.counts.sum(axis=0)
+        there = self.counts.sum(axis=1)
         with np.errstate(invalid="ignore"):
-            recall, precision = own / there[:-1], own / said
-        occurring = there[:-1] > 0
+            recall, precision = own / there[:-1], own / predicted
+        occurring, count = there[:-1] > 0, self._with_probabilities
+        log_loss = self._log_loss / count if count else None
         return {
             "rows": rows,
             "mistakes": mistakes,
@@ -97,28 +99,25 @@ class Scores:
             "largest_class": float(there[:-1].max() / rows) if rows else np.nan,
             "balanced_accuracy": float(recall[occurring].mean()) if occurring.any() else None,
             "auc": self._area(),
-            "log_loss": self._log_loss / self._with_chances if self._with_chances else None,
+            "log_loss": log_loss,
             "classes": [
                 {
                     "label": label,
                     "rows": int(there[k]),
-                    "predicted": int(said[k]),
+                    "predicted": int(predicted[k]),
                     "recall": float(recall[k]),
                     "precision": float(precision[k]),
                 }
                 for k, label in enumerate(labels)
             ],
             "unknown_labels": int(there[-1]),
-            "unknown_label": self._strange,
+            "unknown_label": self._unseen,
             "confusion": self.counts[:-1].tolist(),
         }
 
-    def _there(self) -> np.ndarray:
-        return self.counts.sum(axis=1)
-
     def _area(self) -> float | None:
         """Under the ROC curve of the second of two classes, if both occur."""
-        if not self._outputs or (self._there()[:2] == 0).any():
+        if not self._outputs or (self.counts[:2].sum(axis=1) == 0).any():
             return None
         from sklearn.metrics import roc_auc_score
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.kernels.functions import Kernel
-from maxmargin.kernels.growable_array import room_begun_by
+from maxmargin.kernels.growable_array import growable_of
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 
@@ -111,21 +111,19 @@ class DeviceRows(Points):
         return self.squares.size
 
     def take(self, which: Any) -> DeviceRows:
-        if self.numbers is None:
-            numbers = which
-        else:
-            everyone = np.arange(self.source.shape[0])[self.numbers]
-            numbers = everyone[which]
+        numbers = which
+        if self.numbers is not None:
+            numbers = np.arange(self.source.shape[0])[self.numbers][which]
         assert self.squares is not None
-        there = self.products.index(which)
+        placed = self.placed.take(self.products.index(which))
         sample_weight = None if self.sample_weight is None else self.sample_weight[which]
-        known = self.products, self.kernel, self.source, self.placed.take(there)
-        return DeviceRows(*known, self.squares[which], sample_weight, numbers)
+        same = self.products, self.kernel, self.source
+        return DeviceRows(*same, placed, self.squares[which], sample_weight, numbers)
 
     def with_sample_weight(self, sample_weight: np.ndarray) -> DeviceRows:
         assert self.squares is not None
-        known = self.products, self.kernel, self.source, self.placed
-        return DeviceRows(*known, self.squares, sample_weight, self.numbers)
+        same = self.products, self.kernel, self.source, self.placed
+        return DeviceRows(*same, self.squares, sample_weight, self.numbers)
 
     def bare(self) -> Points:
         points = self.kernel.points(self.X)
@@ -135,8 +133,8 @@ class DeviceRows(Points):
 
     on_host = bare
 
-    def room(self, size: int) -> Points:
-        return self.take(slice(0)).bare().room(size)
+    def zeros(self, size: int) -> Points:
+        return self.take(slice(0)).bare().zeros(size)
 
     def laid_out_like(self, others: Points) -> Points:
         return self
@@ -149,9 +147,7 @@ class CudaProducts(Products):
     chunk = 2**16
     most_waiting = 2048
     works_aside = True
-    keeps_lines = (
-        False  # sums are made on the device, which computes values faster than it gets them
-    )
+    keeps_lines = False  # the device computes values faster than it gets them
 
     def __init__(self) -> None:
         self._forget()
@@ -226,12 +222,12 @@ class CudaProducts(Products):
     def _placed(self, kernel: Kernel, points: Points) -> Placed:
         if isinstance(points, DeviceRows):
             return points.placed
-        if room_begun_by(points.X) is not None:
-            if not (known := self._growing.get("rows")) or not known.is_of(points.X, kernel):
-                self._growing.pop("rows", None)  # first, to make room
-                known = self._growing["rows"] = GrowingRows(self, kernel, points.X)
-            assert isinstance(known, GrowingRows)
-            return known.up_to(points.X)
+        if growable_of(points.X) is not None:
+            if not (rows := self._growing.get("rows")) or not rows.is_of(points.X, kernel):
+                self._growing.pop("rows", None)  # first, to free its memory
+                rows = self._growing["rows"] = GrowingRows(self, kernel, points.X)
+            assert isinstance(rows, GrowingRows)
+            return rows.up_to(points.X)
         found = self._fixed.get(points)
         if found is None or found[0] is not kernel:
             points.changes = []
@@ -241,16 +237,16 @@ class CudaProducts(Products):
             points.changes = []
         return found[1]
 
-    def _renewed(self, kernel: Kernel, points: Points, known: Placed) -> Placed:
-        """Where rows were replaced by others, these are placed."""
+    def _renewed(self, kernel: Kernel, points: Points, placed: Placed) -> Placed:
+        """``placed`` with the rows that were replaced since."""
         places = np.unique(np.concatenate(points.changes or []))
         more = self._place(kernel, points.X[places])
-        if _wider(more.kind, known.kind) != known.kind:
+        if _wider(more.kind, placed.kind) != placed.kind:
             return self._place(kernel, points.X)
         there = self.here(places)
-        known.factors[there] = _as_kind(more, known.kind).factors
-        known.squares[there] = more.squares
-        return known._replace(loss=max(known.loss, more.loss))
+        placed.factors[there] = _as_kind(more, placed.kind).factors
+        placed.squares[there] = more.squares
+        return placed._replace(loss=max(placed.loss, more.loss))
 
     def rounding(self, kernel: Kernel, points: Points) -> float:
         loss = self._placed(kernel, points).loss
@@ -309,12 +305,12 @@ class CudaProducts(Products):
         return self.weighted_sums(kernel, weights, points, some, 0.0)
 
     def _weights(self, weights: np.ndarray) -> Any:
-        if room_begun_by(weights) is None:
+        if growable_of(weights) is None:
             return self.here(weights)
-        if not (known := self._growing.get("weights")) or not known.is_of(weights):
-            known = self._growing["weights"] = GrowingWeights(self, weights)
-        assert isinstance(known, GrowingWeights)
-        return known.up_to(weights)
+        if not (growing := self._growing.get("weights")) or not growing.is_of(weights):
+            growing = self._growing["weights"] = GrowingWeights(self, weights)
+        assert isinstance(growing, GrowingWeights)
+        return growing.up_to(weights)
 
     def _sums(
         self, kernel: Kernel, weights: Any, supports: Points, points: Points, shift: float
@@ -347,14 +343,14 @@ class Growing:
     """An array of the host that grows, and what of it is on the device."""
 
     def __init__(self, array: np.ndarray) -> None:
-        room = room_begun_by(array)
-        assert room is not None
-        self._room, self.size = weakref.ref(room), room.shape
+        memory = growable_of(array)
+        assert memory is not None
+        self._memory, self.size = weakref.ref(memory), memory.shape
         self.filled = 0
 
     def is_of(self, array: np.ndarray, kernel: Kernel | None = None) -> bool:
-        room = self._room()
-        same = room is not None and room is room_begun_by(array)
+        memory = self._memory()
+        same = memory is not None and memory is growable_of(array)
         return same and kernel is getattr(self, "kernel", None)
 
 
@@ -362,22 +358,22 @@ class GrowingWeights(Growing):
     def __init__(self, products: CudaProducts, weights: np.ndarray) -> None:
         super().__init__(weights)
         self.products = products
-        self.known = products.library.xp.zeros(self.size)
+        self.copy = products.library.xp.zeros(self.size)
 
     def up_to(self, weights: np.ndarray) -> Any:
         size = weights.shape[1]
         if size > self.filled:
             part = slice(self.filled, size)
-            self.known[:, part] = self.products.here(np.ascontiguousarray(weights[:, part]))
+            self.copy[:, part] = self.products.here(np.ascontiguousarray(weights[:, part]))
             self.filled = size
-        return self.known[:, :size]
+        return self.copy[:, :size]
 
 
 class GrowingRows(Growing):
     def __init__(self, products: CudaProducts, kernel: Kernel, X: np.ndarray) -> None:
         super().__init__(X)
         self.products, self.kernel = products, kernel
-        self.known = self._new(X, "")
+        self.placed = self._new(X, "")
 
     def _new(self, X: np.ndarray, kind: str) -> Placed:
         first, xp = self.products._place(self.kernel, X, kind), self.products.library.xp
@@ -392,15 +388,15 @@ class GrowingRows(Growing):
         if size > self.filled:
             part = slice(self.filled, size)
             more = self.products._place(self.kernel, X[part])
-            kind = _wider(more.kind, self.known.kind)
-            if kind != self.known.kind:
-                self.known = self._new(X, kind)
+            kind = _wider(more.kind, self.placed.kind)
+            if kind != self.placed.kind:
+                self.placed = self._new(X, kind)
             else:
-                self.known.factors[part] = _as_kind(more, kind).factors
-                self.known.squares[part] = more.squares
-                self.known = self.known._replace(loss=max(self.known.loss, more.loss))
+                self.placed.factors[part] = _as_kind(more, kind).factors
+                self.placed.squares[part] = more.squares
+                self.placed = self.placed._replace(loss=max(self.placed.loss, more.loss))
                 self.filled = size
-        return self.known.take(slice(0, size))
+        return self.placed.take(slice(0, size))
 
 
 # ------------------------------------------------------------------------------------------ numbers

@@ -160,7 +160,7 @@ class Kernel(ABC):
         return self
 
     def forget_rows(self) -> Kernel:
-        """The kernel without what it knows of training rows."""
+        """The kernel without the training rows."""
         return self
 
 
@@ -239,9 +239,9 @@ class GaussianKernel(Kernel):
     def from_products(self, values: np.ndarray, some: Points, others: Points) -> None:
         assert some.squares is not None
         assert others.squares is not None
-        room = np.empty(others.squares.size, self.dtype)
+        buffer = np.empty(others.squares.size, self.dtype)
         for piece, rows in _pieces(values):
-            turn_into_exponents(piece, self.gamma, some.squares[rows], others.squares, room)
+            turn_into_exponents(piece, self.gamma, some.squares[rows], others.squares, buffer)
             np.exp(piece, out=piece)
 
     def diagonal(self, points: Points) -> np.ndarray:
@@ -280,7 +280,7 @@ class UserKernel(Kernel):
         self, some: Points, others: Points, product: InnerProducts, out: np.ndarray | None = None
     ) -> np.ndarray:
         if some.size() == 0 or others.size() == 0:
-            return np.zeros((some.size(), others.size()))  # nobody's code expects no rows
+            return np.zeros((some.size(), others.size()))  # user code may not expect empty arrays
         return self._called(some.X, others.X)
 
     def diagonal(self, points: Points) -> np.ndarray:
@@ -431,7 +431,7 @@ def asymmetric_entry(matrix: np.ndarray) -> tuple[int, int] | None:
 def turn_into_exponents(products, gamma, own, other, columns):  # type: ignore[no-untyped-def]
     """``gamma * (2 * products - own - other)``; above 0 is only rounding, of equal rows.
 
-    ``columns`` is room for what belongs to the columns.
+    ``columns`` is a buffer for what belongs to the columns.
     """
     number = products.dtype.type
     factor = number(2.0 * gamma)

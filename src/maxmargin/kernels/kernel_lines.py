@@ -72,10 +72,10 @@ class Lines:
 
         Those that are needed ``repeatedly`` are copied from the lines into one small matrix.
         """
-        known = self.have(ids)
-        if not known.any():
+        kept = self.have(ids)
+        if not kept.any():
             return between(self._computed(ids, ids))
-        slots, missing = self._slots[ids], np.flatnonzero(~known)
+        slots, missing = self._slots[ids], np.flatnonzero(~kept)
         if not repeatedly:
             sources = -1 - slots
             sources[missing] = np.arange(missing.size)
@@ -84,7 +84,7 @@ class Lines:
             lines.flags.writeable = False
             columns = ids.astype(np.int64, copy=False)  # one type, one compiled loop
             return values._replace(lines=lines, columns=columns, sources=sources)
-        products, there = np.empty((ids.size, ids.size), self._lines.dtype), np.flatnonzero(known)
+        products, there = np.empty((ids.size, ids.size), self._lines.dtype), np.flatnonzero(kept)
         copy_lines(self._lines, slots[there], ids, there, products)
         if missing.size:  # the matrix is symmetric
             products[np.ix_(missing, there)] = products[np.ix_(there, missing)].T
@@ -106,9 +106,9 @@ class Lines:
         add_lines(gains, self._lines, self._slots[changed], changed, diagonal, shift, outputs)
 
     def keep(self, changed: np.ndarray) -> None:
-        """Keep the lines of rows that have changed, as far as there is room.
+        """Keep the lines of rows that have changed, up to the capacity.
 
-        Lines of rows that have changed less often make room.
+        They replace lines of rows that have changed less often.
         """
         capacity, size = self._lines.shape
         if capacity == 0:

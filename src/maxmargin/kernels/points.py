@@ -43,7 +43,7 @@ class Points:
         self.squares = squares
         self.factors = factors
         self.sample_weight = sample_weight
-        # Places at which rows were put since somebody has begun to follow them.
+        # Places of rows that were replaced, once a device keeps a copy of the rows; else None.
         self.changes: list[np.ndarray] | None = None
 
     def size(self) -> int:
@@ -79,8 +79,8 @@ class Points:
             return mine.shape == their.shape and (mine != their).nnz == 0
         return np.array_equal(self.X, others.X)
 
-    def room(self, size: int) -> Points:
-        """Room for so many rows like these."""
+    def zeros(self, size: int) -> Points:
+        """So many rows of zeros, stored as these are."""
         if sparse.issparse(self.X):
             X = sparse.csr_matrix((size, self.X.shape[1]), dtype=self.X.dtype)
         else:

@@ -22,7 +22,7 @@ class Model(ABC):
 
     A fit calls `begin_fit`, `present` as often as it likes, and `end_fit`; a stream `streaming`,
     `present` and `settle`. Methods that change the structure (`grown`, `streaming`, `continued`)
-    give a model that knows the same, and leave this one whole; only `present` learns, in place.
+    give a model with the same weights, and leave this one whole; only `present` learns, in place.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Model(ABC):
         return self.rows(X, sample_weight)
 
     def apart_from_rows(self) -> Model:
-        """The model after a fit with weights, which nobody knows any more."""
+        """The model after a fit with weights, without what depends on them."""
         return self
 
     @abstractmethod
@@ -74,8 +74,8 @@ class Model(ABC):
     def streaming(self, rows: int, alone: bool = False) -> Model:
         """A model to learn from so many rows, which are all new.
 
-        Whatever stops it leaves this one as it was, unless nobody else has it (``alone``). It may
-        be this one if learning from the rows is a single step.
+        Whatever stops it leaves this one as it was, unless no other thread uses it (``alone``). It
+        may be this one if learning from the rows is a single step.
         """
 
     def settle(self) -> None:
@@ -96,7 +96,7 @@ class Model(ABC):
         """Let ``rule`` learn from the rows ``order``, in that order; see `core.loop.learn`."""
 
     def tracing(self, places: int) -> Trace | MeanTrace:
-        """Room for what the model says of rows at so many places before it learns from them."""
+        """Arrays for the outputs of rows at so many places, before they are learned from."""
         return tracing(places, self.problems(), average=False)
 
     # ----------------------------------------------------------------------------- what was learned
@@ -149,7 +149,7 @@ class Model(ABC):
         """No margin can be larger, on the rows of a fit, whose norms are at most ``radius``."""
 
     def parts(self) -> int:
-        """Of how many problems does it consist that know nothing of each other?"""
+        """The number of problems that can be learned independently."""
         return 1
 
     def verdicts(self) -> int:
@@ -159,7 +159,7 @@ class Model(ABC):
     def evidence(self, features: int) -> list[Evidence]:
         """What the bounds rest on, in a form that adds up over machines, if there is such.
 
-        Behind the first ``features`` there may be room for more, which machines have or not.
+        Behind the first ``features`` there may be unused columns, on some machines only.
         """
         return []
 
@@ -173,8 +173,8 @@ class Model(ABC):
         """Does it forget rows to take others?"""
         return False
 
-    def can_have_room(self, width: int) -> bool:
-        """Does it make no difference if there are columns up to ``width`` that never occur?"""
+    def allows_unused_columns(self, width: int) -> bool:
+        """Does it learn the same with columns up to ``width`` that are always 0?"""
         return False
 
     def private_coordinates(self) -> int:
@@ -183,5 +183,5 @@ class Model(ABC):
 
 
 def new_tally() -> np.recarray:
-    """Of nothing."""
+    """A tally of zeros."""
     return np.zeros(1, TALLY).view(np.recarray)

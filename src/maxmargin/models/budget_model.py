@@ -31,10 +31,9 @@ from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import Kernel, finite_diagonal
 from maxmargin.kernels.points import Points, shallow_copy
 from maxmargin.kernels.products import CHUNK, Products
-from maxmargin.models.base import Model, new_tally
+from maxmargin.models.base import new_tally
 from maxmargin.models.budget_policies import BLOCK, Eviction
-from maxmargin.models.kernel_model import LARGEST_SHARE, smallest_margins
-from maxmargin.models.model_formulas import Formula, kernel_formula
+from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel, smallest_margins
 from maxmargin.models.spec import ModelSpec
 from maxmargin.spaces.budget_space import FROM_BEFORE, Slots, SlotSpace, weigh
 from maxmargin.spaces.gram import UnitRows
@@ -81,12 +80,12 @@ class Store:
         """Slots of each problem."""
         return self.slots.coefs.shape[1]
 
-    def make_room(self, capacity: int, like: Points, dtype: Any) -> None:
-        """Let each problem have so many slots, for rows like these."""
+    def allocate(self, capacity: int, like: Points, dtype: Any) -> None:
+        """Allocate so many slots for each problem, for rows like these."""
         stores, everyone = self.points, np.arange(self.capacity())
         vars(self).update(vars(resized(self, dtype, slots=capacity)))
         self.dtype = np.dtype(dtype)
-        self.points = [like.room(capacity) for _ in range(self.problems())]
+        self.points = [like.zeros(capacity) for _ in range(self.problems())]
         for store, smaller in zip(self.points, stores, strict=False):
             store.put(everyone, smaller, everyone)
 
@@ -103,13 +102,13 @@ class Store:
                 sources[places] = FROM_BEFORE
 
     def beside(self) -> Store:
-        """One that knows the same; nothing changes this one before `take_in`."""
+        """A copy to learn with; nothing changes this one before `take_in`."""
         other = shallow_copy(self)
         other.slots = Slots(*[array.copy() for array in self.slots])
         return other
 
     def own_rows(self) -> None:
-        """Share the rows in the slots with nobody."""
+        """Copy the rows in the slots, which may be shared."""
         self.points = copy.deepcopy(self.points)
         self.numbers, self.labels = self.numbers.copy(), self.labels.copy()
 
@@ -136,14 +135,14 @@ class Store:
 
 
 class Glance(NamedTuple):
-    """What a look at a single row has found: outputs, the row, and its `SlotSpace.cross`."""
+    """The outputs of a single row, the row, and its `SlotSpace.cross`."""
 
     outputs: np.ndarray
     point: Points
     cross: np.ndarray
 
 
-class BudgetModel(Model):
+class BudgetModel(SupportModel):
     """Weight vectors ``w = sum_p a_p phi(x_p)`` over at most `budget` rows each.
 
     Parameters
@@ -154,14 +153,11 @@ class BudgetModel(Model):
         What to do when all slots are taken.
     """
 
-    kernel: Annotated[Kernel, Saved()]
     eviction: Annotated[Eviction, Saved()]
     store: Annotated[Store, Saved()]
     scalars: Annotated[Scalars, Saved()]
     largest_square: Annotated[float, Saved(at_least=0.0)]
     _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
-
-    has_supports = True
 
     def __init__(
         self,
@@ -179,7 +175,7 @@ class BudgetModel(Model):
         self.tally = new_tally()
         self.scalars = blank(Scalars, {"problems": problems})
         self.scalars.table.next_mark = NEVER
-        self.shift, self.ridge = tail.offset**2, tail.private**2
+        self.ridge = tail.private**2
         self.largest_square = 0.0
         self.in_fit = self.unsettled = False
         self._bounds = None
@@ -189,17 +185,7 @@ class BudgetModel(Model):
     def problems(self) -> int:
         return self.store.problems()
 
-    def width(self) -> int:
-        return self._width
-
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
-        return self.weighted(self.products.points(self.kernel, X), sample_weight)
-
-    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
-        self.kernel = self.kernel.for_fit(X)
-        return self.rows(X, sample_weight)
-
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
         """The same rows: weights are only for steps here."""
         if sample_weight is not None and self.ridge > 0.0:
@@ -215,8 +201,8 @@ class BudgetModel(Model):
         if not self.store.points:
             return
         points, _, numbers = self._supports()
-        known = numbers.max(initial=-1) < rows.size()
-        if not known or not rows.take(numbers).same_as(points):
+        are_rows = numbers.max(initial=-1) < rows.size()
+        if not are_rows or not rows.take(numbers).same_as(points):
             raise ValueError("warm_start with a kernel needs the rows of the last fit.")
 
     def end_fit(self) -> None:
@@ -231,15 +217,8 @@ class BudgetModel(Model):
     def twin(self) -> BudgetModel:
         return copy.deepcopy(self, {id(self.spec): self.spec})  # a kernel in it is the user's own
 
-    def continued(self) -> BudgetModel:
-        model = self.twin()
-        model.scalars.table.bound = np.inf
-        model.scalars.table.certifiable = AWAITING  # rows in slots may have other labels now
-        return model
-
     def streaming(self, rows: int, alone: bool = False) -> BudgetModel:
-        if self.kernel.only_in_fit:
-            raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+        self.check_can_stream()
         if alone:
             return self
         if rows <= BLOCK:
@@ -250,7 +229,7 @@ class BudgetModel(Model):
         return model
 
     def _beside(self) -> BudgetModel:
-        """One that knows the same; until it settles, this one stays as it is."""
+        """A copy to learn with; until it settles, this one stays as it is."""
         model = shallow_copy(self)
         model.tally, model.scalars = self.tally.copy(), Scalars(self.scalars.table.copy())
         model.store, model.eviction = self.store.beside(), self.eviction.beside()
@@ -281,7 +260,7 @@ class BudgetModel(Model):
         if not self.in_fit:
             rows = self._exact_enough(rows)
         if order.size == 0 and not self.store.points:
-            self._make_room(self.products.kept(self.kernel, rows, np.inf))
+            self._allocate(self.products.kept(self.kernel, rows, np.inf))
         self._present_all(rows, targets, order, rule, trace)
         if self.in_fit:
             self.settle()
@@ -344,17 +323,17 @@ class BudgetModel(Model):
     ) -> None:
         """Learn from the rows of a block, which take their slots when this is settled.
 
-        ``cross`` are the `_cross_products`, if they are known.
+        ``cross`` are the `_cross_products`, if they were computed before.
         """
         size, store = new.size(), self.store
         if store.points:
             new = new.laid_out_like(store.points[0])
         new = self.products.kept(self.kernel, new, np.inf)
         diagonal = finite_diagonal(self.kernel, new) + self.shift + self.ridge
-        self._make_room(new)
+        self._allocate(new)
         if size > 1:
             products = self._own_products(new, ids)
-        else:  # before it has a slot, nobody asks for the product of a row with itself
+        else:  # the product of a row with itself is not needed before it has a slot
             products = np.zeros((1, 1), self.kernel.value_type())
             products.flags.writeable = False
         if cross is None:
@@ -391,25 +370,25 @@ class BudgetModel(Model):
         products.flags.writeable = False
         return products
 
-    def make_room(self, points: list[Points], dtype: Any) -> None:
-        """Let these be the rows in the slots, with coefficients 0."""
+    def allocate(self, points: list[Points], dtype: Any) -> None:
+        """Put these rows into the slots, with coefficients 0."""
         size, kernel = points[0].size(), self.kernel
         if any(each.size() != size for each in points) or size != (self.spec.budget or size):
             raise ValueError("store.points: there is not a row for each slot")
-        self.store.make_room(size, points[0], dtype)
-        self.eviction.make_room(self.problems(), size, dtype)
+        self.store.allocate(size, points[0], dtype)
+        self.eviction.allocate(self.problems(), size, dtype)
         self.store.points = points
         if not kernel.only_in_fit:
             self.store.cross = self.store.cross.astype(kernel.value_type())
 
-    def _make_room(self, new: Points) -> None:
+    def _allocate(self, new: Points) -> None:
         """Allocate memory: once if there is a budget, else whenever a block might not fit."""
         store, budget = self.store, self.spec.budget
         needed = budget or int(store.slots.taken.max(initial=0)) + new.size()
         if needed > store.capacity():
             dtype = self.kernel.value_type()
-            store.make_room(budget or max(2 * store.capacity(), needed), new, dtype)
-            self.eviction.make_room(self.problems(), store.capacity(), dtype)
+            store.allocate(budget or max(2 * store.capacity(), needed), new, dtype)
+            self.eviction.allocate(self.problems(), store.capacity(), dtype)
 
     def _cross_products(self, new: Points, ids: np.ndarray, buffer: np.ndarray) -> np.ndarray:
         """Kernel values between a block's rows and those in the slots; see `SlotSpace`.
@@ -443,30 +422,14 @@ class BudgetModel(Model):
 
     def coefficients(self) -> np.ndarray:
         if not self.kernel.is_linear:
-            raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
-        return np.asarray(self.weights() @ self._supports()[0].X)
-
-    def intercepts(self) -> np.ndarray:
-        return self.shift * self.weights().sum(axis=1) + 0.0  # not -0
+            return super().coefficients()
+        return np.asarray(self.weights() @ self.support_points().X)
 
     def support_numbers(self) -> np.ndarray:
         return self._supports()[2]
 
-    def support_rows(self) -> Any:
-        """The supporting rows; none with a precomputed kernel."""
-        return np.empty((0, 0)) if self.kernel.only_in_fit else self._supports()[0].X
-
-    def _sums(self, weights: np.ndarray, points: Points, shift: float) -> np.ndarray:
-        supports = self._supports()[0]
-        return self.products.weighted_sums(self.kernel, weights, supports, points, shift)
-
-    def outputs(self, X: Any) -> np.ndarray:
-        weights, outputs = self.weights(), np.empty((X.shape[0], self.problems()))
-        for start in range(0, X.shape[0], CHUNK):
-            part = slice(start, start + CHUNK)
-            points = self.products.new_points(self.kernel, X[part])
-            outputs[part] = self._sums(weights, points, self.shift).T
-        return outputs
+    def support_points(self) -> Points:
+        return self._supports()[0]
 
     def output(self, X: Any) -> Glance:
         """The outputs for a single row, and what learning from it needs as well.
@@ -482,10 +445,6 @@ class BudgetModel(Model):
             sums += self.shift * coefs.sum(axis=1)
         return Glance(np.asarray(self.scalars.table)["scale"] * sums, point, cross)
 
-    def formula(self, features: int) -> Formula:
-        points, weights = self._supports()[0], self.weights()
-        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
-
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         if not self.store.points:  # interrupted before anything was learned
             return np.zeros(self.problems())
@@ -493,9 +452,11 @@ class BudgetModel(Model):
         outputs = np.empty((self.problems(), rows.size()))
         # As in `KernelModel.over_training_rows`.
         is_apart = self.shift > LARGEST_SHARE * (self.largest_square + self.ridge)
+        given = self.kernel, weights, self.support_points()
+        shift = 0.0 if is_apart else self.shift
         for start in range(0, rows.size(), CHUNK):
             part = slice(start, start + CHUNK)
-            outputs[:, part] = self._sums(weights, rows.take(part), 0.0 if is_apart else self.shift)
+            outputs[:, part] = self.products.weighted_sums(*given, rows.take(part), shift)
         if is_apart:
             outputs += self.shift * weights.sum(axis=1)[:, None]
         np.add.at(outputs.T, numbers, self.ridge * weights.T)

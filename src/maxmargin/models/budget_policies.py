@@ -1,7 +1,7 @@
 """What to do when all slots of a store are taken: the arrays behind the policies of `spaces`.
 
-An eviction allocates them (`make_room`), gives the policy for a block of rows (`enter`, which is
-told those that will be learned from), and brings everything up to date after it: `leave`, which
+An eviction allocates them (`allocate`), gives the policy for a block of rows (`enter`, given which
+will be learned from), and brings everything up to date after it: `leave`, which
 changes nothing that one `beside` it has, and `renew`, which may. Its
 ``slack`` says for each problem how far projections have moved ``w`` in all, over the scale; None
 where there are none, and all coefficients have the signs of their rows. ``exact`` says that kernel
@@ -62,7 +62,7 @@ class Replacing:
     def __init__(self, oldest: bool, seed: int, lengths: bool = True) -> None:
         self.oldest, self.random, self.lengths = oldest, np.random.default_rng(seed), lengths
 
-    def make_room(self, problems: int, slots: int, dtype: Any) -> None:
+    def allocate(self, problems: int, slots: int, dtype: Any) -> None:
         sizes, off = {"problems": problems, "slots": slots}, () if self.lengths else ("inner",)
         vars(self).update(new_arrays(Replacing, sizes, off=off, dtype=dtype))
 
@@ -83,17 +83,16 @@ class Replacing:
         return Replace(self.inner, self.fresh, self.refilled, self.stored, choice)
 
     def beside(self) -> Replacing:
-        """One that knows the same; nothing changes this one before `renew`."""
+        """A copy to learn with; nothing changes this one before `renew`."""
         other = shallow_copy(self)
         if not self.oldest:
             other.random = copy_of(self.random)
-        known = vars(self)
-        if "fresh" in known:  # there are slots already
-            vars(other).update({name: known[name].copy() for name in per_problem(Replacing)})
+        if "fresh" in vars(self):  # there are slots already
+            copy_arrays_per_problem(self, other)
         return other
 
     def own_products(self) -> None:
-        """Share kernel values with nobody."""
+        """Copy the kernel values, which may be shared."""
         if "inner" in vars(self):
             self.inner = self.inner.copy()
 
@@ -132,7 +131,7 @@ class Projecting:
         self.threshold, self.careful = threshold, careful
         self.inverse, self.slack = np.zeros((0, 0)), None
 
-    def make_room(self, problems: int, slots: int, dtype: Any) -> None:
+    def allocate(self, problems: int, slots: int, dtype: Any) -> None:
         self.rounding = SMALLEST_DISTANCES[np.dtype(dtype).itemsize]
         if self.slack is None:
             sizes = {"problems": problems, "slots": slots}
@@ -146,12 +145,13 @@ class Projecting:
         return more
 
     def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
-        (problems, room), size = slots.coefs.shape, learning.size
-        coords = self.coords[: problems * size * room].reshape(-1, room)
+        (problems, capacity), size = slots.coefs.shape, learning.size
+        coords = self.coords[: problems * size * capacity].reshape(-1, capacity)
         shadows = self.shadows[: problems * size * size].reshape(-1, size)
         for c, taken in enumerate(slots.taken):
             # A call that was interrupted may have begun new lines.
-            self.inverse[c * room + taken : c * room + min(taken + size, room)] = 0.0
+            first, end = c * capacity + taken, c * capacity + min(taken + size, capacity)
+            self.inverse[first:end] = 0.0
             lines = slice(c * size, (c + 1) * size)
             mine = (cross[lines, :taken] + shift) @ self._inverse(c, taken).T
             coords[lines, :taken] = mine
@@ -172,15 +172,14 @@ class Projecting:
         )
 
     def beside(self) -> Projecting:
-        """One that knows the same; the factor only ever gains lines, behind those of this one."""
+        """A copy to learn with; the factor only ever gains lines, behind those of this one."""
         other = shallow_copy(self)
         if self.slack is not None:
-            known = vars(self)
-            vars(other).update({name: known[name].copy() for name in per_problem(Projecting)})
+            copy_arrays_per_problem(self, other)
         return other
 
     def own_products(self) -> None:
-        """Share the factor with nobody."""
+        """Copy the factor, which may be shared."""
         self.inverse = self.inverse.copy()
 
     def renew(self, space: SlotSpace) -> None:
@@ -198,6 +197,12 @@ class Projecting:
 
 
 Eviction = Replacing | Projecting
+
+
+def copy_arrays_per_problem(eviction: Eviction, other: Eviction) -> None:
+    """Give ``other`` copies of the arrays with one entry for each problem."""
+    arrays = vars(eviction)
+    vars(other).update({name: arrays[name].copy() for name in per_problem(type(eviction))})
 
 
 def copy_of(random: np.random.Generator) -> np.random.Generator:

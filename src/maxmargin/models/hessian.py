@@ -30,24 +30,24 @@ def is_gathered(filled: float, width: int) -> bool:
 def gathered(
     rows: Any, chosen: np.ndarray, sample_weight: np.ndarray, center: np.ndarray
 ) -> np.ndarray:
-    """The chosen rows, less the center and times the root of their worth, as an array."""
+    """The chosen rows, less the center and times the root of their weight, as an array."""
     block = np.empty((chosen.size, center.size))
     newton_passes.gather(rows, chosen, sample_weight, center, block)
     return block
 
 
 class Gathering:
-    """Adds up products of rows in blocks, as matrix products, in one room for all blocks.
+    """Adds up products of rows in blocks, as matrix products, in one buffer for all blocks.
 
     A new array for each of them would be returned to the system and asked for again, page by page,
-    where processes are told to hold no memory that they do not use, as workers of clusters are.
+    where processes return unused memory at once, as workers of clusters often do.
     """
 
     def __init__(self, center: np.ndarray) -> None:
         self.center = center
 
     @cached_property
-    def room(self) -> np.ndarray:
+    def buffer(self) -> np.ndarray:
         return np.empty((BLOCK, self.center.size))
 
     def add(
@@ -63,7 +63,7 @@ class Gathering:
         turned = matrix.T
         for start in range(0, chosen.size, BLOCK):
             some = chosen[start : start + BLOCK]
-            block = self.room[: some.size]
+            block = self.buffer[: some.size]
             newton_passes.gather(rows, some, sample_weight, self.center, block)
             dsyrk(sign, block.T, beta=1.0, c=turned, lower=1, overwrite_c=1)
 
@@ -113,11 +113,11 @@ def newton_step(
 
 
 class ConjugateGradients:
-    """The Newton step without a matrix, for who can multiply the sum of products with a vector.
+    """The Newton step without a matrix, given products of the Hessian's sum with vectors.
 
     Attributes
     ----------
-    step : as far as it is known
+    step : the sum so far
     line : what to multiply next
     """
 

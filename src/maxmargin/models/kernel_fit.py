@@ -39,7 +39,7 @@ LINES_SHARE = 0.75
 
 
 class KernelSpace(NamedTuple):
-    """What blocks and fits know of the space that they learn in.
+    """The space that blocks and fits learn in.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def sorted_without_doubles(ids: np.ndarray) -> np.ndarray:
 
 
 def places(members: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Where ``members`` are among ``ids``; whoever is not there is NOBODY."""
+    """Where ``members`` are among ``ids``; NOBODY for those that are not."""
     if members.size == 0:
         return members.copy()
     found = members[:, :, None] == ids
@@ -190,7 +190,7 @@ class KernelFit:
     marks : array of shape (2, problems, rows)
         The coefficients at the last two snapshots.
     labels : array of int
-        Class codes of the rows, as far as they were told.
+        Class codes of the rows, from the last call of `present` on.
     """
 
     def __init__(self, space: KernelSpace, points: Points, cache_bytes: float) -> None:
@@ -212,7 +212,7 @@ class KernelFit:
         self.block: Block | None = None
 
     def over(self, space: KernelSpace) -> KernelFit:
-        """A fit of its own over the same rows, which nobody changes, for another model's space."""
+        """An independent fit over the same rows, for the space of another model."""
         self.leave()
         twin = copy.copy(self)
         twin.space = space
@@ -312,10 +312,10 @@ class KernelFit:
         gains = block.gains()
         changed = gains.any(axis=0)
         self.lines.count(block.ids[changed])
-        known = changed & self.lines.have(block.ids)
-        if known.any():
-            self._act(block.ids[known], gains[:, known], self.outputs)
-        changed &= ~known
+        kept = changed & self.lines.have(block.ids)
+        if kept.any():
+            self._act(block.ids[kept], gains[:, kept], self.outputs)
+        changed &= ~kept
         self.waiting = np.append(self.waiting, block.ids[changed])
         self.gains = np.concatenate([self.gains, gains[:, changed]], axis=1)
         if self.waiting.size >= self.space.products.most_waiting:
@@ -330,11 +330,11 @@ class KernelFit:
             return
         self.lines.keep(self.waiting)
         outputs = self.outputs.copy()  # all or nothing, if a kernel fails or Ctrl-C comes
-        known = self.lines.have(self.waiting)
-        if known.any():
-            self._act(self.waiting[known], self.gains[:, known], outputs)
-        if not known.all():
-            changed, gains = self.waiting[~known], np.ascontiguousarray(self.gains[:, ~known])
+        kept = self.lines.have(self.waiting)
+        if kept.any():
+            self._act(self.waiting[kept], self.gains[:, kept], outputs)
+        if not kept.all():
+            changed, gains = self.waiting[~kept], np.ascontiguousarray(self.gains[:, ~kept])
             size, step = self.points.size(), self.space.products.chunk
             for start in range(0, size, step):
                 part = slice(start, min(start + step, size))

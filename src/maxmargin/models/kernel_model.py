@@ -7,6 +7,7 @@ lines of that of all rows, at most `cache_size`. See `kernel_fit` for how rows a
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -21,7 +22,7 @@ from maxmargin.core.rows import Tail
 from maxmargin.core.targets import of_rows
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.kernels.functions import KERNELS, LARGEST_ROUNDING, Kernel, UserKernel
-from maxmargin.kernels.growable_array import appended, room_begun_by
+from maxmargin.kernels.growable_array import appended, growable_of
 from maxmargin.kernels.kernel_lines import between
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import CHUNK, NARROW_TYPES, Products
@@ -142,7 +143,88 @@ def smallest_margins(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.where(is_own(labels, outputs.shape[0]), outputs, -outputs).min(axis=1)
 
 
-class KernelModel(Model):
+class SupportModel(Model):
+    """Weight vectors ``w = sum_k a_k phi(x_k)`` over supporting rows in a kernel's space.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    products : Products
+        What computes its values.
+    """
+
+    kernel: Annotated[Kernel, Saved()]
+    products: Products
+    _width: int
+
+    has_supports = True
+
+    def width(self) -> int:
+        return self._width
+
+    @property
+    def shift(self) -> float:
+        """Added to all kernel values."""
+        return self.tail.offset**2
+
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
+        return self.weighted(self.products.points(self.kernel, X), sample_weight)
+
+    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
+        self.kernel = self.kernel.for_fit(X)
+        return self.rows(X, sample_weight)
+
+    @abstractmethod
+    def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
+        """The same rows with weights, if there is a soft margin for them."""
+
+    def continued(self) -> Model:
+        model: Any = self.twin()
+        model.scalars.table.bound = np.inf
+        model.scalars.table.certifiable = AWAITING  # unless a fit shows the same rows
+        return model
+
+    def check_can_stream(self) -> None:
+        if self.kernel.only_in_fit:
+            raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+
+    def coefficients(self) -> np.ndarray:
+        raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
+
+    def intercepts(self) -> np.ndarray:
+        return self.shift * self.weights().sum(axis=1) + self.free_intercepts()
+
+    def free_intercepts(self) -> np.ndarray:
+        """Intercepts that are not part of the kernel."""
+        return np.zeros(self.problems())
+
+    @abstractmethod
+    def support_points(self) -> Points:
+        """The supporting rows, as the kernel takes them."""
+
+    @abstractmethod
+    def support_numbers(self) -> np.ndarray:
+        """Their numbers in the fit, or their trials in a stream."""
+
+    def support_rows(self) -> Any:
+        """The supporting rows; none with a precomputed kernel."""
+        return np.empty((0, 0)) if self.kernel.only_in_fit else self.support_points().X
+
+    def outputs(self, X: Any) -> np.ndarray:
+        given = self.kernel, self.weights(), self.support_points()
+        outputs = np.empty((X.shape[0], self.problems()))
+        for start in range(0, X.shape[0], CHUNK):
+            part = slice(start, start + CHUNK)
+            points = self.products.new_points(self.kernel, X[part])
+            outputs[part] = self.products.weighted_sums(*given, points, self.shift).T
+        return outputs + self.free_intercepts()
+
+    def formula(self, features: int) -> Formula:
+        given = self.kernel, self.support_points(), self.weights(), self.intercepts()
+        return kernel_formula(*given, features)
+
+
+class KernelModel(SupportModel):
     """Weight vectors ``w = sum_k a_k phi(x_k)`` of one or more problems.
 
     Parameters
@@ -157,7 +239,6 @@ class KernelModel(Model):
         What computes its values.
     """
 
-    kernel: Annotated[Kernel, Saved()]
     scalars: Annotated[Scalars, Saved()]
     past: Past
     # Rows that steps go along beside the present one, by their ids (see `PairKernelModel`).
@@ -169,7 +250,6 @@ class KernelModel(Model):
     _bounds: Annotated[np.ndarray | None, Array("verdicts", name="bounds", optional=True)]
     supports: Annotated[Supports | None, Saved()]
 
-    has_supports = True
     loop = staticmethod(learn)
 
     def __init__(
@@ -213,19 +293,8 @@ class KernelModel(Model):
     def problems(self) -> int:
         return self.scalars.table.size
 
-    def width(self) -> int:
-        return self._width
-
     # ------------------------------------------------------------------------------------ learning
-    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
-        return self.weighted(self.products.points(self.kernel, X), sample_weight)
-
-    def fit_rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Points:
-        self.kernel = self.kernel.for_fit(X)
-        return self.rows(X, sample_weight)
-
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
-        """With weights, if there is a soft margin for them."""
         if sample_weight is None or self.tail.private == 0.0:
             return points
         return points.with_sample_weight(sample_weight)
@@ -234,11 +303,9 @@ class KernelModel(Model):
         """Rows that are supports already stay so."""
         self.training = KernelFit(self.space(), rows, 1e6 * self.spec.cache_size)
         self.scalars.table.certifiable = ALL_COEFFICIENTS
-        known = self.supports
-        if known is not None and known.numbers.size:
-            self.training.resume(
-                known.points, known.numbers, known.coefs, known.marks, known.averages
-            )
+        old = self.supports
+        if old is not None and old.numbers.size:
+            self.training.resume(old.points, old.numbers, old.coefs, old.marks, old.averages)
 
     def ceiling(self, rows: Any, radius: float) -> float:
         assert self.training is not None
@@ -272,15 +339,8 @@ class KernelModel(Model):
             twin.training = training.over(twin.space())
         return twin
 
-    def continued(self) -> KernelModel:
-        model = self.twin()
-        model.scalars.table.bound = np.inf
-        model.scalars.table.certifiable = AWAITING  # unless a fit shows the same rows
-        return model
-
     def streaming(self, rows: int, alone: bool = False) -> KernelModel:
-        if self.kernel.only_in_fit:
-            raise ValueError("partial_fit cannot use kernel='precomputed': pass rows and a kernel.")
+        self.check_can_stream()
         # Supports are replaced by learning, never changed.
         model: KernelModel = own_arrays(self, shared="supports")
         return model
@@ -322,8 +382,8 @@ class KernelModel(Model):
         if self.kernel is before:
             return rows
         if self.supports is not None:
-            known = self.supports.points
-            points = self.weighted(self.kernel.points(known.X), known.sample_weight)
+            old = self.supports.points
+            points = self.weighted(self.kernel.points(old.X), old.sample_weight)
             self.supports = self.supports._replace(points=points)
         return self.weighted(self.products.points(self.kernel, rows.X), rows.sample_weight)
 
@@ -346,20 +406,20 @@ class KernelModel(Model):
     ) -> Ahead | None:
         """Learn from rows that have not been seen before, and keep those that brought an update.
 
-        ``ahead`` is what is known of these rows already, and what is returned that of the
-        ``following`` ones, if something else can work on it meanwhile.
+        ``ahead`` is what was computed for these rows already, and what is returned that for the
+        ``following`` ones, if a device can work on it meanwhile.
         """
         learning, space = order >= 0, self.space()
         order = np.where(learning, order, -1 - order)
         new = rows.take(order) if ahead is None else ahead.points
-        known = self.supports or self._blank_supports(new.take(slice(0)))
+        old = self.supports or self._blank_supports(new.take(slice(0)))
         slots = np.unique(self.members[self.members >= 0])
-        points = known.points.take(slots).followed_by(new)
+        points = old.points.take(slots).followed_by(new)
         diagonal = space.diagonal(points)
-        outputs = self._outputs_before(space, known, points, ahead)
+        outputs = self._outputs_before(space, old, points, ahead)
         weights = np.zeros((self.problems(), points.size()))
-        weights[:, : slots.size] = known.coefs[:, slots]
-        first = known.numbers.size  # the slot of the first new row, if it is kept
+        weights[:, : slots.size] = old.coefs[:, slots]
+        first = old.numbers.size  # the slot of the first new row, if it is kept
         ids = np.concatenate([slots, first + np.arange(new.size())])
         rounding = self.products.rounding(self.kernel, points)
         values = between(space.gram(points, points))
@@ -371,13 +431,13 @@ class KernelModel(Model):
         coming = None
         if following.size and slots.size == 0 and self.products.works_aside:
             next_rows = rows.take(np.where(following >= 0, following, -1 - following))
-            sums = space.begin_sums(known.coefs, known.points, next_rows)
-            coming = Ahead(next_rows, known.coefs, sums)
+            sums = space.begin_sums(old.coefs, old.points, next_rows)
+            coming = Ahead(next_rows, old.coefs, sums)
         block.learn(own, order, rule, trace)
 
-        averages = known.averages - block.take_closed(known.coefs)
+        averages = old.averages - block.take_closed(old.coefs)
         averages[:, slots] += block.average[:, : slots.size]
-        factors, coefs, marks = block.take_folded(), known.coefs, known.marks
+        factors, coefs, marks = block.take_folded(), old.coefs, old.marks
         as_before = slots.size == 0 and bool((factors == 1.0).all())
         if not as_before:
             coefs, marks = coefs * factors, marks * factors
@@ -388,10 +448,10 @@ class KernelModel(Model):
         self.members[later] = first + np.searchsorted(ids[used], self.members[later])
         number = np.cumsum(learning) - 1
         supports = Supports(
-            points=known.points.grown_by(points.take(used).bare()),
-            numbers=appended(known.numbers, trials + number[used - slots.size]),
-            labels=appended(known.labels, own.labels[used]),
-            diagonal=appended(known.diagonal, diagonal[used]),
+            points=old.points.grown_by(points.take(used).bare()),
+            numbers=appended(old.numbers, trials + number[used - slots.size]),
+            labels=appended(old.labels, own.labels[used]),
+            diagonal=appended(old.diagonal, diagonal[used]),
             coefs=appended(coefs, weights[:, used]),
             marks=appended(marks, np.zeros((*marks.shape[:2], used.size))),
             averages=appended(averages, block.average[:, used]),
@@ -401,34 +461,33 @@ class KernelModel(Model):
         return coming
 
     def _outputs_before(
-        self, space: KernelSpace, known: Supports, points: Points, ahead: Ahead | None
+        self, space: KernelSpace, old: Supports, points: Points, ahead: Ahead | None
     ) -> np.ndarray:
         """The outputs of new rows: what was summed up ahead, and the supports that came since."""
-        room = room_begun_by(known.coefs)
-        if ahead is None or room is None or room is not room_begun_by(ahead.coefs):
-            return space.weighted_sums(known.coefs, known.points, points)
-        since = known.take(slice(ahead.coefs.shape[1], None))
-        return space.weighted_sums(since.coefs, since.points, points) + space.products.host(
-            ahead.sums
-        )
+        memory = growable_of(old.coefs)
+        if ahead is None or memory is None or memory is not growable_of(ahead.coefs):
+            return space.weighted_sums(old.coefs, old.points, points)
+        since = old.take(slice(ahead.coefs.shape[1], None))
+        sums = space.weighted_sums(since.coefs, since.points, points)
+        return sums + space.products.host(ahead.sums)
 
     def _blank_supports(self, points: Points) -> Supports:
         """These points with coefficients 0."""
         sizes = {"problems": self.problems(), "supports": points.size()}
         return blank(Supports, sizes, off=() if self.past.size else ["averages"], points=points)
 
-    def make_room(self, points: Points) -> None:
-        """Let these be the supports, with coefficients 0."""
+    def allocate(self, points: Points) -> None:
+        """Make these the supports, with coefficients 0."""
         self.supports = self._blank_supports(points)
 
     def _without_small(self, supports: Supports) -> Supports:
         """Those supports that count."""
         kept = self._counts(supports.coefs, supports.averages)
-        known = self.members >= 0
-        kept[self.members[known]] = True
+        present = self.members >= 0
+        kept[self.members[present]] = True
         if kept.all():
             return supports
-        self.members[known] = np.searchsorted(np.flatnonzero(kept), self.members[known])
+        self.members[present] = np.searchsorted(np.flatnonzero(kept), self.members[present])
         return supports.take(np.flatnonzero(kept))
 
     def _counts(self, coefs: np.ndarray, averages: np.ndarray) -> np.ndarray:
@@ -457,39 +516,15 @@ class KernelModel(Model):
             return coefs * scales
         return mean_weights(coefs, scales[:, 0], averages, self.past, self.trials())
 
-    def coefficients(self) -> np.ndarray:
-        raise AttributeError("coef_ is only there with kernel='linear'; see dual_coef_.")
-
-    def intercepts(self) -> np.ndarray:
-        return self.space().shift() * self.weights().sum(axis=1) + self.free_intercepts()
-
-    def free_intercepts(self) -> np.ndarray:
-        """Intercepts that are not part of the kernel."""
-        return np.zeros(self.problems())
-
     def support_numbers(self) -> np.ndarray:
         return np.empty(0, dtype=np.int64) if self.supports is None else self.supports.numbers
 
+    def support_points(self) -> Points:
+        assert self.supports is not None
+        return self.supports.points
+
     def support_rows(self) -> Any:
-        """The supporting rows; none with a precomputed kernel."""
-        if self.supports is None or self.kernel.only_in_fit:
-            return np.empty((0, 0))
-        return self.supports.points.X
-
-    def outputs(self, X: Any) -> np.ndarray:
-        assert self.supports is not None
-        space, weights, supports = self.space(), self.weights(), self.supports.points
-        outputs = np.empty((X.shape[0], self.problems()))
-        for start in range(0, X.shape[0], CHUNK):
-            part = slice(start, start + CHUNK)
-            points = self.products.new_points(self.kernel, X[part])
-            outputs[part] = space.weighted_sums(weights, supports, points).T
-        return outputs + self.free_intercepts()
-
-    def formula(self, features: int) -> Formula:
-        assert self.supports is not None
-        points, weights = self.supports.points, self.weights()
-        return kernel_formula(self.kernel, points, weights, self.intercepts(), features)
+        return np.empty((0, 0)) if self.supports is None else super().support_rows()
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         assert self.training is not None
@@ -509,7 +544,7 @@ class KernelModel(Model):
         training.finish()
         outputs = self.products.host(training.outputs)
         self.sum_up(training.coefs, outputs)
-        shift, largest = space.shift(), float(training.diagonal.max())
+        shift, largest = self.shift, float(training.diagonal.max())
         # An intercept that is much larger than all else would take their digits: by itself, then.
         is_apart = shift > LARGEST_SHARE * (largest - shift)
         if self.spec.average or self.spec.smallest or is_apart:
@@ -540,20 +575,20 @@ class KernelModel(Model):
     def bounds(self) -> np.ndarray:
         """From all coefficients, and from those of at least the last half of the updates."""
         if self._bounds is None:
-            known = self._used()
+            supports = self._used()
             proved = np.minimum(
-                self._bounds_from(known.coefs, known),
-                self._bounds_from(known.coefs - known.marks[0], known),
+                self._bounds_from(supports.coefs, supports),
+                self._bounds_from(supports.coefs - supports.marks[0], supports),
             )
             counts = self.scalars.table.certifiable[: proved.size] != AWAITING
             proved = np.minimum(self.scalars.table.bound[: proved.size], proved)
             self._bounds = np.where(counts, proved, np.inf)
         return self._bounds
 
-    def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
-        own = is_own(known.labels, self.problems())
+    def _bounds_from(self, coefs: np.ndarray, supports: Supports) -> np.ndarray:
+        own = is_own(supports.labels, self.problems())
         mixture, proved = convex_combinations.hull_mixture(coefs, own, self._has_intercept())
-        return convex_combinations.mixture_bounds(self._quadratic(mixture, known), proved)
+        return convex_combinations.mixture_bounds(self._quadratic(mixture, supports), proved)
 
     def _has_intercept(self) -> bool:
         return self.tail.offset > 0.0
@@ -579,18 +614,18 @@ class KernelModel(Model):
             training.averages,
         )
 
-    def _quadratic(self, weights: np.ndarray, known: Supports) -> np.ndarray:
+    def _quadratic(self, weights: np.ndarray, supports: Supports) -> np.ndarray:
         """At least the squared lengths of sums of the supports, without the intercept."""
-        diagonal = bounds.without_intercept(known.diagonal, self.tail.offset)
-        ridges = self.space().ridges(known.points)
-        return self.products.quadratic(self.kernel, weights, known.points, diagonal, ridges)
+        diagonal = bounds.without_intercept(supports.diagonal, self.tail.offset)
+        ridges = self.space().ridges(supports.points)
+        return self.products.quadratic(self.kernel, weights, supports.points, diagonal, ridges)
 
     def updates(self) -> int:
         return int(self.scalars.table.updates.sum())
 
     def is_finite(self) -> bool:
         numbers = [self.scalars.table.norm2]
-        numbers += [known.coefs for known in (self.training, self.supports) if known is not None]
+        numbers += [each.coefs for each in (self.training, self.supports) if each is not None]
         return all(bool(np.isfinite(each).all()) for each in numbers)
 
 
@@ -673,16 +708,16 @@ class JointKernelModel(KernelModel):
             leads /= wanted[labels].T
         return np.array([leads.min()])
 
-    def _bounds_from(self, coefs: np.ndarray, known: Supports) -> np.ndarray:
-        mixture, mass = joint_bounds.joint_mixture(coefs, known.labels)
-        squares, offset = self._quadratic(mixture, known).sum(), self.tail.offset
+    def _bounds_from(self, coefs: np.ndarray, supports: Supports) -> np.ndarray:
+        mixture, mass = joint_bounds.joint_mixture(coefs, supports.labels)
+        squares, offset = self._quadratic(mixture, supports).sum(), self.tail.offset
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
         imbalance, wanted = mixture.sum(axis=1), self._costs()
-        lifts = mixture[known.labels, np.arange(known.labels.size)]
-        radius *= joint_bounds.spread(wanted, np.unique(known.labels[lifts > 0.0]).size)
+        lifts = mixture[supports.labels, np.arange(supports.labels.size)]
+        radius *= joint_bounds.spread(wanted, np.unique(supports.labels[lifts > 0.0]).size)
         bound = joint_bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
         if wanted.size:
-            costs_of_mass = -(mixture * wanted[known.labels].T).sum()
+            costs_of_mass = -(mixture * wanted[supports.labels].T).sum()
             bound = joint_bounds.bound_in_costs(bound, mass, costs_of_mass)
         return np.array([bound])
 

@@ -135,8 +135,8 @@ class LinearModel(Model):
     def begin_rows(self) -> None:
         """Rows are numbered anew from here on."""
 
-    def knows_numbers(self) -> bool:
-        """Does it know rows by their numbers?"""
+    def keeps_row_numbers(self) -> bool:
+        """Does it refer to rows by their numbers?"""
         return False
 
     def twin(self) -> LinearModel:
@@ -187,7 +187,7 @@ class LinearModel(Model):
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> LinearModel:
         return array_fields.grown(self, which, width, self.width(), codes)
 
-    def can_have_room(self, width: int) -> bool:
+    def allows_unused_columns(self, width: int) -> bool:
         return self.spec.p != "log" and self.problems() * (width + 1) <= MOST_WITNESSED_WEIGHTS
 
     def present(
@@ -243,7 +243,7 @@ class LinearModel(Model):
         return np.zeros(self.linear.scalars.table.size)
 
     def outputs(self, X: Any) -> np.ndarray:
-        coefficients = self.coefficients()[:, : X.shape[1]]  # there may be room for more columns
+        coefficients = self.coefficients()[:, : X.shape[1]]  # there may be unused columns
         return safe_sparse_dot(X, coefficients.T, dense_output=True) + self.intercepts()
 
     def formula(self, features: int) -> Planes:
@@ -312,7 +312,7 @@ class PairModel(LinearModel):
         numbers = self.pair.numbers
         numbers[numbers >= 0] = ELSEWHERE
 
-    def knows_numbers(self) -> bool:
+    def keeps_row_numbers(self) -> bool:
         return bool((self.pair.numbers >= 0).any())
 
     def continued(self) -> LinearModel:
@@ -324,8 +324,9 @@ class PairModel(LinearModel):
 
     def await_own_members(self) -> None:
         """Count only coefficients behind the last step along a member that is foreign."""
-        known = self.linear.scalars.table.certifiable
-        np.minimum(known, AWAITING, out=known, where=(self.pair.numbers == FOREIGN).any(axis=1))
+        foreign = (self.pair.numbers == FOREIGN).any(axis=1)
+        certifiable = self.linear.scalars.table.certifiable
+        np.minimum(certifiable, AWAITING, out=certifiable, where=foreign)
 
     def maintain(self, space: Any) -> None:
         super().maintain(space)
@@ -366,7 +367,7 @@ def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
 
 
 def apart_from_rows(model: Any, apart: Any) -> Any:
-    """``apart`` is a model without private coordinates: let it know what the other one does."""
+    """``apart``, a model without private coordinates, with the bounds of the other one."""
     proved = model.bounds()
     apart.linear.scalars.table.bound[: proved.size] = proved
     if model.spec.has_pairs():  # the coordinate of another row may be longer than those of members

@@ -19,7 +19,7 @@ from the last round, make it the solution for lambda > 0 too (the method of mult
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -108,6 +108,17 @@ class Solution(NamedTuple):
     n_iter: int
     reached: np.ndarray
 
+    @classmethod
+    def joined(cls, parts: Sequence[Solution]) -> Solution:
+        """The solution of all problems, given those of some each."""
+        return cls(
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.margins for part in parts]),
+            [evidence for part in parts for evidence in part.evidence],
+            max(part.n_iter for part in parts),
+            np.concatenate([part.reached for part in parts]),
+        )
+
 
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
@@ -118,14 +129,36 @@ def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
             Newton(task, start, min(at_once, problems - start)).run(advance)
             for start in range(0, problems, at_once)
         ]
-    if len(parts) == 1:
-        return parts[0]
-    return Solution(
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.margins for part in parts]),
-        [sums for part in parts for sums in part.evidence],
-        max(part.n_iter for part in parts),
-        np.concatenate([part.reached for part in parts]),
+    return Solution.joined(parts)
+
+
+def evidence_of_slacks(
+    sums: np.ndarray,
+    totals: np.ndarray,
+    *,
+    intercept: bool,
+    private: float,
+    hidden: float,
+    updates: int,
+    radius: float,
+) -> Evidence:
+    """The dual point of a problem: the rows at their slacks, over lambda.
+
+    ``sums`` and ``totals`` are the lines of the problem, see `core.newton_passes.pulls`, the sums
+    without the intercept; ``hidden`` is the squared private coordinate of a slack of 1, and
+    ``updates`` those besides one for each active row.
+    """
+    own, rest = totals
+    return Evidence(
+        p=2.0,
+        intercept=intercept,
+        private=private,
+        split=intercept,
+        vectors=np.stack([sums[0] - sums[1], sums[0]]),
+        masses=(float(own[0]), float(rest[0])),
+        hidden=(hidden * float(own[1]), hidden * float(rest[1])),
+        updates=int(own[2] + rest[2]) + updates,
+        radius=radius,
     )
 
 
@@ -398,10 +431,7 @@ class Newton:
     def _solution(self) -> Solution:
         task, width = self.task, self.task.width
         evidence = [self._evidence(c) for c in self.ours]
-        if self.is_hard:
-            margins = self._hard_margins()
-        else:
-            margins = self._soft_margins()
+        margins = self._hard_margins() if self.is_hard else self._soft_margins()
         bounds = np.array([sums.bound() for sums in evidence])
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
@@ -444,19 +474,13 @@ class Newton:
         return geometric_margins(outputs.min(axis=1) - lost, weights, width)
 
     def _evidence(self, c: int) -> Evidence:
-        """The dual point: the rows at their slacks, over lambda."""
-        width = self.task.width
-        (own, rest), lines = self.totals[2 * c : 2 * c + 2], self.sums[2 * c : 2 * c + 2, :width]
-        hidden = 0.0 if self.is_hard else self.penalty
-        return Evidence(
-            p=2.0,
+        return evidence_of_slacks(
+            self.sums[2 * c : 2 * c + 2, : self.task.width],
+            self.totals[2 * c : 2 * c + 2],
             intercept=self.task.intercept,
             private=float(np.sqrt(self.task.penalty)),
-            split=self.task.intercept,
-            vectors=np.stack([lines[0] - lines[1], lines[0]]),
-            masses=(float(own[0]), float(rest[0])),
-            hidden=(hidden * float(own[1]), hidden * float(rest[1])),
-            updates=int(own[2] + rest[2]) + 16,
+            hidden=0.0 if self.is_hard else self.penalty,
+            updates=16,
             radius=float(np.hypot(self.task.radius, self.longest_own)),
         )
 
@@ -476,7 +500,7 @@ class Hessians:
         self.gathers = is_gathered(task.filled, task.width)
         self.center = np.zeros(size)
         self.centers = self.gathers and task.intercept
-        self.room = np.empty(size, np.uint64), np.empty(size)
+        self.buffers = np.empty(size, np.uint64), np.empty(size)
         self.gathering = Gathering(self.center)
         self.removed = np.zeros(state.weights.shape[0], int)  # rows, since all were added up
 
@@ -508,7 +532,9 @@ class Hessians:
         state, chosen = self.state, self.state.numbers[places]
         rows, sample_weight = state.task.rows, state.task.sample_weight
         if not self.gathers:
-            newton_passes.scatter(rows, chosen, sample_weight, sign, *self.room, self.matrices[c])
+            newton_passes.scatter(
+                rows, chosen, sample_weight, sign, *self.buffers, self.matrices[c]
+            )
         else:
             self.gathering.add(self.matrices[c], rows, chosen, sample_weight, sign)
 

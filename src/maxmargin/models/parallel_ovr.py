@@ -25,7 +25,7 @@ from maxmargin.core.trace import Trace, contest, count_mistakes
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.spaces.problem_scalars import AWAITING
 
-# A stretch of fewer places is not worth waking a thread for.
+# Waking a thread takes longer than learning a stretch of fewer places.
 LEAST_PLACES = 256
 # Outputs that a part may write down in one stretch.
 MOST_OUTPUTS = 2**17
@@ -67,7 +67,7 @@ class Part:
         self.lock, self.learned = Lock(), 0
 
     def learn(self, stretch: Stretch) -> None:
-        """Learn from what is left of a stretch, whoever asks for it, and whatever stopped others.
+        """Learn from what is left of a stretch, on any thread, and whatever stopped others.
 
         Whoever comes second waits for the first.
         """
@@ -129,7 +129,7 @@ class Parts:
                 self._present_apart(order[start : start + apart], rule, trace)
                 start, patience = start + apart, LEAST_PLACES
             else:
-                # Each time that parts are not worth it, what comes is looked at later.
+                # Each time that parts do not pay, the next check comes later.
                 stop = start + min(max(together, LEAST_PLACES), patience)
                 self.model.present(rows, targets, order[start:stop], rule, trace)
                 start, patience = stop, 2 * patience
@@ -148,7 +148,7 @@ class Parts:
         if (self.model.linear.scalars.table.certifiable == AWAITING).any():
             return 0, order.size
         largest = self.model.tally.largest_xx[0]
-        if rule.needs_norm() or largest >= self.longest:  # rules that do are told of all rows
+        if rule.needs_norm() or largest >= self.longest:  # such rules see the norms of all rows
             return order.size, 0
         longer = np.flatnonzero(self.squares[order] > largest)
         gaps = np.diff(longer, append=order.size + LEAST_PLACES)

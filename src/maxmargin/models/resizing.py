@@ -61,7 +61,7 @@ def streaming(model: Any, rows: int, alone: bool) -> Any:
         model = model._without_private_coordinates()
     else:
         is_small = model.linear.weights.size <= max(MOST_COPIED_WEIGHTS, rows * model.width())
-        beside = (rows > 1 and is_small) or model.knows_numbers()
+        beside = (rows > 1 and is_small) or model.keeps_row_numbers()
         model = model.twin() if beside and not alone else model
     model.begin_rows()
     return model

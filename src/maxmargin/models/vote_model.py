@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Saved, own_arrays
-from maxmargin.core.experts import Votes, experts_of, hold, new_votes, poll, say
+from maxmargin.core.experts import Votes, experts_of, new_votes, predict_classes, score_votes, vote
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.core.trace import NO_TRACE, Trace
 from maxmargin.models import model_formulas
@@ -41,7 +41,7 @@ class VoteModel(Model):
     """Groups of experts, each one model with the problems of all its experts.
 
     Experts never learn from the vote. So they learn from a block of rows group by group, in one
-    compiled loop over the rows for each, and write down what they say before they learn; the vote
+    compiled loop over the rows for each, and record what they predict before they learn; the vote
     follows from that.
 
     Parameters
@@ -129,7 +129,7 @@ class VoteModel(Model):
     def can_learn_in_place(self) -> bool:
         """Can single rows be learned in place, see `Ballot`? All experts must be linear then."""
         linear = all(isinstance(model, LinearModel) for model in self.groups)
-        return linear and not any(model.knows_numbers() for model in self.groups)  # type: ignore[attr-defined]
+        return linear and not any(model.keeps_row_numbers() for model in self.groups)  # type: ignore[attr-defined]
 
     def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> VoteModel:
         groups = []
@@ -140,33 +140,33 @@ class VoteModel(Model):
         more._problems = len(which)
         return more
 
-    def can_have_room(self, width: int) -> bool:
-        return all(model.can_have_room(width) for model in self.groups)
+    def allows_unused_columns(self, width: int) -> bool:
+        return all(model.allows_unused_columns(width) for model in self.groups)
 
     def present(
         self, rows: list[Any], targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
     ) -> None:
         size, made = _rows_per_block(rows[0]), 0.0
         self.unsettled = True
-        if order.size == 0:  # none of them counts
+        if order.size == 0:  # all rows have weight 0
             for model, own, rules in zip(self.groups, rows, rule.rules, strict=True):
                 model.present(own, targets, order, rules)
         for start in range(0, order.size, size):
             part, history = order[start : start + size], trace.history[start : start + size]
-            scores, updates = self._meet(rows, targets, part, rule)
+            scores, updates = self._vote(rows, targets, part, rule)
             if history.size:
                 history[:, :-1], history[:, -1] = scores, made + updates
             made += updates[-1]
         self.unsettled = any(model.unsettled for model in self.groups)
 
-    def _meet(
+    def _vote(
         self, rows: list[Any], targets: Any, order: np.ndarray, rule: VoteRule
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Let all experts say what they predict for some rows, learn from them, and vote.
+        """Let all experts predict some rows, learn from them, and vote.
 
         Returns the scores, and the updates that were made after each row.
         """
-        said = np.empty((order.size, self.votes.weights.size), np.int32)
+        predicted = np.empty((order.size, self.votes.weights.size), np.int32)
         updates, first = np.zeros(order.size), 0
         classes = self.classes()
         groups = zip(self.groups, rows, rule.rules, self.sizes(), strict=True)
@@ -177,11 +177,21 @@ class VoteModel(Model):
                 rules = rules._replace(each=self._problems)
                 aims = experts_of(targets, self._problems, count)
             model.present(own, aims, order, rules, NO_TRACE._replace(history=history))
-            say(history, self._problems, classes, first, first + count, said)
+            predict_classes(history, self._problems, classes, first, first + count, predicted)
             updates += history[:, -1]
             first += count
         scores = np.empty((order.size, self._problems))
-        hold(said, order, targets, classes, self.votes, rule.keep, rule.share, scores, self.tally)
+        vote(
+            predicted,
+            order,
+            targets,
+            classes,
+            self.votes,
+            rule.keep,
+            rule.share,
+            scores,
+            self.tally,
+        )
         return scores, updates
 
     # ----------------------------------------------------------------------------- what was learned
@@ -193,13 +203,15 @@ class VoteModel(Model):
 
     def outputs(self, X: Any) -> np.ndarray:
         """The weight of those who vote for a class, less that of the others."""
-        said, first = np.empty((X.shape[0], self.votes.weights.size), np.int32), 0
+        predicted, first = np.empty((X.shape[0], self.votes.weights.size), np.int32), 0
         for model, count in zip(self.groups, self.sizes(), strict=True):
             outputs = np.ascontiguousarray(model.outputs(X))
-            say(outputs, self._problems, self.classes(), first, first + count, said)
+            predict_classes(
+                outputs, self._problems, self.classes(), first, first + count, predicted
+            )
             first += count
         scores = np.empty((X.shape[0], self._problems))
-        poll(said, self.votes, scores)
+        score_votes(predicted, self.votes, scores)
         return scores
 
     def formula(self, features: int) -> model_formulas.Votes:
@@ -214,7 +226,7 @@ class VoteModel(Model):
     coefficients = intercepts = weights
 
     def margins(self, rows: Any, targets: Any) -> np.ndarray:
-        """Not known: a vote is about no hyperplane."""
+        """NaN: a vote has no hyperplane."""
         return np.full(self._problems, np.nan)
 
     def bounds(self) -> np.ndarray:
@@ -247,22 +259,22 @@ class Ballot:
         self.aims: dict[int, tuple[Any, list[Any]]] = {}
         self.groups: list[tuple[Any, ...]] = []
         each, first = model.problems(), 0
-        said = np.empty((1, model.votes.weights.size), np.int32)
-        known = zip(model.groups, model.sizes(), rule.rules, self._aims_for(targets), strict=True)
-        for group, count, rules, aims in known:
+        predicted = np.empty((1, model.votes.weights.size), np.int32)
+        parts = zip(model.groups, model.sizes(), rule.rules, self._aims_for(targets), strict=True)
+        for group, count, rules, aims in parts:
             assert isinstance(group, LinearModel)
             trace = NO_TRACE._replace(history=np.empty((1, count * each + 1)))
             rules = rules._replace(each=each) if count > 1 else rules
             given = rules, group.space, group.tally, trace
             loop: Any = group.loop
             learn = loop.entry(rows._replace(tail=group.tail), aims, order, 0, *given)
-            asked = trace.history, each, model.classes(), first, first + count, said
-            ways = learn, given, say.entry(*asked), asked
+            asked = trace.history, each, model.classes(), first, first + count, predicted
+            ways = learn, given, predict_classes.entry(*asked), asked
             self.groups.append((group, trials_in(group), *ways))
             first += count
         scores = np.empty((1, each))
         self.held = model.classes(), model.votes, rule.keep, rule.share, scores, model.tally
-        self.said, self.hold = said, hold.entry(said, order, targets, *self.held)
+        self.predicted, self.vote = predicted, vote.entry(predicted, order, targets, *self.held)
 
     def _aims_for(self, targets: Any) -> list[Any]:
         """The label as each group takes it; there are few, and each is one object."""
@@ -285,7 +297,7 @@ class Ballot:
         return self.is_due
 
     def finish(self) -> None:
-        """Let those learn from the row who have not yet."""
+        """Let the models learn from the row that have not yet."""
         rows, order, trials = self.rows, self.order, self.trials
         aims = self._aims_for(self.targets)
         for (group, counts, learn, given, ask, asked), aim in zip(self.groups, aims, strict=True):
@@ -298,7 +310,7 @@ class Ballot:
                 group.begin_rows()
             ask(*asked)
         if self.counts[0] == trials:
-            self.hold(self.said, order, self.targets, *self.held)
+            self.vote(self.predicted, order, self.targets, *self.held)
 
 
 def trials_in(model: Model) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from scipy import sparse
 
-from maxmargin.core.experts import poll, rules_in, say
+from maxmargin.core.experts import predict_classes, rules_in, score_votes
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.numba_backend import Compiled, Loop
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, WeightedTail
@@ -437,9 +437,11 @@ class OneRowOfVotes(OneRow):
         for group, count in zip(model.groups, model.sizes(), strict=True):
             found = np.empty((1, count * model.problems()))
             asked = found, model.problems(), model.classes(), first, first + count, self.answers
-            self.views.append((group.tail, group.view(), found[0], say.entry(*asked), asked))
+            self.views.append(
+                (group.tail, group.view(), found[0], predict_classes.entry(*asked), asked)
+            )
             first += count
-        self.poll = poll.entry(self.answers, model.votes, self.found)
+        self.poll = score_votes.entry(self.answers, model.votes, self.found)
 
     def _learn_weighted(self, rows: SingleRow, targets: Targets, w: float) -> bool:
         return False

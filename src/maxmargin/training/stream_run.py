@@ -287,7 +287,7 @@ class Run:
         """
         state, width = self.reached.state, X.shape[1]
         assert state is not None
-        if sparse.issparse(X) and state.model.can_have_room(2 * width):
+        if sparse.issparse(X) and state.model.allows_unused_columns(2 * width):
             self.reached.state = _resized(state, 2 * width)
             return False
         if self.source.repeatable:

@@ -1,6 +1,6 @@
 """Where compiled code is kept between processes: a folder that only we can write to.
 
-Whatever lies in that folder is run. So its path is absolute, and nobody else can write to it, nor
+Whatever lies in that folder is run. So its path is absolute, and no other user can write to it, nor
 to a folder above it; else there is no cache on disk.
 
 Loops are compiled together with rules and spaces that live in other files, so an edited rule must
@@ -48,7 +48,7 @@ class UnsafeFolderError(Exception):
 def source_hash() -> str:
     """Hash of all sources that are compiled into the loops, and of the compiler.
 
-    Without sources, as in a program that is one file, nobody could tell old code from new: it
+    Without sources, as in a program that is one file, old code could not be told from new: it
     raises an `OSError`.
     """
     package = Path(__file__).parents[2]

@@ -98,7 +98,7 @@ def is_defined(symbol: Any) -> bool:
 def callers_first(libraries: list[Any]) -> list[Any]:
     """These and all that they need, in the order in which they can be linked.
 
-    What nobody has called yet is not linked at all.
+    What has not been called yet is not linked at all.
     """
     callees_first: dict[Any, None] = {}
 

@@ -1,4 +1,4 @@
-"""The backend on Numba's documented functions: for versions that nobody has tested.
+"""The backend on Numba's documented functions: for versions that were not tested.
 
 Numba compiles and optimises each function by itself and counts references to arrays, so compiling
 and passes take longer than with the full backend. Nothing is kept on disk: Numba's own cache does

@@ -28,7 +28,7 @@ from maxmargin.core.numba_backend import cache
 
 # A file begins with this and the SHA-256 of what follows.
 MAGIC = b"maxmargin: compiled code, version 2\n"
-# Compressed at all, code takes a quarter of the room; by how much it is compressed matters little.
+# Compressed at all, code takes a quarter of the space; the level matters little.
 QUICKLY = 1
 HEAD = len(MAGIC) + hashlib.sha256().digest_size
 
@@ -107,7 +107,7 @@ def read_checked(path: Path) -> bytes:
 
 def write_checked(path: Path, content: bytes) -> None:
     """Write a file that appears at once; its reader notices if it changes."""
-    # `mkstemp` lets nobody else read or write it.
+    # `mkstemp` lets no other user read or write it.
     descriptor, temporary = tempfile.mkstemp(suffix=path.suffix, dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
