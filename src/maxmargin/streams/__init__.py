@@ -120,9 +120,9 @@ def open(
         - arrays: ``weight`` (of each row);
         - tables: ``label`` and ``weight`` (name or position of the column with the labels, and with
           the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
-          by name), ``categorical`` ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``,
-          ``needs_label``, ``na_values`` (texts that stand for missing values, beside the usual
-          ones); CSV also ``header``, ``delimiter``, ``encoding`` and ``decimal``;
+          by name), ``vocabulary`` (the values of categories, without a recipe), ``needs_label``,
+          ``na_values`` (texts that stand for missing values, beside the usual ones); CSV also
+          ``header``, ``delimiter``, ``encoding`` and ``decimal``;
         - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
 
     Returns

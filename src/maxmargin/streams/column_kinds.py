@@ -18,9 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils import murmurhash3_32
 
-from maxmargin.streams.arrow import WRITTEN, arrow
+from maxmargin.streams.arrow import WRITTEN, arrow, as_text, coded, numbers_of
 from maxmargin.streams.csv_text import FALSE, MISSING, TRUE
-from maxmargin.streams.encoding import as_text, coded, numbers_of
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
@@ -287,7 +286,11 @@ class Date(Column):
 
 
 def hashed_place(text: str, bits: int, seed: int) -> int:
-    """The column of ``text`` among ``2**bits``; see `encoding.Hashed`."""
+    """The column of ``text`` among ``2**bits``.
+
+    For "name=value" it is that of scikit-learn's ``FeatureHasher(2**bits, alternate_sign=False)``:
+    MurmurHash3 of the text in UTF-8, here with a seed.
+    """
     return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
 
 
@@ -330,6 +333,8 @@ def _of_numbers(column: Any) -> Any:
 def is_text(column: Any) -> bool:
     types = arrow("pyarrow.types")
     kind = column.type
+    if types.is_primitive(kind):  # numbers, nearly always, and quick to see
+        return False
     if types.is_dictionary(kind):
         kind = kind.value_type
     return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"

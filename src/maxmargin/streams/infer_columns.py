@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.arrow import arrow
+from maxmargin.streams.arrow import arrow, coded
 from maxmargin.streams.column_kinds import (
     ISO_FORMAT,
     SECONDS_A_DAY,
@@ -27,7 +27,6 @@ from maxmargin.streams.column_kinds import (
     written_numbers,
 )
 from maxmargin.streams.csv_text import BLANKS, FALSE, LEADING_ZERO, NUMBER, TRUE, are_enough
-from maxmargin.streams.encoding import coded
 from maxmargin.streams.source import StreamError
 
 # Rows that are looked at.

@@ -436,11 +436,12 @@ class Recipe(TransformerMixin, BaseEstimator):
         )
         if not is_fine or not all(type(text) is str for one in known for text in one):
             raise ValueError("the recipe is damaged: its categories do not fit")
-        dicts = tuple({text: k for k, text in enumerate(one)} for one in known)
-        sizes = tuple(map(len, known))
         counts, means, squares = (each.copy() for each in arrays)
+        begun = empty if columns is None else plan.begin(known)
         recipe.plan_ = plan
-        recipe.running_ = Running(rows, counts, means, squares, missing.copy(), dicts, sizes)
+        recipe.running_ = begun._replace(
+            rows=rows, counts=counts, means=means, squares=squares, missing=missing.copy()
+        )
         return recipe
 
 

@@ -16,15 +16,16 @@ from scipy import sparse
 
 from maxmargin.streams.column_kinds import (
     LARGEST_NUMBER,
+    Boolean,
     Category,
     Column,
+    Number,
     Text,
     Values,
     hashed_place,
     values_of,
 )
 from maxmargin.streams.csv_text import MISSING, remedies
-from maxmargin.streams.encoding import side_by_side
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found
 from maxmargin.streams.option_errors import Message, no_column
 from maxmargin.streams.recipe_formula import OneHotColumn, Preparation
@@ -40,8 +41,8 @@ from maxmargin.streams.text.features import (
 # Columns of a category before those of its values.
 MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
 LARGEST_WIDTH = 2**31 - 2
-# So many rows are standardised together: they stay in the cache.
-ROWS_AT_ONCE = 32
+# So many rows are standardised together, and copied together: they stay in the cache.
+ROWS_AT_ONCE, ROWS_COPIED = 32, 1024
 NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
@@ -251,12 +252,13 @@ class Plan:
                 else f"{self.width:,} columns are too many: lower hash_bits or max_categories."
             )
 
-    def begin(self) -> Running:
-        """Before the first row."""
+    def begin(self, vocabularies: Sequence[Sequence[str]] | None = None) -> Running:
+        """Before the first row, with the values of categories that are known by then."""
         counts, means, squares = np.zeros((3, len(self._numbers)))
         missing = np.zeros(len(self.columns), np.int64)
-        known: tuple[dict[str, int], ...] = tuple({} for _ in self._coded)
-        return Running(0.0, counts, means, squares, missing, known, (0,) * len(known))
+        words = [()] * len(self._coded) if vocabularies is None else vocabularies
+        known = tuple({text: k for k, text in enumerate(one)} for one in words)
+        return Running(0.0, counts, means, squares, missing, known, tuple(map(len, known)))
 
     def rooms(self) -> list[int]:
         """How many values of each category get columns."""
@@ -272,7 +274,7 @@ class Plan:
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
-        side_by_side([read[each.name].numbers for each in self._numbers], dense)  # type: ignore[misc]
+        _copy_columns([read[each.name].numbers for each in self._numbers], dense)
         missing = bad = lacking = None
         is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
         for k, each in enumerate(self.columns):
@@ -378,7 +380,8 @@ class Plan:
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
-                    return each.name, ("the number is too large",)
+                    size = "infinite" if np.isinf(number[0]) else "too large"
+                    return each.name, (f"the number is {size}",)
                 found = f"expected a {each.kind}, found {str(value)[:40]!r}"
                 cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
                 return each.name, (found, *cure)
@@ -408,8 +411,9 @@ class Plan:
             is_flagged = np.array([each.name in flagged for each in self.columns])
             dense[:, len(self._numbers) :] = parts.missing[:, is_flagged]
         whole = parts.missing is None and ignored is None
-        room = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
-        standardise(dense, counts, means, squares, self._scaled, learn, whole, *room)
+        if learn or not whole or self._scaled.any():
+            buffers = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
+            standardise(dense, counts, means, squares, self._scaled, learn, whole, *buffers)
         codes, sizes = self._values(parts, running, learn)
         after = running
         if learn:
@@ -556,6 +560,45 @@ class Plan:
                 varies = running.squares[self._numbers.index(one.column)] > 0.0
             return "" if varies else one.note
         return one.note
+
+
+def identity_plan(
+    kinds: Mapping[str, str],
+    vocabulary: Mapping[str, Sequence[str]],
+    na_values: Sequence[str] = (),
+) -> tuple[Plan, Running]:
+    """The plan of a table without a recipe, and the values of categories, which it never adds to.
+
+    Numbers and booleans stay as they are, and a missing one is an error.
+
+    Parameters
+    ----------
+    kinds : dict of str
+        "number", "boolean" or "text" for each column.
+    vocabulary : dict of lists of str
+        The values of columns of text.
+    na_values : sequence of str
+        As in `Plan`.
+    """
+    words = {name: list(dict.fromkeys(vocabulary.get(name, ()))) for name in kinds}
+    columns: dict[str, Column] = {}
+    for name, kind in kinds.items():
+        if kind == "text":
+            columns[name] = Category(name, len(words[name]))
+        else:
+            columns[name] = Boolean(name) if kind == "boolean" else Number(name)
+    found = [Found(name, column, False) for name, column in columns.items()]
+    plan = Plan(found, scale=False, missing="error", bits=1, seed=0, na_values=na_values)
+    return plan, plan.begin([words[name] for name, kind in kinds.items() if kind == "text"])
+
+
+def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None:
+    """Write columns into the first ones of a matrix, a few rows at a time."""
+    for begin in range(0, out.shape[0], ROWS_COPIED):
+        rows = slice(begin, begin + ROWS_COPIED)
+        for place, column in enumerate(columns):
+            assert column is not None
+            out[rows, place] = column[rows]
 
 
 class EntriesPlan:
