@@ -99,7 +99,7 @@ class Column(abc.ABC):
     has_number, is_scaled : bool
         Is there a number in each row, and is it standardised?
     parts : dict of int
-        Features of which a row has one at most, by what they are called: how many there are.
+        Groups of features of which a row has one at most: their names and sizes.
     """
 
     name: str
@@ -111,8 +111,8 @@ class Column(abc.ABC):
     def parts(self) -> Mapping[str, int]:
         return {}
 
-    def asks(self) -> str:
-        """As what CSV and dicts have to hand it over."""
+    def input_kind(self) -> str:
+        """The kind as which readers of CSV and dicts give it."""
         return "text"
 
     @abc.abstractmethod
@@ -141,7 +141,7 @@ class Number(Column):
     has_number: ClassVar[bool] = True
     is_scaled: ClassVar[bool] = True
 
-    def asks(self) -> str:
+    def input_kind(self) -> str:
         return WRITTEN if self.written or self.decimal != "." else "number"
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
@@ -176,19 +176,19 @@ class Boolean(Column):
 
 @dataclass(frozen=True)
 class Category(Column):
-    """Values of which each gets a column when it is first met, or the one that a hash gives.
+    """Values that each get a column when they are first met, or the one that a hash gives.
 
     Attributes
     ----------
     name : str
-    room : int
-        So many values get columns.
+    capacity : int
+        The number of values that get columns.
     hashed : bool
         Is it a hash of the column's name and the value?
     """
 
     name: str
-    room: int
+    capacity: int
     hashed: bool = False
 
     kind: ClassVar[str] = "category"
@@ -230,11 +230,11 @@ class Text(Column):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         count, longest = measure_words(letters, starts)
         prefix = f"{self.name}=".encode()
-        room = np.empty(len(prefix) + longest, np.uint8)
-        room[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+        buffer = np.empty(len(prefix) + longest, np.uint8)
+        buffer[: len(prefix)] = np.frombuffer(prefix, np.uint8)
         out = np.empty(count), np.empty(count, np.int64), np.zeros(starts.size, np.int64)
         mask = 2**self.bits - 1
-        filled = hash_words(letters, starts, room, len(prefix), mask, self.seed, out)
+        filled = hash_words(letters, starts, buffer, len(prefix), mask, self.seed, out)
         return out[0][:filled], out[1][:filled], out[2]
 
 

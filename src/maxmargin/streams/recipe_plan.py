@@ -1,7 +1,7 @@
 """How the columns of a table become rows of features.
 
-What one row says is read first, which may happen ahead of learning; then it is prepared by what all
-rows before it have said.
+The values of rows are read first, which may happen ahead of learning; then each row is prepared by
+the statistics of all rows before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from maxmargin.streams.column_kinds import (
 from maxmargin.streams.csv_text import MISSING, remedies
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found
 from maxmargin.streams.option_errors import Message, no_column
-from maxmargin.streams.recipe_formula import OneHotColumn, Preparation
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import (
     NOWHERE,
@@ -46,8 +45,53 @@ ROWS_AT_ONCE, ROWS_COPIED = 32, 1024
 NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
+class OneHotColumn(NamedTuple):
+    """A column of features for each value of a category, for a missing one and for all others.
+
+    Attributes
+    ----------
+    name : str
+    places : dict of int
+        Which feature the value of a row has, those for a missing one included.
+    other : int
+        The feature of all other values.
+    width : int
+        How many features there are.
+    """
+
+    name: str
+    places: dict[str, int]
+    other: int
+    width: int
+
+
+class Preparation(NamedTuple):
+    """``(x - center) / scale`` of numbers, flags of those that are missing, and one-hot columns.
+
+    The features are in this order: all numbers, all flags, then the columns of each category.
+
+    Attributes
+    ----------
+    columns : all raw columns, in their order, those that are left out included
+    names : those of numbers
+    centers, scales : arrays of shape (n_numbers,)
+    fills : array of shape (n_numbers,)
+        What stands for a number that is missing; NaN if nothing does.
+    flagged : numbers among these that have a flag
+    categories : sequence of OneHotColumn
+    """
+
+    columns: Sequence[str]
+    names: Sequence[str]
+    centers: np.ndarray
+    scales: np.ndarray
+    fills: np.ndarray
+    flagged: Sequence[int] = ()
+    categories: Sequence[OneHotColumn] = ()
+
+
 class Running(NamedTuple):
-    """What all rows so far have said.
+    """Statistics of all rows so far.
 
     Attributes
     ----------
@@ -96,7 +140,7 @@ class Parts:
     Attributes
     ----------
     dense : array of shape (n_rows, n_numbers + n_flags)
-        Numbers with NaN for what is missing, and room for flags that say so.
+        Numbers with NaN for missing ones, then columns for the flags of missing numbers.
     missing : array of bool, of shape (n_rows, n_columns), or None
         None if nothing is.
     places : array of int64, of shape (n_rows, n_parts)
@@ -158,20 +202,19 @@ def _in_order(codes: np.ndarray, missing: int) -> tuple[np.ndarray, list[int]]:
     return numbers[codes], kept.tolist()
 
 
-def _told_apart(names: list[str]) -> list[str]:
-    """Names of which some may be equal, with numbers behind these."""
-    known = set(names)
-    if len(known) == len(names):
+def _unique_names(names: list[str]) -> list[str]:
+    """The names, with numbers behind those that are repeated."""
+    given = set(names)
+    if len(given) == len(names):
         return names
-    met, told = set[str](), []
+    unique: dict[str, None] = {}
     for name in names:
         one, k = name, 1
-        while one in met or (k > 1 and one in known):
+        while one in unique or (k > 1 and one in given):
             k += 1
             one = f"{name} ({k})"
-        met.add(one)
-        told.append(one)
-    return told
+        unique[one] = None
+    return list(unique)
 
 
 class Plan:
@@ -223,7 +266,9 @@ class Plan:
             if name not in known:
                 raise StreamError(f"interactions: {no_column(name, list(known))}")
             if isinstance(known[name], Text):
-                raise StreamError(f"interactions: column {name!r} is of text, which has none.")
+                raise StreamError(
+                    f"interactions: column {name!r} is text, which has no interactions."
+                )
         return pair
 
     def _lay_out(self) -> None:
@@ -239,7 +284,7 @@ class Plan:
                     at += size
         for category in self._coded:
             self._starts[category.name, ""] = at
-            at += VALUES_FROM + category.room
+            at += VALUES_FROM + category.capacity
         self._hashed_from = at
         has_words = any(isinstance(each, Text) for each in self.columns)
         self.is_hashed = bool(self._hashes or self.interactions or has_words)
@@ -260,15 +305,15 @@ class Plan:
         known = tuple({text: k for k, text in enumerate(one)} for one in words)
         return Running(0.0, counts, means, squares, missing, known, tuple(map(len, known)))
 
-    def rooms(self) -> list[int]:
+    def capacities(self) -> list[int]:
         """How many values of each category get columns."""
-        return [each.room for each in self._coded]
+        return [each.capacity for each in self._coded]
 
-    def asks(self) -> dict[str, str]:
-        """As what CSV and dicts have to hand over each column."""
-        return {each.name: each.asks() for each in self.columns}
+    def input_kinds(self) -> dict[str, str]:
+        """The kinds as which readers of CSV and dicts give the columns."""
+        return {each.name: each.input_kind() for each in self.columns}
 
-    # -------------------------------------------------------------------- what rows say themselves
+    # ---------------------------------------------------------------------- values of single rows
     def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         """The rows of a table, which of them cannot be read, and which are to be left out."""
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
@@ -390,7 +435,7 @@ class Plan:
                 return each.name, (f"the {each.kind} is missing",)
         raise AssertionError("the row has no trouble")
 
-    # --------------------------------------------------------------- what it means after all others
+    # ---------------------------------------------------------------- features, by all rows so far
     def prepare(
         self, parts: Parts, running: Running, learn: bool, ignored: np.ndarray | None = None
     ) -> tuple[Any, Running]:
@@ -437,7 +482,7 @@ class Plan:
                 while len(known) > size:
                     known.popitem()  # of rows that were not learned from in the end
                 for text in texts:
-                    if len(known) >= each.room:
+                    if len(known) >= each.capacity:
                         break
                     known.setdefault(text, len(known))
                 size = len(known)
@@ -478,11 +523,11 @@ class Plan:
         for category, texts in zip(self._coded, running.vocabularies(), strict=True):
             names += [f"{category.name} is missing", f"{category.name} is another"]
             names += [f"{category.name}={text}" for text in texts]
-            names += [f"{category.name}#{k}" for k in range(len(texts), category.room)]
+            names += [f"{category.name}#{k}" for k in range(len(texts), category.capacity)]
         if self.is_hashed:
             what = self._hashed_name()
             names += [f"{what} {k}" for k in range(2**self.bits)]
-        return _told_apart(names)
+        return _unique_names(names)
 
     def formula(self, running: Running) -> Preparation:
         """What `prepare` computes, where features are numbers and values of categories."""
@@ -515,7 +560,7 @@ class Plan:
                     dict.fromkeys(self._na, MISSING_PLACE)
                     | {text: VALUES_FROM + k for k, text in enumerate(texts)},
                     OTHER_PLACE,
-                    VALUES_FROM + category.room,
+                    VALUES_FROM + category.capacity,
                 )
                 for category, texts in zip(self._coded, running.vocabularies(), strict=True)
             ],
@@ -530,8 +575,8 @@ class Plan:
 
     def features_in_use(self, running: Running) -> int:
         """How many features there are without those that wait for values of categories."""
-        rooms = sum(VALUES_FROM + room for room in self.rooms())
-        return self.width - rooms + sum(running.sizes)
+        reserved = sum(VALUES_FROM + capacity for capacity in self.capacities())
+        return self.width - reserved + sum(running.sizes)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
         """Each column: what it was taken for, and what came of it."""
@@ -551,9 +596,9 @@ class Plan:
         return lines
 
     def _note(self, one: Found, running: Running, size: int | None) -> str:
-        """What is to be said of a column by now, which may be more or less than at first."""
-        if isinstance(one.column, Category) and size == one.column.room:
-            return f"room for {size:,} values: all others share a column"
+        """The note for a column after these rows."""
+        if isinstance(one.column, Category) and size == one.column.capacity:
+            return f"{size:,} values have columns: all others share one"
         if one.note == ALWAYS_THE_SAME and one.column is not None:
             varies = size is not None and size > 1
             if one.column.has_number:
@@ -604,7 +649,7 @@ def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None
 class EntriesPlan:
     """How the entries of sparse rows without names are scaled: by the deviations of columns."""
 
-    def rooms(self) -> list[int]:
+    def capacities(self) -> list[int]:
         return []
 
     def features_in_use(self, running: Running) -> int:
@@ -630,7 +675,7 @@ class EntriesPlan:
         return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
 
     def unusable(self, X: sparse.csr_matrix) -> np.ndarray | None:
-        """Rows with a number that is missing or too large to be scaled; None if there are none."""
+        """Rows with a number that is missing or too large to be scaled; None if all are usable."""
         fine = np.abs(X.data) <= LARGEST_NUMBER
         if fine.all():
             return None

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams import weight_column
 from maxmargin.streams.arrow import (
     KINDS,
     WEIGHT,
@@ -30,7 +29,7 @@ from maxmargin.streams.files import Folder, stored
 from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.infer_columns import GLANCE
-from maxmargin.streams.option_errors import Message, Option, check_na_values, nearest
+from maxmargin.streams.option_errors import Message, Option, check_na_values, listed, no_column
 from maxmargin.streams.prefetch import ahead
 from maxmargin.streams.recipe_plan import Plan, Running, identity_plan
 from maxmargin.streams.source import (
@@ -42,13 +41,14 @@ from maxmargin.streams.source import (
     StreamError,
     Survey,
     check_block_size,
+    invalid_weights,
     sorted_labels,
+    why_invalid,
 )
 
 LABELS = ("label", "target", "class", "y")
 # A vocabulary is kept in memory; larger ones are better hashed.
 LARGEST_VOCABULARY = 10**6
-MOST_NAMES = 20  # in a message
 
 
 class Trouble(NamedTuple):
@@ -207,7 +207,7 @@ class TableSource(Source):
         if not needed:
             return None
         what = f"{self.name}: which column has the labels? say "
-        raise StreamError(what, Option("label", ""), f"; there are {_listed(names)}.")
+        raise StreamError(what, Option("label", ""), f"; there are {listed(names)}.")
 
     def _column_at(self, names: list[str], place: str | int, needed: bool) -> str | None:
         """The column of that name, or at that position."""
@@ -218,10 +218,10 @@ class TableSource(Source):
             return place
         if not needed:
             return None
-        raise StreamError(f"{self.name}: no column {place!r}{_meant(place, names)}.")
+        raise StreamError(f"{self.name}: {no_column(place, names)}")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
-        """What a column is read as: what was said of it, if the file allows that."""
+        """The kind that a column is read as: the given one, if the file allows that."""
         self._check_column(name, found)
         there, wanted = found[name], given.get(name, found[name])
         wanted = "text" if wanted == "category" else wanted
@@ -238,7 +238,7 @@ class TableSource(Source):
 
     def _check_column(self, name: str, found: Mapping[str, Any]) -> None:
         if name not in found:
-            raise StreamError(f"{self.name}: no column {name!r}{_meant(name, list(found))}.")
+            raise StreamError(f"{self.name}: {no_column(name, list(found))}")
 
     def _follow(self, recipe: Any) -> None:
         """Read columns as a recipe says, which looks at the first rows unless it has seen some."""
@@ -253,8 +253,8 @@ class TableSource(Source):
 
     def _read_for(self, plan: Any) -> None:
         self.plan, is_csv = plan, self._format == "csv"
-        asked = plan.asks().items()
-        self._kinds = {name: "text" if is_csv and kind == WRITTEN else kind for name, kind in asked}
+        kinds = plan.input_kinds().items()
+        self._kinds = {name: "text" if is_csv and kind == WRITTEN else kind for name, kind in kinds}
 
     def _read_by_a_glance(self, recipe: Any) -> None:
         first, error = self._first_rows(GLANCE)
@@ -433,11 +433,11 @@ class TableSource(Source):
         weight = None
         if self._weight is not None:
             weight = numbers_of(piece.table[self._weight])
-            unsound = weight_column.are_bad(weight)
-            if unsound.any():
-                bad = unsound if bad is None else bad | unsound
-                row = int(np.argmax(unsound))
-                why = (f"the weight is {weight_column.trouble(weight[row])}",)
+            invalid = invalid_weights(weight)
+            if invalid.any():
+                bad = invalid if bad is None else bad | invalid
+                row = int(np.argmax(invalid))
+                why = (f"the weight is {why_invalid(weight[row])}",)
                 troubles.append(Trouble(row, self._weight, why))
         if troubles and not self._skips:
             raise self._error(piece, *min(troubles, key=lambda trouble: trouble.row))
@@ -449,7 +449,7 @@ class TableSource(Source):
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """What is said of columns, with the name of the table."""
+        """Errors about columns begin with the name of the table."""
         try:
             yield
         except StreamError as error:
@@ -508,16 +508,4 @@ def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise StreamError(f"{what} must be one of {_listed(choices)}, not {value!r}.")
-
-
-def _meant(place: str | int, names: list[str]) -> str:
-    """What there is, and what may have been meant."""
-    close = nearest(place, names) if isinstance(place, str) else None
-    hint = f" (did you mean {close!r}?)" if close else ""
-    return f"; there are {_listed(names)}{hint}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_NAMES]))
-    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+        raise StreamError(f"{what} must be one of {listed(choices)}, not {value!r}.")

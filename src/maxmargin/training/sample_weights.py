@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from maxmargin.core.targets import balance
 from maxmargin.streams import Option, OptionError
-from maxmargin.streams.weight_column import LARGEST, SMALLEST
+from maxmargin.streams.source import LARGEST_WEIGHT as LARGEST
+from maxmargin.streams.source import SMALLEST_WEIGHT as SMALLEST
 from maxmargin.training.messages import listed
 from maxmargin.training.options import ClassWeight
 from maxmargin.training.types import Matrix
