@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import random
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.streams import StreamError
+from maxmargin.streams.column_kinds import LARGEST_NUMBER
+from maxmargin.streams.csv_text import MISSING
 from maxmargin.streams.tables import CsvSource
 
 NUMBERS = ("0", "1", "-2.5", "1e3", ".5", "7.", "+4", "123456789012345678901", "4.9e-324", "-0.0")
@@ -140,12 +141,13 @@ def read_row(row: bytes, names: list[str], schema: dict[str, Any]) -> Any:
 
 
 def expected(fields: dict[str, str], schema: dict[str, Any]) -> tuple[list[float], Any]:
-    row: list[float] = []
-    for name in schema["columns"]:
-        if schema["kinds"][name] == "text":
-            row.extend(float(value == fields[name]) for value in schema["vocabulary"][name])
-        else:
-            row.append(float(value_of(fields[name], schema["kinds"][name])))
+    kinds = {name: schema["kinds"][name] for name in schema["columns"]}
+    row = [float(value_of(fields[name], kind)) for name, kind in kinds.items() if kind != "text"]
+    for name in (name for name, kind in kinds.items() if kind == "text"):
+        word, known = fields[name].strip(), schema["vocabulary"][name]
+        is_missing = word in MISSING
+        row += [float(is_missing), float(not is_missing and word not in known)]
+        row += [float(word == value) for value in known]
     return row, value_of(fields["y"], schema["kinds"]["y"])
 
 
@@ -158,7 +160,7 @@ def value_of(text: str, kind: str) -> Any:
         return ("false", "true").index(text.strip().lower()) == 1
     value = float(text)
     # Python reads 1_0 as 10, which is no number in any other program.
-    if not math.isfinite(value) or "_" in text:
+    if not abs(value) <= LARGEST_NUMBER or "_" in text:
         raise ValueError
     return value
 

@@ -446,7 +446,7 @@ def test_other_ways_to_read_are_refused(tmp_path):
     for other in (
         streams.open(table, label="other"),
         streams.open(table, label="one", columns=["a"]),
-        streams.open(table, label="one", categorical="hash"),
+        streams.open(table, label="one", vocabulary={"other": ["n"]}),
     ):
         with pytest.raises(streams.StreamError, match="read otherwise before"):
             AMIRA().fit_stream(other, checkpoint=checkpoint, passes=2)

@@ -160,7 +160,7 @@ def test_options_are_called_as_on_the_command_line(command, folder, tmp_path):
     ("option", "in_python", "here"),
     [
         (Option("label", ""), "label=", "--label"),
-        (Option("categorical", "hash"), 'categorical="hash"', "--categorical hash"),
+        (Option("categories", "hash"), 'categories="hash"', "--categorical hash"),
         (Option("passes", 1), "passes=1", "--passes 1"),
         (Option("zero_based", True), "zero_based=True", "--zero-based"),
         (Option("y"), "'y'", "--label"),

@@ -69,7 +69,7 @@ def test_tables(tmp_path, kind):
     assert numbers.classes_.tolist() == ["no", "yes"]
     np.testing.assert_allclose(numbers.coef_, whole.coef_, rtol=1e-2, atol=1e-4)
     colored = fit(MaxMargin(), files(tmp_path / f"*.{kind}", label="spam"))
-    assert colored.n_features_in_ == 6
+    assert colored.n_features_in_ == 8
     assert colored.schema_["vocabulary"]["color"] == ["blue", "green", "red"]
 
 

@@ -84,7 +84,7 @@ def test_large_folders_take_few_looks(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     for k in range(20):
         versions.write(tmp_path / "folder" / f"{k}.parquet", "rows.parquet", k)
-    monkeypatch.setattr("maxmargin.streams.unchanged.AT_ONCE", 3)
+    monkeypatch.setattr("maxmargin.streams.files.FILES_AT_ONCE", 3)
     source, looks = streams.open(tmp_path / "folder"), []
     source.survey()
     real = LocalFile.check_unchanged

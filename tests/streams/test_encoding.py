@@ -8,7 +8,10 @@ from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.preprocessing import OneHotEncoder
 
-from maxmargin.streams.encoding import Encoder, Hashed, OneHot, labels_of
+from maxmargin.streams import Recipe
+from maxmargin.streams.arrow import labels_of
+from maxmargin.streams.column_kinds import hashed_place
+from maxmargin.streams.recipe_plan import identity_plan
 
 pa = pytest.importorskip("pyarrow")
 
@@ -35,6 +38,16 @@ def reference_hash(text, seed):
     return h - 2**32 if h >= 2**31 else h
 
 
+def encoded(table, kinds, vocabulary=None):
+    """The rows of a table without a recipe, and which of them cannot be used."""
+    plan, known = identity_plan(kinds, vocabulary or {})
+    parts, bad, lacking = plan.encode(table)
+    assert lacking is None
+    X, _ = plan.prepare(parts, known, learn=False)
+    assert X.shape[1] == plan.width == len(plan.feature_names(known))
+    return X, bad
+
+
 def test_numbers_are_columns_of_an_array():
     columns = {
         "whole": pa.array([1, 2**60 + 1, -3], pa.int64()),
@@ -45,7 +58,7 @@ def test_numbers_are_columns_of_an_array():
         "money": pa.array(["1.25", "2.50", "3.75"]).cast(pa.decimal128(9, 2)),
     }
     table = pa.table(columns)
-    X, bad, _ = Encoder(dict.fromkeys(columns, "number"), OneHot({})).encode(table)
+    X, bad = encoded(table, dict.fromkeys(columns, "number"))
     assert bad is None
     assert X.dtype == np.float64
     expected = [[float(row[name]) for name in columns] for row in table.to_pylist()]
@@ -59,23 +72,23 @@ def test_one_hot_equals_scikit_learn():
     table = pa.table({"city": city, "number": number, "colour": colour})
     vocabulary = {"city": sorted(set(city)), "colour": sorted(set(colour))}
     kinds = {"city": "text", "number": "number", "colour": "text"}
-    X, _, _ = Encoder(kinds, OneHot(vocabulary)).encode(table)
+    X, _ = encoded(table, kinds, vocabulary)
     left, right = (
         OneHotEncoder().fit_transform(column[:, np.newaxis]) for column in (city, colour)
     )
-    expected = sparse.hstack([left, number[:, np.newaxis], right]).toarray()
+    empty = np.zeros((50, 2))  # for missing and for other values
+    expected = sparse.hstack([number[:, np.newaxis], empty, left, empty, right]).toarray()
     np.testing.assert_array_equal(X.toarray(), expected)
     assert X.has_canonical_format
     assert np.all(X.data != 0)
 
 
-def test_values_without_a_column_have_no_entry():
+def test_missing_and_other_values_have_columns():
     table = pa.table({"city": ["Ulm", "unknown", None, "", "Rom"]})
-    X, bad, _ = Encoder({"city": "text"}, OneHot({"city": ["Rom", "Ulm"]})).encode(table)
-    np.testing.assert_array_equal(X.toarray(), [[0, 1], [0, 0], [0, 0], [0, 0], [1, 0]])
+    X, bad = encoded(table, {"city": "text"}, {"city": ["Rom", "Ulm"]})
+    expected = [[0, 0, 0, 1], [0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
+    np.testing.assert_array_equal(X.toarray(), expected)
     assert bad is None
-    X, _, _ = Encoder({"city": "text"}, Hashed(4, 0)).encode(table)
-    np.testing.assert_array_equal(X.sum(axis=1).ravel(), [[1, 1, 0, 0, 1]])
 
 
 @pytest.mark.parametrize("bits", [1, 5, 18])
@@ -84,11 +97,10 @@ def test_hash_equals_feature_hasher(bits):
     texts = {
         name: rng.choice(["α", "b", "long value"], 40) for name in ("first", "second", "third")
     }
-    table = pa.table({"first": texts["first"], "x": np.ones(40), **texts})
-    kinds = {"first": "text", "x": "number", "second": "text", "third": "text"}
-    encoder = Encoder(kinds, Hashed(bits, 0))
-    X, _, _ = encoder.encode(table)
-    assert X.shape == (40, encoder.width) == (40, 1 + 2**bits)
+    table = pa.table({"x": np.ones(40), **texts})
+    kinds = {"x": "number", **dict.fromkeys(texts, "hashed")}
+    X = Recipe(kinds, scale=False, hash_bits=bits).fit(table).transform(table)
+    assert X.shape == (40, 1 + 2**bits)
     hasher = FeatureHasher(2**bits, alternate_sign=False)
     rows = [{name: values[i] for name, values in texts.items()} for i in range(40)]
     assert (X[:, 1:] != hasher.transform(rows)).nnz == 0
@@ -96,47 +108,40 @@ def test_hash_equals_feature_hasher(bits):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    name=st.text(max_size=5),
-    values=st.lists(st.text(min_size=1, max_size=9), min_size=1, max_size=6),
-    seed=st.integers(0, 2**31 - 1),
-    bits=st.integers(1, 20),
-)
-def test_hash_is_murmurhash(name, values, seed, bits):
-    places = Hashed(bits, seed).places(name, values)
-    assert places == [abs(reference_hash(f"{name}={v}", seed)) % 2**bits for v in values]
+@given(text=st.text(max_size=12), seed=st.integers(0, 2**31 - 1), bits=st.integers(1, 20))
+def test_hash_is_murmurhash(text, seed, bits):
+    assert hashed_place(text, bits, seed) == abs(reference_hash(text, seed)) % 2**bits
 
 
 def test_categories_of_numbers_and_dictionaries_are_text():
     codes = pa.array(["b", None, "a", "b"]).dictionary_encode()
     years = pa.array([2001, 2002, 2001, None])
     table = pa.table({"code": pa.chunked_array([codes, codes[:0]]), "year": years})
-    spread = OneHot({"code": ["a", "b"], "year": ["2001", "2002"]})
-    X, _, _ = Encoder({"code": "text", "year": "text"}, spread).encode(table)
-    expected = [[0, 1, 1, 0], [0, 0, 0, 1], [1, 0, 1, 0], [0, 1, 0, 0]]
+    vocabulary = {"code": ["a", "b"], "year": ["2001", "2002"]}
+    X, _ = encoded(table, {"code": "text", "year": "text"}, vocabulary)
+    expected = [
+        [0, 0, 0, 1, 0, 0, 1, 0],
+        [1, 0, 0, 0, 0, 0, 0, 1],
+        [0, 0, 1, 0, 0, 0, 1, 0],
+        [0, 0, 0, 1, 1, 0, 0, 0],
+    ]
     np.testing.assert_array_equal(X.toarray(), expected)
 
 
 @pytest.mark.parametrize("with_text", [False, True])
 def test_bad_rows_are_found(with_text):
-    columns = {"u": [1.0, None, 3.0, 4.0, 1e308], "v": [1.0, 2.0, np.inf, np.nan, 1e308]}
+    columns = {"u": [1.0, None, 3.0, 4.0, 1e100], "v": [1.0, 2.0, np.inf, np.nan, 1e101]}
     kinds = {"u": "number", "v": "number"}
     if with_text:
         columns, kinds = {**columns, "t": list("abcde")}, {**kinds, "t": "text"}
     table = pa.table(columns)
-    encoder = Encoder(kinds, Hashed(3, 0))
-    _, bad, _ = encoder.encode(table)
-    assert bad.tolist() == [False, True, True, True, False]
-    troubles = [encoder.trouble(table, row) for row in (1, 2, 3)]
+    plan, _ = identity_plan(kinds, {"t": ["a", "b"]})
+    _, bad, _ = plan.encode(table)
+    assert bad.tolist() == [False, True, True, True, True]
+    troubles = [plan.trouble(table, row) for row in (1, 2, 3, 4)]
     missing, infinite = ("the number is missing",), ("the number is infinite",)
-    assert troubles == [("u", missing), ("v", infinite), ("v", missing)]
-
-
-def test_large_numbers_are_not_infinite():
-    table = pa.table({"u": [1e308, 1e308], "v": [1e308, 1e308]})
-    X, bad, _ = Encoder({"u": "number", "v": "number"}, OneHot({})).encode(table)
-    assert bad is None
-    np.testing.assert_array_equal(X, np.full((2, 2), 1e308))
+    large = ("the number is too large",)
+    assert troubles == [("u", missing), ("v", infinite), ("v", missing), ("v", large)]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def expected(tables):
     for path, table in tables.items():
         year = float(path[5:9])
         kinds = [1.0, 0.0] if "a b" in path else [0.0, 1.0]
-        rows += [[x, year, *kinds] for x in table["x"].to_pylist()]
+        rows += [[x, year, 0.0, 0.0, *kinds] for x in table["x"].to_pylist()]
     labels = [label for table in tables.values() for label in table["label"].to_pylist()]
     return np.array(rows), np.array(labels)
 

@@ -7,7 +7,7 @@ import pytest
 
 from maxmargin import streams
 from maxmargin.streams import StreamError
-from maxmargin.streams.encoding import LONGEST_LABEL, as_text, coded
+from maxmargin.streams.arrow import LONGEST_LABEL, as_text, coded
 
 pa = pytest.importorskip("pyarrow")
 ROWS = 20_000
@@ -73,8 +73,8 @@ def test_long_values_of_dictionaries_are_not_written_out(tmp_path, kind, coded_i
         most.append(pa.total_allocated_bytes() - before)
         return coded(column)
 
-    monkeypatch.setattr("maxmargin.streams.encoding.coded", counting)
-    found = blocks(path, categorical="hash")
+    monkeypatch.setattr("maxmargin.streams.column_kinds.coded", counting)
+    found = blocks(path)
     assert sum(block.y.size for block in found) == ROWS
     assert most
     assert max(most) < 10**7  # written out, the texts take 67 MB
@@ -95,7 +95,7 @@ def test_codes_are_in_the_order_of_their_first_rows():
 
 
 def test_texts_that_would_take_too_much_are_refused(monkeypatch):
-    monkeypatch.setattr("maxmargin.streams.encoding.LARGEST_TEXT", 10**6)
+    monkeypatch.setattr("maxmargin.streams.arrow.LARGEST_TEXT", 10**6)
     column = pa.chunked_array([pa.array(["a" * 10**4] * 200).dictionary_encode()])
     with pytest.raises(StreamError, match="would take 2,000,000 bytes"):
         as_text(column)

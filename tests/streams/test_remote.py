@@ -348,8 +348,8 @@ def test_names_have_no_credentials(address, name):
     there = Address(address)
     assert there.name == name
     for said in (OSError(f"cannot read {address} now"), OSError("the secret was wrong")):
-        assert "secret" not in there.said(said) or "secret" not in address
-    assert "sec/ret" not in there.said(OSError(f"in {address}"))
+        assert "secret" not in there.message_of(said) or "secret" not in address
+    assert "sec/ret" not in there.message_of(OSError(f"in {address}"))
 
 
 def test_credentials_are_nowhere(site, tmp_path):

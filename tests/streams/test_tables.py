@@ -17,6 +17,7 @@ from scipy import sparse
 
 from maxmargin import streams
 from maxmargin.streams import START, OptionWarning, Recipe, StreamError
+from maxmargin.streams.csv_text import MISSING
 from maxmargin.streams.tables import ArrowSource, CsvSource, FrameSource, ParquetSource
 
 pa = pytest.importorskip("pyarrow")
@@ -51,10 +52,10 @@ def csv_text(table, delimiter=","):
 
 
 def expected(table):
-    names, city = table.column_names, np.array(table["city"])
-    hot = {"city": city[:, np.newaxis] == np.array(CITIES)}
-    parts = [hot.get(name, np.array(table[name])[:, np.newaxis]) for name in names[:-1]]
-    return np.hstack([part.astype(float) for part in parts])
+    numbers = [np.array(table[name]) for name in table.column_names[:-1] if name != "city"]
+    hot = np.array(table["city"])[:, np.newaxis] == np.array(CITIES)
+    missing_and_other = np.zeros((table.num_rows, 2))
+    return np.hstack([np.column_stack(numbers), missing_and_other, hot]).astype(float)
 
 
 def rows_of(source, start=START):
@@ -86,7 +87,7 @@ def test_all_formats_give_the_same_rows(tmp_path, block_size):
         np.testing.assert_array_equal(X, expected(table))
         np.testing.assert_array_equal(y, table["target"])
         assert survey.classes.tolist() == [-1, 1]
-        assert (survey.width, survey.rows) == (7, 100)
+        assert (survey.width, survey.rows) == (9, 100)
 
 
 def test_blocks_end_where_the_last_began_and_go_on_from_there(tmp_path):
@@ -107,16 +108,14 @@ def test_blocks_end_where_the_last_began_and_go_on_from_there(tmp_path):
                 np.testing.assert_array_equal(mine.y, theirs.y)
 
 
-@pytest.mark.parametrize("categorical", ["one-hot", "hash"])
-def test_another_table_is_read_alike(tmp_path, categorical):
+def test_another_table_is_read_alike(tmp_path):
     table = make_table()
     other = make_table(50, seed=1).select(["city", "target", "open", "height", "count"])
     other = other.append_column("extra", pa.array(["unread"] * 50))
-    options = {"categorical": categorical, "hash_bits": 6, "seed": 7}
-    schema = json.loads(json.dumps(FrameSource(table, **options).schema(), sort_keys=True))
+    schema = json.loads(json.dumps(FrameSource(table).schema(), sort_keys=True))
     assert schema.pop("format") == "table"
     same_order = other.select(table.column_names)
-    X, y = rows_of(FrameSource(same_order, **options))
+    X, y = rows_of(FrameSource(same_order))
     for source in sources_of(other, tmp_path, **schema):
         again, labels = rows_of(source)
         np.testing.assert_array_equal(again, X)
@@ -217,20 +216,19 @@ def test_another_table_has_names_as_the_first_had(tmp_path):
     assert rows_of(again)[0].tolist() == [[6, 5]]
 
 
-@pytest.mark.parametrize("categorical", ["one-hot", "hash"])
-def test_values_that_are_said_to_be_missing(categorical):
+def test_values_that_are_said_to_be_missing():
     text = b"c,x,y\na,1,no\n-,2,yes\nb,-,no\na,4,-\n"
-    options = {"on_error": "skip", "categorical": categorical, "hash_bits": 3}
-    source = CsvSource(io.BytesIO(text), na_values=["-"], **options)
+    source = CsvSource(io.BytesIO(text), na_values=["-"], on_error="skip")
     X, y = rows_of(source)
     assert y.tolist() == ["no", "yes"]
-    assert X.sum(axis=1).tolist() == [2, 2]  # without an entry for the category of the second
+    # The columns of c: missing, any other value, a, b.
+    assert X.tolist() == [[1, 0, 0, 1, 0], [2, 1, 0, 0, 0]]
     schema = source.schema()
     assert schema["na_values"] == ["-"]
     again = streams.open(io.BytesIO(text), schema=schema, on_error="skip", format="csv")
     np.testing.assert_array_equal(rows_of(again)[0], X)
     with pytest.raises(StreamError, match="read otherwise before"):
-        CsvSource(io.BytesIO(text), **options).restore(schema)
+        CsvSource(io.BytesIO(text), on_error="skip").restore(schema)
 
 
 @pytest.mark.parametrize("na_values", ["NA", [1], ["a", None]])
@@ -414,19 +412,20 @@ def test_kinds_are_fixed_by_the_beginning_or_by_the_user(tmp_path):
     for block_size in (1, 64, 10**6):
         source = CsvSource(path, kinds={"zip": "text"}, block_size=block_size)
         assert source.schema()["vocabulary"] == {"zip": ["12-3", "123"]}
-        assert rows_of(source)[0].sum(axis=0).tolist() == [1, 100]
+        assert rows_of(source)[0].sum(axis=0).tolist() == [0, 0, 1, 100]
 
 
 def test_a_given_vocabulary_is_kept():
     table = pa.table({"t": ["a", "b", "c"], "y": [0, 1, 0]})
     source = FrameSource(table, vocabulary={"t": ["c", "a"]})
-    np.testing.assert_array_equal(rows_of(source)[0], [[0, 1], [0, 0], [1, 0]])
+    expected = [[0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
+    np.testing.assert_array_equal(rows_of(source)[0], expected)
 
 
 def test_vocabularies_have_a_limit(monkeypatch):
     monkeypatch.setattr("maxmargin.streams.tables.LARGEST_VOCABULARY", 2)
     table = pa.table({"t": ["a", "b", "c"], "y": [0, 1, 0]})
-    with pytest.raises(StreamError, match="'t' has more than 2 values; say categorical=\"hash\""):
+    with pytest.raises(StreamError, match="'t' has more than 2 values; hash them by recipe="):
         FrameSource(table).survey()
 
 
@@ -441,9 +440,7 @@ def test_columns_that_are_neither_numbers_nor_text():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"categorical": "target"}, "categorical must be one of 'one-hot', 'hash'"),
         ({"on_error": "ignore"}, "on_error must be one of"),
-        ({"hash_bits": 40}, "hash_bits must be between"),
         ({"kinds": {"x": "integer"}}, "the kind of column 'x' must be one of"),
         ({"columns": []}, "no column beside the label"),
         ({"columns": ["u"]}, "no column 'u'; there are 'x', 'y'"),
@@ -558,7 +555,7 @@ def test_without_a_library(monkeypatch, library, message):
         FrameSource(make_table())
 
 
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(-1e100, 1e100)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=4)
 
 
@@ -571,12 +568,17 @@ def test_every_value_survives_csv(rows, block_size):
     numbers, texts, labels = zip(*rows, strict=True)
     table = pa.table({"number": numbers, "text": texts, "label": labels})
     text = io.BufferedReader(io.BytesIO(csv_text(table)))
-    vocabulary = sorted({value for value in texts if value})
+    words = [value.strip() for value in texts]
+    words = ["" if word in MISSING else word for word in words]
+    vocabulary = sorted(set(words) - {""})
     kinds = {"number": "number", "text": "text", "label": "number"}
     options = {"kinds": kinds, "vocabulary": {"text": vocabulary}, "delimiter": ","}
     source = CsvSource(text, block_size=block_size, **options)
     X, y = rows_of(source)
-    hot = [[number, *(value == known for known in vocabulary)] for number, value, _ in rows]
+    hot = [
+        [number, word == "", False, *(word == value for value in vocabulary)]
+        for number, word in zip(numbers, words, strict=True)
+    ]
     np.testing.assert_array_equal(X, np.array(hot, float))
     np.testing.assert_array_equal(y, labels)
 

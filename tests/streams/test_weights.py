@@ -130,7 +130,7 @@ def test_the_column_of_a_table(tmp_path, weight, block_size):
         assert (schema["weight"], schema["columns"]) == ("cost", ["size", "side"])
         again = streams.open(tmp_path / "table.csv", schema=schema)
         assert weights_of(again) == [2.0, 0.0, 1.5]
-        assert again.survey().width == 3
+        assert again.survey().width == 5
 
 
 def test_no_column_is_taken_for_weights_by_its_name(tmp_path):
@@ -145,7 +145,8 @@ def test_a_table_to_predict_needs_no_weights(tmp_path):
     (tmp_path / "more.csv").write_text("side,size\nleft,3\n")
     source = streams.open(tmp_path / "more.csv", schema=first.schema(), needs_label=False)
     (block,) = source.blocks()
-    assert (block.y, block.weight, block.X.toarray().tolist()) == (None, None, [[3.0, 1.0, 0.0]])
+    expected = [[3.0, 0.0, 0.0, 1.0, 0.0]]
+    assert (block.y, block.weight, block.X.toarray().tolist()) == (None, None, expected)
     (tmp_path / "labelled.csv").write_text("side,size,answer\nleft,3,no\n")
     with pytest.raises(StreamError, match=r"labelled.csv: no column 'cost'; there are 'side'"):
         streams.open(tmp_path / "labelled.csv", schema=first.schema())

@@ -29,7 +29,7 @@ DEBUG = "MAXMARGIN_DEBUG"
 # Options of the library that have one here, of flags for true and false; all others are parameters
 # of learners.
 OPTIONS = {
-    "categorical": "--categorical",
+    "categories": "--categorical",
     "class_weight": "--class-weight",
     "classes": "--classes",
     "columns": "--columns",

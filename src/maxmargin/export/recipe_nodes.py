@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.export.graph import ML, Graph
 from maxmargin.streams import Recipe
-from maxmargin.streams.recipe_formula import OneHotColumn, Preparation
+from maxmargin.streams.recipe_plan import OneHotColumn, Preparation
 
 
 def features(graph: Graph, width: int, recipe: Any, dtype: Any) -> str:

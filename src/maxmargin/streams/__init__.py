@@ -16,11 +16,10 @@ from scipy import sparse
 
 from maxmargin.streams.addresses import is_address, local_path
 from maxmargin.streams.compression import Bytes, opener_of, plain_suffix
-from maxmargin.streams.files import Folder, LocalFile, Stored
+from maxmargin.streams.files import Folder, LocalFile, Stored, UnchangedSource
 from maxmargin.streams.option_errors import Option, OptionError, OptionWarning
 from maxmargin.streams.pipes import Peeked, looks_like_csv, opened_once
 from maxmargin.streams.source import START, Block, Position, Source, StreamError, Surprise, Survey
-from maxmargin.streams.unchanged import UnchangedSource
 
 if TYPE_CHECKING:
     from maxmargin.streams.recipe import Recipe
@@ -120,9 +119,9 @@ def open(
         - arrays: ``weight`` (of each row);
         - tables: ``label`` and ``weight`` (name or position of the column with the labels, and with
           the weights), ``columns`` (the features), ``kinds`` ("number", "boolean" or "category"
-          by name), ``categorical`` ("one-hot" or "hash"), ``vocabulary``, ``hash_bits``, ``seed``,
-          ``needs_label``, ``na_values`` (texts that stand for missing values, beside the usual
-          ones); CSV also ``header``, ``delimiter``, ``encoding`` and ``decimal``;
+          by name), ``vocabulary`` (the values of categories, without a recipe), ``needs_label``,
+          ``na_values`` (texts that stand for missing values, beside the usual ones); CSV also
+          ``header``, ``delimiter``, ``encoding`` and ``decimal``;
         - text: ``on_error`` ("raise", or "skip" to count and leave out what cannot be read).
 
     Returns
@@ -296,7 +295,7 @@ def _kind_of_table(source: Any) -> str | None:
 
 
 def _guess(source: Stored | Peeked, family: str | None, options: dict[str, Any]) -> str:
-    """The format of a file, unless its first line alone contradicts what is said of the rows."""
+    """The format of a file, unless the options contradict a guess by its first line."""
     kind = format_of(source)
     is_sure = isinstance(source, Stored) and plain_suffix(source.path).lower() in SUFFIXES
     is_svmlight = family == "svmlight" or bool(options.keys() & {"zero_based", "n_features"})
@@ -318,7 +317,7 @@ def opened(path: Any) -> Stored | Folder | Peeked:
 
 
 def no_json(name: str, lines: bool) -> str:
-    """What is said of JSON, of one object per line or of a list."""
+    """The message for JSON, with one object per line or as a list."""
     file = name if os.path.exists(name) else "rows.json"
     how = f"{file!r}, lines=True" if lines else repr(file)
     return (

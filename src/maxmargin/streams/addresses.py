@@ -63,7 +63,7 @@ class Address:
             return self.tried(lambda: core.url_to_fs(self.text))
         except ImportError as error:  # in which fsspec names the package
             hint = ": pip install 'maxmargin[remote]'" if "aiohttp" in str(error) else ""
-            raise StreamError(f"{self.name}: {self.said(error)}{hint}") from None
+            raise StreamError(f"{self.name}: {self.message_of(error)}{hint}") from None
 
     def tried(self, action: Callable[[], Result], at: int | None = None) -> Result:
         """What comes of an action that changes nothing; tried again after troubles that pass.
@@ -77,25 +77,25 @@ class Address:
                 raise
             except Exception as error:
                 cause = _cause(error)
-            # Raised here, errors have nothing of what others said behind them.
+            # Raised here, errors have no cause whose message may have credentials.
             if not _may_pass(cause):
-                raise self._error(cause, at, self.said(cause))
+                raise self._error(cause, at, self.message_of(cause))
             if attempt == ATTEMPTS:
-                raise self._error(cause, at, f"{self.said(cause)} (tried {ATTEMPTS} times)")
+                raise self._error(cause, at, f"{self.message_of(cause)} (tried {ATTEMPTS} times)")
             time.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
         raise AssertionError("the last attempt gives or raises something")
 
-    def _error(self, cause: BaseException, at: int | None, said: str) -> Exception:
+    def _error(self, cause: BaseException, at: int | None, message: str) -> Exception:
         if at is not None:
-            return StreamError(f"{self.name}, at byte {at:,}: {said}.")
+            return StreamError(f"{self.name}, at byte {at:,}: {message}.")
         if isinstance(cause, FileNotFoundError) or _status(cause) in NOT_FOUND:
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name)
         if isinstance(cause, PermissionError) or _status(cause) in FORBIDDEN:
-            return PermissionError(errno.EACCES, said, self.name)
-        return StreamError(f"{self.name}: {said}.")
+            return PermissionError(errno.EACCES, message, self.name)
+        return StreamError(f"{self.name}: {message}.")
 
-    def said(self, error: BaseException) -> str:
-        """What an error says, without addresses as others write them."""
+    def message_of(self, error: BaseException) -> str:
+        """The message of an error, without credentials."""
         if (status := _status(error)) is not None:
             reason = getattr(error, "message", "")
             return f"{status} {reason}" if isinstance(reason, str) and reason else str(status)
@@ -145,7 +145,7 @@ def _parted(link: str) -> tuple[str, list[str]]:
 
 
 def _cause(error: Exception) -> BaseException:
-    """What was behind a file that is not there: of HTTP, all troubles are told so."""
+    """The cause of an error; for HTTP, fsspec raises FileNotFoundError for all of them."""
     is_not_there = isinstance(error, FileNotFoundError)
     return error.__cause__ if is_not_there and error.__cause__ is not None else error
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import struct
+import zipfile
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,8 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import is_on_device
-from maxmargin.streams import weight_column
-from maxmargin.streams.npz import Archive
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -23,6 +23,8 @@ from maxmargin.streams.source import (
     StreamError,
     Survey,
     check_block_size,
+    check_weight_array,
+    check_weights,
     identity_of_file,
     sorted_labels,
 )
@@ -32,6 +34,9 @@ ENTRY_SIZE = 12
 # Of an array, so many pieces are looked at to know it again.
 IDENTITY_PIECES = 64
 AT_ONCE = 2**16  # labels, and starts of rows
+# Of the record before a member: its length, and where it has the lengths of name and extra field.
+LOCAL_HEADER, LENGTHS_AT = 30, 26
+WEIGHTS = ("weight", "sample_weight")
 
 
 class ArraySource(Source):
@@ -69,7 +74,7 @@ class ArraySource(Source):
         self._y = None if y is None else np.asanyarray(y)
         self._check()
         rows = self._X.shape[0]
-        self._weight = None if weight is None else weight_column.checked(weight, rows, self.name)
+        self._weight = None if weight is None else check_weight_array(weight, rows, self.name)
         if sparse.issparse(self._X):
             parts = (self._X.data, self._X.indices, self._X.indptr)
             self.total = sum(part.nbytes for part in parts)
@@ -112,11 +117,11 @@ class ArraySource(Source):
         with open(root.filename, "rb", buffering=0) as file:
             for piece, to in zip(there, read, strict=True):
                 file.seek(root.offset + _address(piece) - _address(root))
-                room: Any = memoryview(to.reshape(-1).view(np.uint8).data)
-                while room and (count := file.readinto(room)):
-                    room = room[count:]
-                if room:
-                    raise StreamError(f"{root.filename}: it ended {len(room):,} bytes too early.")
+                left: Any = memoryview(to.reshape(-1).view(np.uint8).data)
+                while left and (count := file.readinto(left)):
+                    left = left[count:]
+                if left:
+                    raise StreamError(f"{root.filename}: it ended {len(left):,} bytes too early.")
         return read.T if by_columns else read[0]
 
     def _check(self) -> None:
@@ -156,9 +161,7 @@ class ArraySource(Source):
             y = None if self._y is None else self._loaded(self._y[begin:end])
             weight = None
             if self._weight is not None:
-                weight = weight_column.sound(
-                    self._loaded(self._weight[begin:end]), self.name, begin
-                )
+                weight = check_weights(self._loaded(self._weight[begin:end]), self.name, begin)
             done = int(self.total or 0) * end // rows
             yield Block(X, y, Position(end, end, 0), done, weight)
             begin = end
@@ -168,7 +171,7 @@ class ArraySource(Source):
         if not sparse.issparse(self._X):
             return min(rows, begin + max(1, self._block_size // max(1, width * self._X.itemsize)))
         most = self._block_size // ENTRY_SIZE
-        # Rows without entries take room as well.
+        # Rows without entries take memory as well.
         starts = self._loaded(self._X.indptr[begin : begin + most + 1])
         end = begin + int(np.searchsorted(starts, int(starts[0]) + most, side="right")) - 1
         return min(rows, max(begin + 1, end))
@@ -214,6 +217,66 @@ class ArraySource(Source):
 
     def schema(self) -> dict[str, Any]:
         return {"format": "numpy"}
+
+
+class Archive:
+    """The arrays of a file .npz: rows "X" or a CSR matrix of scipy, labels "y" and weights."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._zip = zipfile.ZipFile(path)
+        self._members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def rows(self) -> Any:
+        if "X" in self._members:
+            return self._array("X")
+        if "format" not in self._members:
+            raise ValueError("there is neither an array X nor a sparse matrix in the file")
+        if self._array("format").item() != b"csr":
+            return sparse.load_npz(self._path).tocsr()
+        parts = (self._array("data"), self._array("indices"), self._array("indptr"))
+        shape = tuple(self._array("shape").tolist())
+        return sparse.csr_matrix(parts, shape=shape, copy=False)
+
+    def labels(self) -> np.ndarray | None:
+        return self._array("y") if "y" in self._members else None
+
+    def weights(self) -> np.ndarray | None:
+        names = [name for name in WEIGHTS if name in self._members]
+        if len(names) > 1:
+            raise ValueError(f"there are two arrays of weights, {' and '.join(names)}")
+        return self._array(names[0]) if names else None
+
+    def _array(self, name: str) -> np.ndarray:
+        info = self._members[name]
+        with self._zip.open(info) as member:
+            if info.compress_type != zipfile.ZIP_STORED:
+                return np.lib.format.read_array(member, allow_pickle=False)
+            version = np.lib.format.read_magic(member)
+            if version == (1, 0):
+                shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
+            else:
+                shape, by_columns, dtype = np.lib.format.read_array_header_2_0(member)
+            header = member.tell()
+        if dtype.hasobject or 0 in shape or not shape:
+            with self._zip.open(info) as member:
+                return np.lib.format.read_array(member, allow_pickle=False)
+        offset = self._offset(info) + header
+        array = np.memmap(self._path, dtype, "r", offset, shape[::-1] if by_columns else shape)
+        return array.T if by_columns else array
+
+    def _offset(self, info: zipfile.ZipInfo) -> int:
+        """Where the content of a member begins."""
+        with open(self._path, "rb") as file:
+            file.seek(info.header_offset + LENGTHS_AT)
+            name, extra = struct.unpack("<HH", file.read(4))
+        return info.header_offset + LOCAL_HEADER + name + extra
 
 
 def _is_array(path: Path) -> bool:

@@ -24,7 +24,7 @@ class Batches:
     """Record batches, one after another.
 
     A table gives them again and again. A bare stream gives them once: its first batch is kept for
-    those who look at it beforehand.
+    looks at the first rows.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Batches:
         """What to read one after another, and how many rows to pass over in each."""
         if self._begun is None:
             yield _batches(self._source, columns, first)
-        else:  # who looks at the first rows alone takes no batch but the first
+        else:  # a look at the first rows takes no batch but the first
             held, rest = self._begun
             yield [held], first
             yield rest, max(0, first - held.num_rows)

@@ -18,9 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils import murmurhash3_32
 
-from maxmargin.streams.arrow import WRITTEN, arrow
+from maxmargin.streams.arrow import WRITTEN, arrow, as_text, coded, numbers_of
 from maxmargin.streams.csv_text import FALSE, MISSING, TRUE
-from maxmargin.streams.encoding import as_text, coded, numbers_of
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import NOWHERE, hash_words, measure_words
 
@@ -100,7 +99,7 @@ class Column(abc.ABC):
     has_number, is_scaled : bool
         Is there a number in each row, and is it standardised?
     parts : dict of int
-        Features of which a row has one at most, by what they are called: how many there are.
+        Groups of features of which a row has one at most: their names and sizes.
     """
 
     name: str
@@ -112,8 +111,8 @@ class Column(abc.ABC):
     def parts(self) -> Mapping[str, int]:
         return {}
 
-    def asks(self) -> str:
-        """As what CSV and dicts have to hand it over."""
+    def input_kind(self) -> str:
+        """The kind as which readers of CSV and dicts give it."""
         return "text"
 
     @abc.abstractmethod
@@ -142,7 +141,7 @@ class Number(Column):
     has_number: ClassVar[bool] = True
     is_scaled: ClassVar[bool] = True
 
-    def asks(self) -> str:
+    def input_kind(self) -> str:
         return WRITTEN if self.written or self.decimal != "." else "number"
 
     def read(self, column: Any, na: Sequence[str] = MISSING) -> Values:
@@ -177,19 +176,19 @@ class Boolean(Column):
 
 @dataclass(frozen=True)
 class Category(Column):
-    """Values of which each gets a column when it is first met, or the one that a hash gives.
+    """Values that each get a column when they are first met, or the one that a hash gives.
 
     Attributes
     ----------
     name : str
-    room : int
-        So many values get columns.
+    capacity : int
+        The number of values that get columns.
     hashed : bool
         Is it a hash of the column's name and the value?
     """
 
     name: str
-    room: int
+    capacity: int
     hashed: bool = False
 
     kind: ClassVar[str] = "category"
@@ -231,11 +230,11 @@ class Text(Column):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         count, longest = measure_words(letters, starts)
         prefix = f"{self.name}=".encode()
-        room = np.empty(len(prefix) + longest, np.uint8)
-        room[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+        buffer = np.empty(len(prefix) + longest, np.uint8)
+        buffer[: len(prefix)] = np.frombuffer(prefix, np.uint8)
         out = np.empty(count), np.empty(count, np.int64), np.zeros(starts.size, np.int64)
         mask = 2**self.bits - 1
-        filled = hash_words(letters, starts, room, len(prefix), mask, self.seed, out)
+        filled = hash_words(letters, starts, buffer, len(prefix), mask, self.seed, out)
         return out[0][:filled], out[1][:filled], out[2]
 
 
@@ -287,7 +286,11 @@ class Date(Column):
 
 
 def hashed_place(text: str, bits: int, seed: int) -> int:
-    """The column of ``text`` among ``2**bits``; see `encoding.Hashed`."""
+    """The column of ``text`` among ``2**bits``.
+
+    For "name=value" it is that of scikit-learn's ``FeatureHasher(2**bits, alternate_sign=False)``:
+    MurmurHash3 of the text in UTF-8, here with a seed.
+    """
     return abs(murmurhash3_32(text.encode(), seed)) & (2**bits - 1)
 
 
@@ -330,6 +333,8 @@ def _of_numbers(column: Any) -> Any:
 def is_text(column: Any) -> bool:
     types = arrow("pyarrow.types")
     kind = column.type
+    if types.is_primitive(kind):  # numbers, nearly always, and quick to see
+        return False
     if types.is_dictionary(kind):
         kind = kind.value_type
     return types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view"

@@ -15,7 +15,7 @@ from maxmargin.streams.source import Position, StreamError
 NUMBER_SIZE = 8
 # Of a column of Parquet: pages are read one after another instead of a row group at once.
 BUFFER_SIZE = 2**18
-# Who looks at the end of a file alone reads little of it at a time.
+# For metadata at the end of a file, little of it is read at a time.
 A_LITTLE = 64
 
 
@@ -201,5 +201,5 @@ def as_stream_errors(name: str) -> Iterator[None]:
     except MemoryError:
         raise  # some of pyarrow's are ArrowExceptions as well
     except (arrow().ArrowException, OSError, UnicodeDecodeError) as error:
-        said = shown(str(error))
-        raise StreamError(f"{name}: {said}") from (error if said == str(error) else None)
+        message = shown(str(error))
+        raise StreamError(f"{name}: {message}") from (error if message == str(error) else None)

@@ -169,13 +169,13 @@ class Raw:
         self.done += len(part)
         return part
 
-    def readinto(self, room: memoryview) -> int:
-        """Put the next bytes into ``room``, some of them at least; how many, none at the end."""
+    def readinto(self, buffer: memoryview) -> int:
+        """Put the next bytes into ``buffer``, some of them at least; how many, none at the end."""
         if self._head or not hasattr(self._file, "readinto"):
-            part = self.read(len(room))
-            room[: len(part)] = part
+            part = self.read(len(buffer))
+            buffer[: len(part)] = part
             return len(part)
-        count = self._file.readinto(room) or 0
+        count = self._file.readinto(buffer) or 0
         self.done += count
         return count
 
@@ -228,14 +228,14 @@ class Bytes:
             self._read += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def readinto(self, room: memoryview) -> int:
-        """Fill ``room`` with the next bytes; how many there are, fewer only at the end."""
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill ``buffer`` with the next bytes; how many there are, fewer only at the end."""
         if not self._plain:
-            part = self.read(len(room))
-            room[: len(part)] = part
+            part = self.read(len(buffer))
+            buffer[: len(part)] = part
             return len(part)
         filled = 0
-        while filled < len(room) and (more := self._raw.readinto(room[filled:])):
+        while filled < len(buffer) and (more := self._raw.readinto(buffer[filled:])):
             filled += more
         self._read += filled
         return filled

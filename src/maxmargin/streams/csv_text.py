@@ -34,7 +34,7 @@ from maxmargin.streams.text_encoding import Letters
 
 # Bytes of text that say what kind a column is, whatever the size of blocks.
 HEAD = 2**18
-# Fields and names are held one by one, which takes several times the room of a line.
+# Fields and names are held one by one, which takes several times the memory of a line.
 LONGEST_ROW, LONGEST_HEADER = 2**24, 2**22
 # Of each column, what reads it takes about 7 kB.
 MOST_COLUMNS = 100_000
@@ -321,11 +321,7 @@ class CsvReader:
 
     def read(self, chunk: NumberedChunk, kinds: Mapping[str, str]) -> Piece:
         """The columns of ``kinds`` as a table."""
-        error = None
-        try:
-            tables, lost = self._tables(chunk.text, None, kinds, chunk.first_line)
-        except StreamError as found:
-            tables, lost, error = [self._before_trouble(chunk, kinds, found)], [], found
+        tables, lost, error = self._tables(chunk.text, None, kinds, chunk.first_line)
 
         def place(number: int) -> str:
             _, before = next(islice(self._rows_of(chunk.text, chunk.first_line), number, None))
@@ -334,46 +330,35 @@ class CsvReader:
         table = arrow().concat_tables(tables)
         return Piece(table, chunk.end, chunk.last_line, chunk.done, lost, place, error)
 
-    def _before_trouble(
-        self, chunk: NumberedChunk, kinds: Mapping[str, str], error: StreamError
-    ) -> Any:
-        """The rows before the first that cannot be read, of which others may be worse."""
-        sound = list[bytes]()
-        for row, line in self._rows_of(chunk.text, chunk.first_line):
-            if self._trouble(row, kinds, line):
-                break
-            sound.append(self._bare(row, kinds) + NEWLINE)
-        table, _ = self._table(b"".join(sound), kinds)
-        if table is None:
-            raise error
-        return table
-
     def _tables(
         self, text: bytes, ends: np.ndarray | None, kinds: Mapping[str, str], before: int
-    ) -> tuple[list[Any], list[int]]:
-        """Tables of the rows that can be read, and which cannot; these are closed in on.
+    ) -> tuple[list[Any], list[int], StreamError | None]:
+        """Tables of the rows that can be read, which are skipped, and the error that ends them.
 
-        ``ends`` are where the rows end, if that is known.
+        A text with bad rows is halved until there are few. ``ends`` are where the rows end, if that
+        is known, and ``before`` is the number of lines before the text.
         """
-        table, trouble = self._table(self._letters.as_utf8(text), kinds)
+        table, _ = self._table(self._letters.as_utf8(text), kinds)
         if table is not None:
-            return [table], []
+            return [table], [], None
         if ends is None:
             ends = self._ends(text)
         if ends.size > FEW_ROWS:
             half = ends.size // 2
             cut = int(ends[half - 1])
-            tables, lost = self._tables(text[:cut], ends[:half], kinds, before)
+            tables, lost, error = self._tables(text[:cut], ends[:half], kinds, before)
+            if error is not None:
+                return tables, lost, error
             rows = sum(table.num_rows for table in tables) + len(lost)
             line = before + text.count(NEWLINE, 0, cut)
-            more, others = self._tables(text[cut:], ends[half:] - cut, kinds, line)
-            return tables + more, lost + [rows + row for row in others]
+            more, others, error = self._tables(text[cut:], ends[half:] - cut, kinds, line)
+            return tables + more, lost + [rows + row for row in others], error
         last = before + text.count(NEWLINE)
-        text, lost = self._sound_rows(text, kinds, before)
-        table, trouble = self._table(text, kinds)
+        text, lost, error = self._sound_rows(text, kinds, before)
+        table, reason = self._table(text, kinds)
         if table is None:
-            raise StreamError(f"{self.name}, lines {before + 1} to {last}: {trouble}")
-        return [table], lost
+            raise error or StreamError(f"{self.name}, lines {before + 1} to {last}: {reason}")
+        return [table], lost, error
 
     def _table(self, text: bytes, kinds: Mapping[str, str]) -> tuple[Any, str]:
         """The columns of sound text, or None and what is wrong with it."""
@@ -417,19 +402,19 @@ class CsvReader:
 
     def _sound_rows(
         self, text: bytes, kinds: Mapping[str, str], before: int
-    ) -> tuple[bytes, list[int]]:
-        """The rows that can be read, and which cannot; raise for the first of these."""
+    ) -> tuple[bytes, list[int], StreamError | None]:
+        """The rows that can be read, which are skipped, and the error that ends them."""
         sound, lost = list[bytes](), list[int]()
         for row, line in self._rows_of(text, before):
             trouble = self._trouble(row, kinds, line)
-            # Nobody can say where the row behind an open quote begins.
-            if trouble and (not self._skip or walk(row, self._delimiter).opened >= 0):
-                raise StreamError(f"{self.name}, ", *trouble, ".")
-            if trouble:
-                lost.append(len(sound) + len(lost))
-            else:
+            if trouble is None:
                 sound.append(self._bare(row, kinds) + NEWLINE)
-        return b"".join(sound), lost
+            elif self._skip and walk(row, self._delimiter).opened < 0:
+                lost.append(len(sound) + len(lost))
+            else:  # behind an open quote there is no way to find the next row
+                error = StreamError(f"{self.name}, ", *trouble, ".")
+                return b"".join(sound), lost, error
+        return b"".join(sound), lost, None
 
     def _bare(self, row: bytes, kinds: Mapping[str, str]) -> bytes:
         """A sound row without blanks around truth values, and with nothing for what is missing.
@@ -512,7 +497,7 @@ def has_sound_quotes(row: bytes, delimiter: str) -> bool:
 
 
 def _extent(row: bytes, before: int) -> str:
-    """A hint for rows of many lines, which may be rows of which one lacks a quote."""
+    """A hint for a row of many lines, where a closing quote may be missing."""
     more = row.count(NEWLINE)
     return f" (a quote makes one row of lines {before + 1} to {before + 1 + more})" if more else ""
 

@@ -98,7 +98,7 @@ def column_of(name: str, values: list[Any], kind: str) -> Any:
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError as problem:
-        raise StreamError(f"column {name!r}: there is text that is none ({problem}).") from None
+        raise StreamError(f"column {name!r}: a text is not valid Unicode ({problem}).") from None
 
 
 def _is_nothing(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Parquet datasets: the files of a folder, or those that match a pattern, one after another.
 
-pyarrow.dataset says what the names of their folders tell (``year=2026/``). Files are read one by
-one, as they would be alone, a few pages of a row group at a time.
+pyarrow.dataset reads partition keys from the names of their folders (``year=2026/``). Files are
+read one by one, as they would be alone, a few pages of a row group at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from maxmargin.streams.remote import RemoteFile
 from maxmargin.streams.source import IDENTITY_PIECES, StreamError
 
 SUFFIXES = (".parquet", ".pq")
-# Files and folders with such names belong to those who write.
+# Files and folders with such names belong to the programs that write datasets.
 HIDDEN = ("_", ".")
 LOG_OF_DELTA = "_delta_log"
 MAGIC = re.compile(r"[*?[]")
@@ -46,7 +46,7 @@ def remote(text: str) -> Folder | RemoteFile:
     """The file at an address, or those below it, or those that match a pattern."""
     address = Address(text)
     files, place = address.file_system()
-    files.invalidate_cache()  # others may have changed it since somebody looked
+    files.invalidate_cache()  # the files may have changed since
     known: dict[str, dict[str, Any]]
     if has_magic(files, place):
         base, known = _base(place), address.tried(lambda: files.glob(place, detail=True))
@@ -116,7 +116,7 @@ def _parquet(name: str, base: str, found: list[str]) -> list[str]:
 class ParquetFolder:
     """The rows of Parquet files, in the order of their names.
 
-    What the names of folders tell are columns behind those of the files. All files have the columns
+    Partition keys are columns behind those of the files. All files have the columns
     of the first one, which may have other types if their values fit.
     """
 
@@ -137,8 +137,10 @@ class ParquetFolder:
                 partitioning="hive",
             )
             self._schema = found.schema
-            told = datasets.get_partition_keys
-            self._told = [told(part.partition_expression) for part in found.get_fragments()]
+            self._keys = [
+                datasets.get_partition_keys(part.partition_expression)
+                for part in found.get_fragments()
+            ]
 
     def schema(self) -> Any:
         return self._schema
@@ -148,33 +150,33 @@ class ParquetFolder:
 
     def tables(self, columns: list[str], first: int, rows: int) -> Iterator[tuple[Any, float]]:
         done, total = 0, self.total or 1
-        for file, told in zip(self._files, self._told, strict=True):
+        for file, keys in zip(self._files, self._keys, strict=True):
             size = file.size or 0
             with as_stream_errors(file.name):
                 opened = ParquetFile(file)
                 if first < opened.rows():
-                    names = self._columns_in(opened, file.name, columns, told)
+                    names = self._columns_in(opened, file.name, columns, keys)
                     for table, share in opened.tables(names, first, rows):
-                        yield self._complete(table, columns, told), (done + share * size) / total
+                        yield self._complete(table, columns, keys), (done + share * size) / total
                 first = max(0, first - opened.rows())
             done += size
 
     def _columns_in(
-        self, opened: ParquetFile, name: str, columns: list[str], told: dict[str, Any]
+        self, opened: ParquetFile, name: str, columns: list[str], keys: dict[str, Any]
     ) -> list[str]:
         """Those to read from a file; at least one, by which rows are counted."""
         there = opened.schema().names
         for column in columns:
-            if column not in there and column not in told:
+            if column not in there and column not in keys:
                 raise StreamError(f"{name}: there is no column {column!r}, as in other files.")
-        return [column for column in columns if column not in told] or there[:1]
+        return [column for column in columns if column not in keys] or there[:1]
 
-    def _complete(self, table: Any, columns: list[str], told: dict[str, Any]) -> Any:
+    def _complete(self, table: Any, columns: list[str], keys: dict[str, Any]) -> Any:
         pa, parts = arrow(), []
         fields = [self._schema.field(column) for column in columns]
         for field in fields:
-            if field.name in told:
-                value = pa.scalar(told[field.name], field.type)
+            if field.name in keys:
+                value = pa.scalar(keys[field.name], field.type)
                 parts.append(pa.chunked_array([pa.repeat(value, table.num_rows)]))
             else:
                 parts.append(table[field.name].cast(field.type))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams.arrow import arrow
+from maxmargin.streams.arrow import arrow, coded
 from maxmargin.streams.column_kinds import (
     ISO_FORMAT,
     SECONDS_A_DAY,
@@ -27,7 +27,6 @@ from maxmargin.streams.column_kinds import (
     written_numbers,
 )
 from maxmargin.streams.csv_text import BLANKS, FALSE, LEADING_ZERO, NUMBER, TRUE, are_enough
-from maxmargin.streams.encoding import coded
 from maxmargin.streams.source import StreamError
 
 # Rows that are looked at.
@@ -88,20 +87,20 @@ class Choices(NamedTuple):
 
 
 def found(name: str, column: Any, labels: np.ndarray | None, choices: Choices) -> Found:
-    """What a column is for, by its first values and by what was said of it."""
-    said = choices.kinds.get(name)
-    base, _, format = ("" if said is None else said).partition(":")
+    """What a column is for, by its first values and by the kind that was given for it."""
+    given = choices.kinds.get(name)
+    base, _, format = ("" if given is None else given).partition(":")
     if format:
         check_format(name, format)
-    if said is not None and (base not in KINDS or (format and base != "date")):
+    if given is not None and (base not in KINDS or (format and base != "date")):
         raise StreamError(
-            f"the kind of column {name!r} must be one of {', '.join(KINDS)}, not {said!r}."
+            f"the kind of column {name!r} must be one of {', '.join(KINDS)}, not {given!r}."
         )
     if base == "drop":
         return Found(name, None, False, "")
     with naming(name, column):
         values = Sample(name, column, choices)
-        one = values.guess() if said is None else values.taken_for(base, format)
+        one = values.guess() if given is None else values.taken_for(base, format)
         note = one.note or (warning(values, labels) if one.column is not None else "")
     return one._replace(note=note)
 
@@ -152,7 +151,7 @@ class Sample:
             self._codes = np.where(there[codes], codes, -1)
 
     def differ(self) -> bool:
-        """Are these numbers of which the very first show that they are no names of classes?"""
+        """Are these numbers with so many distinct values that they cannot name classes?"""
         if self.is_text:
             return False
         first = self.column.slice(0, 4 * MOST_CLASSES).combine_chunks()
@@ -271,10 +270,10 @@ class Sample:
             return Text(name, choices.bits, choices.seed)
         if kind == "date":
             return self._date(format)
-        return Category(name, self._room(), hashed=choices.hashes or kind == "hashed")
+        return Category(name, self._capacity(), hashed=choices.hashes or kind == "hashed")
 
-    def _room(self) -> int:
-        """For as many values again as there are, and some more; for all if little was seen."""
+    def _capacity(self) -> int:
+        """Twice as many values as there are, and some more; the most if there are few rows."""
         codes, count = self.codes()
         if codes.size < ENOUGH_ROWS:
             return self.choices.most

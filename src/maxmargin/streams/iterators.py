@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin._extras import is_on_device
-from maxmargin.streams import weight_column
 from maxmargin.streams.arrays import content_of
 from maxmargin.streams.source import (
     BLOCK_SIZE,
@@ -24,6 +23,8 @@ from maxmargin.streams.source import (
     StreamError,
     Survey,
     check_block_size,
+    check_weight_array,
+    check_weights,
     sorted_labels,
 )
 
@@ -123,8 +124,8 @@ class IteratorSource(Source):
                 raise StreamError(f"{where}: some rows have weights, some none.")
             has_labels, has_weights = y is not None, weight is not None
             if weight is not None:
-                weight = weight_column.checked(weight, X.shape[0], where)
-                weight = weight_column.sound(weight, self.name, row)
+                weight = check_weight_array(weight, X.shape[0], where)
+                weight = check_weights(weight, self.name, row)
             row, done = row + X.shape[0], done + _size(X)
             if X.shape[0]:
                 yield Block(X, y, Position(row, row, 0), done, weight)

@@ -9,7 +9,7 @@ from maxmargin.streams.compression import Bytes
 from maxmargin.streams.source import StreamError
 
 # Of the memory that text is read into.
-FIRST_ROOM = 2**20
+FIRST_BUFFER = 2**20
 
 
 class LongLine(Exception):
@@ -21,7 +21,7 @@ class LongLine(Exception):
         self.text = text
 
     def at(self, name: str, line: int) -> StreamError:
-        """The error for whoever knows which line that is."""
+        """The error, given the number of the line."""
         return StreamError(f"{name}, line {line}: longer than {self.limit:,} bytes.")
 
 
@@ -55,32 +55,32 @@ def whole_lines(
     newline is given one. A line of more than ``longest`` bytes, where a piece is not as long
     anyway, raises `LongLine`.
     """
-    end, room = offset, bytearray()  # used again: fresh memory takes longer than reading
-    while filled := _fill(room, held[:size], text, size):
+    end, buffer = offset, bytearray()  # used again: fresh memory takes longer than reading
+    while filled := _fill(buffer, held[:size], text, size):
         held = held[size:]
-        cut = filled if filled < size else end_of(room, False)
+        cut = filled if filled < size else end_of(buffer, False)
         if cut:
-            piece, held = bytes(memoryview(room)[:cut]), bytes(room[cut:filled]) + held
+            piece, held = bytes(memoryview(buffer)[:cut]), bytes(buffer[cut:filled]) + held
         else:
-            piece, held = _long_line(bytes(room), held, text, longest, end_of)
+            piece, held = _long_line(bytes(buffer), held, text, longest, end_of)
         end += len(piece)
         yield Chunk(piece if piece.endswith(b"\n") else piece + b"\n", end, text.done())
 
 
-def _fill(room: bytearray, held: bytes, text: Bytes, size: int) -> int:
-    """Put ``held`` and what comes behind it into the room; how many bytes, at most ``size``.
+def _fill(buffer: bytearray, held: bytes, text: Bytes, size: int) -> int:
+    """Put ``held`` and what comes behind it into the buffer; how many bytes, at most ``size``.
 
-    The room grows with what there is.
+    The buffer grows with the text.
     """
-    room[: len(held)] = held
+    buffer[: len(held)] = held
     filled = len(held)
     while filled < size:
-        if filled == len(room):
-            room.extend(bytes(min(max(filled, FIRST_ROOM), size - filled)))
-        with memoryview(room) as view:
+        if filled == len(buffer):
+            buffer.extend(bytes(min(max(filled, FIRST_BUFFER), size - filled)))
+        with memoryview(buffer) as view:
             more = text.readinto(view[filled:])
         filled += more
-        if filled < len(room):
+        if filled < len(buffer):
             break
     return filled
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+MOST_NAMES = 20  # in a message
+
 
 class Option(NamedTuple):
     """An option in a message.
@@ -66,15 +68,15 @@ def check_na_values(values: Any) -> None:
         raise OptionError(Option("na_values"), f" must be a list of texts; got {values!r}.")
 
 
-def no_column(name: str, known: Sequence[str]) -> str:
-    """That there is none, and what may have been meant."""
-    meant = nearest(name, known)
-    there = f"did you mean {meant!r}?" if meant else f"there are {', '.join(map(repr, known))}."
-    return f"there is no column {name!r} to learn from; {there}"
+def no_column(place: str | int, names: Sequence[str]) -> str:
+    """The message for a missing column: which ones there are, and which may have been meant."""
+    cases = {name.lower(): name for name in names}
+    close = get_close_matches(str(place).lower(), cases, n=1, cutoff=0.5)
+    hint = f" (did you mean {cases[close[0]]!r}?)" if close and isinstance(place, str) else ""
+    return f"no column {place!r}; there are {listed(names)}{hint}."
 
 
-def nearest(name: str, known: Sequence[str]) -> str | None:
-    """What may have been meant by a name, in any case; None if nothing is like it."""
-    cases = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower(), cases, n=1, cutoff=0.5)
-    return cases[close[0]] if close else None
+def listed(names: Sequence[str]) -> str:
+    """The first names, for a message."""
+    shown = ", ".join(map(repr, names[:MOST_NAMES]))
+    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")

@@ -64,7 +64,7 @@ def ahead(
             yield result
     finally:
         stopped.set()
-        while not _is_empty(places):  # a thread may wait for room
+        while not _is_empty(places):  # a thread may wait for a place
             pass
         if taking.acquire(timeout=PATIENCE_SECONDS):
             items.close()

@@ -32,8 +32,7 @@ from maxmargin.streams.option_errors import (
     check_na_values,
     no_column,
 )
-from maxmargin.streams.recipe_formula import Preparation
-from maxmargin.streams.recipe_plan import EntriesPlan, Plan, Running
+from maxmargin.streams.recipe_plan import EntriesPlan, Plan, Preparation, Running
 from maxmargin.streams.source import StreamError
 
 # The kinds of columns, by the names that files know them by.
@@ -50,11 +49,11 @@ LARGEST_CAP = 10**6
 class Recipe(TransformerMixin, BaseEstimator):
     """Numbers standardised, categories one-hot, dates taken apart, words hashed, gaps filled.
 
-    Each row is prepared by what the rows up to it have said, in one pass and in constant memory:
+    Each row is prepared by the statistics of the rows up to it, in one pass and constant memory:
     ``z = (x - mean) / deviation`` with the running mean and deviation of the column (Welford's
     recursion). Any way of cutting rows into blocks gives the same features, to the bit.
 
-    What a column is for is seen from the first rows (5000 of them at most) and can be said instead.
+    What a column is for is inferred from the first rows (at most 5000), unless ``kinds`` says it.
 
     Parameters
     ----------
@@ -212,7 +211,7 @@ class Recipe(TransformerMixin, BaseEstimator):
             labels = None if y is None else np.asarray(y)[:GLANCE]
             first = table[:GLANCE] if sparse.issparse(table) else table.slice(0, GLANCE)
             plan = self.plan_for(first, labels)
-            table = as_rows(X, plan)  # dicts are read as the plan asks
+            table = as_rows(X, plan)  # dicts are read by the kinds of the plan
         if isinstance(plan, EntriesPlan) is not sparse.issparse(table):
             raise ValueError("X must be sparse if it was sparse before, and a table otherwise.")
         if isinstance(plan, EntriesPlan):
@@ -431,16 +430,17 @@ class Recipe(TransformerMixin, BaseEstimator):
         if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays[0] < 0.0).any():
             raise ValueError("the recipe is damaged: a count is no number")
         is_fine = len(known) == len(empty.known) and all(
-            type(one) is list and len(one) == len(set(one)) <= room
-            for one, room in zip(known, plan.rooms(), strict=False)
+            type(one) is list and len(one) == len(set(one)) <= capacity
+            for one, capacity in zip(known, plan.capacities(), strict=False)
         )
         if not is_fine or not all(type(text) is str for one in known for text in one):
             raise ValueError("the recipe is damaged: its categories do not fit")
-        dicts = tuple({text: k for k, text in enumerate(one)} for one in known)
-        sizes = tuple(map(len, known))
         counts, means, squares = (each.copy() for each in arrays)
+        begun = empty if columns is None else plan.begin(known)
         recipe.plan_ = plan
-        recipe.running_ = Running(rows, counts, means, squares, missing.copy(), dicts, sizes)
+        recipe.running_ = begun._replace(
+            rows=rows, counts=counts, means=means, squares=squares, missing=missing.copy()
+        )
         return recipe
 
 
@@ -472,7 +472,7 @@ def _column_from(tree: Mapping[str, Any]) -> Any:
         wanted = make.__annotations__[name]
         if type(value).__name__ != wanted:
             raise ValueError(f"the recipe is damaged: {name} is {value!r}")
-    if not 0 <= fields.get("room", 0) <= LARGEST_CAP or not 1 <= fields.get("bits", 1) <= 30:
+    if not 0 <= fields.get("capacity", 0) <= LARGEST_CAP or not 1 <= fields.get("bits", 1) <= 30:
         raise ValueError("the recipe is damaged: there are too many columns")
     return make(**fields)
 
@@ -502,12 +502,12 @@ def as_rows(X: Any, plan: Any = None) -> Any:
 def table_of_dicts(rows: Sequence[Mapping[str, Any]], plan: Any = None) -> Any:
     """Rows that are dicts, as a table; names that they lack are missing."""
     if isinstance(plan, Plan):
-        asked = plan.asks()
+        kinds = plan.input_kinds()
     else:
-        asked = dict.fromkeys((str(name) for row in rows for name in row), "text")
+        kinds = dict.fromkeys((str(name) for row in rows for name in row), "text")
     return arrow().table(
         {
             name: column_of(name, [row.get(name) for row in rows], kind)
-            for name, kind in asked.items()
+            for name, kind in kinds.items()
         }
     )

@@ -1,7 +1,7 @@
 """How the columns of a table become rows of features.
 
-What one row says is read first, which may happen ahead of learning; then it is prepared by what all
-rows before it have said.
+The values of rows are read first, which may happen ahead of learning; then each row is prepared by
+the statistics of all rows before it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from scipy import sparse
 
 from maxmargin.streams.column_kinds import (
     LARGEST_NUMBER,
+    Boolean,
     Category,
     Column,
+    Number,
     Text,
     Values,
     hashed_place,
     values_of,
 )
 from maxmargin.streams.csv_text import MISSING, remedies
-from maxmargin.streams.encoding import side_by_side
 from maxmargin.streams.infer_columns import ALWAYS_THE_SAME, Found
 from maxmargin.streams.option_errors import Message, no_column
-from maxmargin.streams.recipe_formula import OneHotColumn, Preparation
 from maxmargin.streams.source import StreamError
 from maxmargin.streams.text.features import (
     NOWHERE,
@@ -40,13 +40,58 @@ from maxmargin.streams.text.features import (
 # Columns of a category before those of its values.
 MISSING_PLACE, OTHER_PLACE, VALUES_FROM = 0, 1, 2
 LARGEST_WIDTH = 2**31 - 2
-# So many rows are standardised together: they stay in the cache.
-ROWS_AT_ONCE = 32
+# So many rows are standardised together, and copied together: they stay in the cache.
+ROWS_AT_ONCE, ROWS_COPIED = 32, 1024
 NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
+class OneHotColumn(NamedTuple):
+    """A column of features for each value of a category, for a missing one and for all others.
+
+    Attributes
+    ----------
+    name : str
+    places : dict of int
+        Which feature the value of a row has, those for a missing one included.
+    other : int
+        The feature of all other values.
+    width : int
+        How many features there are.
+    """
+
+    name: str
+    places: dict[str, int]
+    other: int
+    width: int
+
+
+class Preparation(NamedTuple):
+    """``(x - center) / scale`` of numbers, flags of those that are missing, and one-hot columns.
+
+    The features are in this order: all numbers, all flags, then the columns of each category.
+
+    Attributes
+    ----------
+    columns : all raw columns, in their order, those that are left out included
+    names : those of numbers
+    centers, scales : arrays of shape (n_numbers,)
+    fills : array of shape (n_numbers,)
+        What stands for a number that is missing; NaN if nothing does.
+    flagged : numbers among these that have a flag
+    categories : sequence of OneHotColumn
+    """
+
+    columns: Sequence[str]
+    names: Sequence[str]
+    centers: np.ndarray
+    scales: np.ndarray
+    fills: np.ndarray
+    flagged: Sequence[int] = ()
+    categories: Sequence[OneHotColumn] = ()
+
+
 class Running(NamedTuple):
-    """What all rows so far have said.
+    """Statistics of all rows so far.
 
     Attributes
     ----------
@@ -95,7 +140,7 @@ class Parts:
     Attributes
     ----------
     dense : array of shape (n_rows, n_numbers + n_flags)
-        Numbers with NaN for what is missing, and room for flags that say so.
+        Numbers with NaN for missing ones, then columns for the flags of missing numbers.
     missing : array of bool, of shape (n_rows, n_columns), or None
         None if nothing is.
     places : array of int64, of shape (n_rows, n_parts)
@@ -157,20 +202,19 @@ def _in_order(codes: np.ndarray, missing: int) -> tuple[np.ndarray, list[int]]:
     return numbers[codes], kept.tolist()
 
 
-def _told_apart(names: list[str]) -> list[str]:
-    """Names of which some may be equal, with numbers behind these."""
-    known = set(names)
-    if len(known) == len(names):
+def _unique_names(names: list[str]) -> list[str]:
+    """The names, with numbers behind those that are repeated."""
+    given = set(names)
+    if len(given) == len(names):
         return names
-    met, told = set[str](), []
+    unique: dict[str, None] = {}
     for name in names:
         one, k = name, 1
-        while one in met or (k > 1 and one in known):
+        while one in unique or (k > 1 and one in given):
             k += 1
             one = f"{name} ({k})"
-        met.add(one)
-        told.append(one)
-    return told
+        unique[one] = None
+    return list(unique)
 
 
 class Plan:
@@ -222,7 +266,9 @@ class Plan:
             if name not in known:
                 raise StreamError(f"interactions: {no_column(name, list(known))}")
             if isinstance(known[name], Text):
-                raise StreamError(f"interactions: column {name!r} is of text, which has none.")
+                raise StreamError(
+                    f"interactions: column {name!r} is text, which has no interactions."
+                )
         return pair
 
     def _lay_out(self) -> None:
@@ -238,7 +284,7 @@ class Plan:
                     at += size
         for category in self._coded:
             self._starts[category.name, ""] = at
-            at += VALUES_FROM + category.room
+            at += VALUES_FROM + category.capacity
         self._hashed_from = at
         has_words = any(isinstance(each, Text) for each in self.columns)
         self.is_hashed = bool(self._hashes or self.interactions or has_words)
@@ -251,28 +297,29 @@ class Plan:
                 else f"{self.width:,} columns are too many: lower hash_bits or max_categories."
             )
 
-    def begin(self) -> Running:
-        """Before the first row."""
+    def begin(self, vocabularies: Sequence[Sequence[str]] | None = None) -> Running:
+        """Before the first row, with the values of categories that are known by then."""
         counts, means, squares = np.zeros((3, len(self._numbers)))
         missing = np.zeros(len(self.columns), np.int64)
-        known: tuple[dict[str, int], ...] = tuple({} for _ in self._coded)
-        return Running(0.0, counts, means, squares, missing, known, (0,) * len(known))
+        words = [()] * len(self._coded) if vocabularies is None else vocabularies
+        known = tuple({text: k for k, text in enumerate(one)} for one in words)
+        return Running(0.0, counts, means, squares, missing, known, tuple(map(len, known)))
 
-    def rooms(self) -> list[int]:
+    def capacities(self) -> list[int]:
         """How many values of each category get columns."""
-        return [each.room for each in self._coded]
+        return [each.capacity for each in self._coded]
 
-    def asks(self) -> dict[str, str]:
-        """As what CSV and dicts have to hand over each column."""
-        return {each.name: each.asks() for each in self.columns}
+    def input_kinds(self) -> dict[str, str]:
+        """The kinds as which readers of CSV and dicts give the columns."""
+        return {each.name: each.input_kind() for each in self.columns}
 
-    # -------------------------------------------------------------------- what rows say themselves
+    # ---------------------------------------------------------------------- values of single rows
     def encode(self, table: Any) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         """The rows of a table, which of them cannot be read, and which are to be left out."""
         read = {each.name: values_of(each, table, self._na) for each in self.columns}
         rows, dense = table.num_rows, np.empty((table.num_rows, self._n_dense))
         dense[:, len(self._numbers) :] = 0.0
-        side_by_side([read[each.name].numbers for each in self._numbers], dense)  # type: ignore[misc]
+        _copy_columns([read[each.name].numbers for each in self._numbers], dense)
         missing = bad = lacking = None
         is_plain = are_moderate(dense.reshape(-1), LARGEST_NUMBER)
         for k, each in enumerate(self.columns):
@@ -378,7 +425,8 @@ class Plan:
             if values.bad is not None and values.bad[0]:
                 number = values.numbers
                 if number is not None and abs(number[0]) > LARGEST_NUMBER:
-                    return each.name, ("the number is too large",)
+                    size = "infinite" if np.isinf(number[0]) else "too large"
+                    return each.name, (f"the number is {size}",)
                 found = f"expected a {each.kind}, found {str(value)[:40]!r}"
                 cure = remedies(each.name, value.strip()) if isinstance(value, str) else ()
                 return each.name, (found, *cure)
@@ -387,7 +435,7 @@ class Plan:
                 return each.name, (f"the {each.kind} is missing",)
         raise AssertionError("the row has no trouble")
 
-    # --------------------------------------------------------------- what it means after all others
+    # ---------------------------------------------------------------- features, by all rows so far
     def prepare(
         self, parts: Parts, running: Running, learn: bool, ignored: np.ndarray | None = None
     ) -> tuple[Any, Running]:
@@ -408,8 +456,9 @@ class Plan:
             is_flagged = np.array([each.name in flagged for each in self.columns])
             dense[:, len(self._numbers) :] = parts.missing[:, is_flagged]
         whole = parts.missing is None and ignored is None
-        room = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
-        standardise(dense, counts, means, squares, self._scaled, learn, whole, *room)
+        if learn or not whole or self._scaled.any():
+            buffers = np.empty(counts.size), np.ones((ROWS_AT_ONCE, dense.shape[1]))
+            standardise(dense, counts, means, squares, self._scaled, learn, whole, *buffers)
         codes, sizes = self._values(parts, running, learn)
         after = running
         if learn:
@@ -433,7 +482,7 @@ class Plan:
                 while len(known) > size:
                     known.popitem()  # of rows that were not learned from in the end
                 for text in texts:
-                    if len(known) >= each.room:
+                    if len(known) >= each.capacity:
                         break
                     known.setdefault(text, len(known))
                 size = len(known)
@@ -474,11 +523,11 @@ class Plan:
         for category, texts in zip(self._coded, running.vocabularies(), strict=True):
             names += [f"{category.name} is missing", f"{category.name} is another"]
             names += [f"{category.name}={text}" for text in texts]
-            names += [f"{category.name}#{k}" for k in range(len(texts), category.room)]
+            names += [f"{category.name}#{k}" for k in range(len(texts), category.capacity)]
         if self.is_hashed:
             what = self._hashed_name()
             names += [f"{what} {k}" for k in range(2**self.bits)]
-        return _told_apart(names)
+        return _unique_names(names)
 
     def formula(self, running: Running) -> Preparation:
         """What `prepare` computes, where features are numbers and values of categories."""
@@ -511,7 +560,7 @@ class Plan:
                     dict.fromkeys(self._na, MISSING_PLACE)
                     | {text: VALUES_FROM + k for k, text in enumerate(texts)},
                     OTHER_PLACE,
-                    VALUES_FROM + category.room,
+                    VALUES_FROM + category.capacity,
                 )
                 for category, texts in zip(self._coded, running.vocabularies(), strict=True)
             ],
@@ -526,8 +575,8 @@ class Plan:
 
     def features_in_use(self, running: Running) -> int:
         """How many features there are without those that wait for values of categories."""
-        rooms = sum(VALUES_FROM + room for room in self.rooms())
-        return self.width - rooms + sum(running.sizes)
+        reserved = sum(VALUES_FROM + capacity for capacity in self.capacities())
+        return self.width - reserved + sum(running.sizes)
 
     def described(self, running: Running) -> list[dict[str, Any]]:
         """Each column: what it was taken for, and what came of it."""
@@ -547,9 +596,9 @@ class Plan:
         return lines
 
     def _note(self, one: Found, running: Running, size: int | None) -> str:
-        """What is to be said of a column by now, which may be more or less than at first."""
-        if isinstance(one.column, Category) and size == one.column.room:
-            return f"room for {size:,} values: all others share a column"
+        """The note for a column after these rows."""
+        if isinstance(one.column, Category) and size == one.column.capacity:
+            return f"{size:,} values have columns: all others share one"
         if one.note == ALWAYS_THE_SAME and one.column is not None:
             varies = size is not None and size > 1
             if one.column.has_number:
@@ -558,10 +607,49 @@ class Plan:
         return one.note
 
 
+def identity_plan(
+    kinds: Mapping[str, str],
+    vocabulary: Mapping[str, Sequence[str]],
+    na_values: Sequence[str] = (),
+) -> tuple[Plan, Running]:
+    """The plan of a table without a recipe, and the values of categories, which it never adds to.
+
+    Numbers and booleans stay as they are, and a missing one is an error.
+
+    Parameters
+    ----------
+    kinds : dict of str
+        "number", "boolean" or "text" for each column.
+    vocabulary : dict of lists of str
+        The values of columns of text.
+    na_values : sequence of str
+        As in `Plan`.
+    """
+    words = {name: list(dict.fromkeys(vocabulary.get(name, ()))) for name in kinds}
+    columns: dict[str, Column] = {}
+    for name, kind in kinds.items():
+        if kind == "text":
+            columns[name] = Category(name, len(words[name]))
+        else:
+            columns[name] = Boolean(name) if kind == "boolean" else Number(name)
+    found = [Found(name, column, False) for name, column in columns.items()]
+    plan = Plan(found, scale=False, missing="error", bits=1, seed=0, na_values=na_values)
+    return plan, plan.begin([words[name] for name, kind in kinds.items() if kind == "text"])
+
+
+def _copy_columns(columns: Sequence[np.ndarray | None], out: np.ndarray) -> None:
+    """Write columns into the first ones of a matrix, a few rows at a time."""
+    for begin in range(0, out.shape[0], ROWS_COPIED):
+        rows = slice(begin, begin + ROWS_COPIED)
+        for place, column in enumerate(columns):
+            assert column is not None
+            out[rows, place] = column[rows]
+
+
 class EntriesPlan:
     """How the entries of sparse rows without names are scaled: by the deviations of columns."""
 
-    def rooms(self) -> list[int]:
+    def capacities(self) -> list[int]:
         return []
 
     def features_in_use(self, running: Running) -> int:
@@ -587,7 +675,7 @@ class EntriesPlan:
         return Running(0.0, nothing, nothing, nothing, np.zeros(0, np.int64))
 
     def unusable(self, X: sparse.csr_matrix) -> np.ndarray | None:
-        """Rows with a number that is missing or too large to be scaled; None if there are none."""
+        """Rows with a number that is missing or too large to be scaled; None if all are usable."""
         fine = np.abs(X.data) <= LARGEST_NUMBER
         if fine.all():
             return None

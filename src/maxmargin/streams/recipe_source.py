@@ -33,7 +33,7 @@ class PreparedSource(Source):
     Parameters
     ----------
     rows : Source
-        Of what rows say themselves (a table that follows the recipe), or of matrices.
+        Of values read by the plan (a table that follows the recipe), or of matrices.
     recipe : Recipe, or transformer of scikit-learn
     frozen : bool, default=False
         Is nothing to be learned?
@@ -97,7 +97,7 @@ class PreparedSource(Source):
         lacking = 0
         for block in self._rows.blocks(start):
             before = block.X.shape[0]
-            block, rows = self._said(block)
+            block, rows = self._parts_of(block)
             lacking += before - rows.shape[0]
             ignored = None
             if learn and block.weight is not None and not block.weight.all():
@@ -108,8 +108,8 @@ class PreparedSource(Source):
             self.skipped = self._rows.skipped + lacking
         self.skipped = self._rows.skipped + lacking
 
-    def _said(self, block: Block) -> tuple[Block, Any]:
-        """What the rows say themselves; of a matrix of numbers, perhaps without some of them."""
+    def _parts_of(self, block: Block) -> tuple[Block, Any]:
+        """The values of rows, as the plan prepares them; of a matrix perhaps without some rows."""
         if isinstance(self._plan, EntriesPlan):
             parts, bad, lacking = block.X, self._plan.unusable(block.X), None
         elif isinstance(self._plan, Plan) and isinstance(block.X, np.ndarray):

@@ -22,7 +22,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from maxmargin._extras import Self
 from maxmargin.streams.addresses import Address, is_web
 from maxmargin.streams.files import Stored, change_of_size
 from maxmargin.streams.prefetch import ahead
@@ -78,9 +77,9 @@ class RemoteFile(Stored):
         self.size = info.get("size")
         self.path = PurePosixPath(urlsplit(place).path)
         self._is_web = is_web(files) and hasattr(files, "set_session")
-        # What was said of the file before any of it was read.
+        # The description of the file before any of it was read.
         self._opened_as = None if is_listed else info
-        # What the first answers said of the content: all others must say the same.
+        # ETag and Last-Modified of the first answers: all others must have the same.
         self._tags = {name: info[name] for name in WEB_TAGS if info.get(name)}
         # Of a file without ranges: hashes of all that comes behind the places it was read from.
         self._hashes: dict[int, bytes] = {}
@@ -109,7 +108,7 @@ class RemoteFile(Stored):
             raise ChangedError(self.name, change_of_size(self.size or 0, info["size"]))
 
     def _described(self) -> dict[str, Any]:
-        """What is said of the file at this moment."""
+        """The present description of the file."""
         try:
             files, place = self._address.file_system()  # an archive is opened anew
             files.invalidate_cache()
@@ -117,12 +116,12 @@ class RemoteFile(Stored):
         except FileNotFoundError:
             raise ChangedError(self.name, "it cannot be found") from None
 
-    def _compare(self, known: Mapping[str, Any], said: Mapping[str, Any], names: Any) -> None:
+    def _compare(self, first: Mapping[str, Any], later: Mapping[str, Any], names: Any) -> None:
         """Raise unless two descriptions have the same tag, the best one that is in both."""
         for name in names:
-            if known.get(name) and said.get(name):
+            if first.get(name) and later.get(name):
                 # Proxies that compress make a strong ETag a weak one.
-                one, other = (str(each[name]).removeprefix(WEAK) for each in (known, said))
+                one, other = (str(each[name]).removeprefix(WEAK) for each in (first, later))
                 if one != other:
                     raise ChangedError(self.name, f"its {name} is different")
                 return
@@ -163,7 +162,7 @@ class RemoteFile(Stored):
         if found is False:
             warnings.warn(
                 f"{self.name}: the server gives no ranges of it, so it is read in one go, and "
-                "whoever goes on from a checkpoint reads it from the start again.",
+                "resuming from a checkpoint reads it from the start again.",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -223,7 +222,7 @@ class RemoteFile(Stored):
                 if answer.status == NOT_SATISFIABLE:
                     return answer.status, b""
                 answer.raise_for_status()
-                if answer.status == PARTIAL and _said_range(answer)[0] not in (None, start):
+                if answer.status == PARTIAL and _content_range(answer)[0] not in (None, start):
                     raise OSError("the server gave another range")
                 is_range = answer.status == PARTIAL or answer.content_length == end - start
                 return answer.status, await answer.read() if is_range else b""
@@ -242,7 +241,7 @@ class RemoteFile(Stored):
         self._compare(self._tags, headers, WEB_TAGS)
         total = None
         if status != COMPLETE:
-            total = _said_range(answer)[1]
+            total = _content_range(answer)[1]
         elif not _is_encoded(answer):
             total = answer.content_length
         if None not in (total, self.size) and total != self.size:
@@ -313,7 +312,7 @@ class RemoteFile(Stored):
 
     @cached_property
     def _copy(self) -> str:
-        """A file on the disk, for who reads in many places; it goes when this object does."""
+        """A temporary file for reading in many places; it is deleted with this object."""
         number, path = tempfile.mkstemp(prefix="maxmargin-")
         weakref.finalize(self, Path(path).unlink, missing_ok=True)
         with os.fdopen(number, "wb") as copy:
@@ -327,7 +326,7 @@ def _is_encoded(answer: Any) -> bool:
     return answer is not None and answer.headers.get("Content-Encoding", "identity") != "identity"
 
 
-def _said_range(answer: Any) -> tuple[int | None, int | None]:
+def _content_range(answer: Any) -> tuple[int | None, int | None]:
     """The first byte, and the size of the whole, as an answer with a range says."""
     found = CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
     begin, total = found.groups() if found else (None, None)
@@ -343,19 +342,12 @@ def _pass_over(file: Any, size: int) -> bytes:
     return hashed.digest()
 
 
-class Reader:
-    """A binary file that is read by one thread at a time."""
+class Reader(io.RawIOBase):
+    """A binary file that is read by one thread at a time, by the `read` of subclasses."""
 
     def __init__(self, size: int | None) -> None:
         self._size = size
         self._at = 0
-        self.closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def readable(self) -> bool:
         return True
@@ -368,12 +360,14 @@ class Reader:
 
     def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
         if whence == os.SEEK_END and self._size is None:
-            raise io.UnsupportedOperation("nobody knows where it ends")
+            raise io.UnsupportedOperation("the size of the file is unknown")
         self._at = place + (0, self._at, self._size or 0)[whence]
         return self._at
 
-    def close(self) -> None:
-        self.closed = True
+    def readinto(self, buffer: Any, /) -> int:
+        part = self.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
 
 
 class Ranges(Reader):
@@ -413,7 +407,7 @@ class Ranges(Reader):
 
     def _range(self, number: int) -> bytes:
         wanted = self._begun(number)
-        # Who reads a range behind another one will read the next; others may be after one place.
+        # Reading a range behind another one suggests that the next follows.
         if number - 1 in self._ranges or (number and not self._in_turns):
             for later in range(number + 1, number + (2 if self._in_turns else IN_FLIGHT)):
                 under_way = sum(not future.done() for future in self._ranges.values())

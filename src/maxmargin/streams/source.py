@@ -19,8 +19,8 @@ BLOCK_SIZE = 2**22
 LARGEST_BLOCK = 2**30
 # Of a file that is larger, so much is looked at to know it again.
 IDENTITY_PIECES, IDENTITY_PIECE = 64, 2**20
-
-
+# Between these no weight of a row over- or underflows when it is squared.
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-50, 1e50
 OTHERWISE = "{name}: columns or labels were read otherwise before, with other options."
 
 
@@ -145,7 +145,7 @@ class Source(abc.ABC):
         """The blocks from ``start`` on, read ahead while the last one is worked on."""
 
     def begin(self) -> None:  # noqa: B027
-        """Note that somebody learns from the first row on: a recipe forgets what it had learned."""
+        """Note that learning begins at the first row: a recipe forgets what it had learned."""
 
     def reach(self, block: Block) -> None:  # noqa: B027
         """Note that this block has been learned from: `schema` tells what is known behind it."""
@@ -233,3 +233,39 @@ def sorted_labels(labels: np.ndarray) -> np.ndarray:
     distinct = np.unique(labels)
     whole = distinct.dtype.kind == "f" and np.all(distinct == np.round(distinct))
     return distinct.astype(np.int64) if whole and np.all(np.abs(distinct) < 2**53) else distinct
+
+
+def check_weight_array(weight: Any, rows: int, where: str) -> np.ndarray:
+    """The weights as an array, if it has a number for each row; their values are not read."""
+    weight = np.asanyarray(weight)
+    if weight.dtype.kind not in "fiub":
+        raise StreamError(f"{where}: expected numbers as weights, found {weight.dtype}.")
+    if weight.shape != (rows,):
+        raise StreamError(f"{where}: {rows} rows, but weights of shape {weight.shape}.")
+    return weight
+
+
+def check_weights(weight: np.ndarray, name: str, before: int) -> np.ndarray:
+    """The weights of rows behind ``before`` others of a source, as float64, if all are valid."""
+    weight = np.asarray(weight, np.float64)
+    if (invalid := invalid_weights(weight)).any():
+        row = int(np.argmax(invalid))
+        reason = why_invalid(weight[row])
+        raise StreamError(f"{name}, row {before + row + 1}: the weight is {reason}.")
+    return weight
+
+
+def invalid_weights(weight: np.ndarray) -> np.ndarray:
+    """Which are negative, infinite, missing, or of a size that cannot be computed with?"""
+    return ~((weight == 0.0) | ((weight >= SMALLEST_WEIGHT) & (weight <= LARGEST_WEIGHT)))
+
+
+def why_invalid(weight: float) -> str:
+    """What is wrong with an invalid weight."""
+    if np.isnan(weight):
+        return "missing"
+    if weight < 0.0:
+        return "negative"
+    if weight == np.inf:
+        return "infinite"
+    return f"{weight:g}, beyond {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}"

@@ -10,27 +10,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.streams import weight_column
-from maxmargin.streams.arrow import KINDS, WEIGHT, WRITTEN, Piece, arrow
-from maxmargin.streams.batches import Batches
-from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
-from maxmargin.streams.csv_text import CsvReader
-from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
-from maxmargin.streams.encoding import (
-    Encoder,
-    Hashed,
-    OneHot,
-    coded,
+from maxmargin.streams.arrow import (
+    KINDS,
+    WEIGHT,
+    WRITTEN,
+    Piece,
+    arrow,
     label_trouble,
     labels_of,
     numbers_of,
 )
+from maxmargin.streams.batches import Batches
+from maxmargin.streams.column_kinds import Category, values_of
+from maxmargin.streams.columnar import ArrowFile, ColumnarReader, ParquetFile, as_stream_errors
+from maxmargin.streams.csv_text import MISSING, CsvReader
+from maxmargin.streams.dicts import LABEL, WEIGHT_COLUMN, DictReader
 from maxmargin.streams.files import Folder, stored
 from maxmargin.streams.folders import ParquetFolder
 from maxmargin.streams.frames import FrameReader
 from maxmargin.streams.infer_columns import GLANCE
-from maxmargin.streams.option_errors import Message, Option, check_na_values, nearest
+from maxmargin.streams.option_errors import Message, Option, check_na_values, listed, no_column
 from maxmargin.streams.prefetch import ahead
+from maxmargin.streams.recipe_plan import Plan, Running, identity_plan
 from maxmargin.streams.source import (
     BLOCK_SIZE,
     START,
@@ -40,13 +41,14 @@ from maxmargin.streams.source import (
     StreamError,
     Survey,
     check_block_size,
+    invalid_weights,
     sorted_labels,
+    why_invalid,
 )
 
 LABELS = ("label", "target", "class", "y")
 # A vocabulary is kept in memory; larger ones are better hashed.
 LARGEST_VOCABULARY = 10**6
-MOST_NAMES = 20  # in a message
 
 
 class Trouble(NamedTuple):
@@ -76,13 +78,9 @@ class TableSource(Source):
     kinds : dict of str, default=None
         "number", "boolean" or "category" (also called "text") for some columns; otherwise as the
         types of the file or the first lines of CSV say.
-    categorical : {"one-hot", "hash"}
-        Where the values of text go: a column for each value of the vocabulary, or the column that a
-        hash of name and value gives.
     vocabulary : dict of lists of str, default=None
-        The values of columns of text; otherwise all that are there, sorted.
-    hash_bits, seed : int
-        Text is hashed to 2**hash_bits columns.
+        The values of columns of text, without a recipe; by default all in the table, sorted. Each
+        has a column behind those of the numbers, and so have missing and other values.
     header : bool, default=None
         Does CSV begin with the names of its columns? If not, they are "0", "1", ... By default it
         does, unless there are only numbers in the first line.
@@ -111,10 +109,7 @@ class TableSource(Source):
         needs_label: bool = True,
         columns: Sequence[str] | None = None,
         kinds: Mapping[str, str] | None = None,
-        categorical: str = "one-hot",
         vocabulary: Mapping[str, Sequence[str]] | None = None,
-        hash_bits: int = 18,
-        seed: int = 0,
         header: bool | None = None,
         delimiter: str | None = None,
         encoding: str = "utf-8",
@@ -126,16 +121,12 @@ class TableSource(Source):
     ) -> None:
         arrow()
         check_block_size(block_size)
-        _check_choice("categorical", categorical, ("one-hot", "hash"))
         _check_choice("on_error", on_error, ("raise", "skip"))
-        if not 1 <= hash_bits <= 30:
-            raise StreamError(f"hash_bits must be between 1 and 30, not {hash_bits}.")
         self._format = format
         self._skips = on_error == "skip"
         self._encoding, self._decimal = encoding, decimal
         check_na_values(na_values)
         self._na = tuple(na_values if recipe is None else recipe.na_values)
-        self._hashed = Hashed(hash_bits, seed) if categorical == "hash" else None
         self._reader: Any
         if format == "csv":
             self._reader = CsvReader(
@@ -216,7 +207,7 @@ class TableSource(Source):
         if not needed:
             return None
         what = f"{self.name}: which column has the labels? say "
-        raise StreamError(what, Option("label", ""), f"; there are {_listed(names)}.")
+        raise StreamError(what, Option("label", ""), f"; there are {listed(names)}.")
 
     def _column_at(self, names: list[str], place: str | int, needed: bool) -> str | None:
         """The column of that name, or at that position."""
@@ -227,10 +218,10 @@ class TableSource(Source):
             return place
         if not needed:
             return None
-        raise StreamError(f"{self.name}: no column {place!r}{_meant(place, names)}.")
+        raise StreamError(f"{self.name}: {no_column(place, names)}")
 
     def _kind(self, name: str, found: Mapping[str, str | None], given: Mapping[str, str]) -> str:
-        """What a column is read as: what was said of it, if the file allows that."""
+        """The kind that a column is read as: the given one, if the file allows that."""
         self._check_column(name, found)
         there, wanted = found[name], given.get(name, found[name])
         wanted = "text" if wanted == "category" else wanted
@@ -247,7 +238,7 @@ class TableSource(Source):
 
     def _check_column(self, name: str, found: Mapping[str, Any]) -> None:
         if name not in found:
-            raise StreamError(f"{self.name}: no column {name!r}{_meant(name, list(found))}.")
+            raise StreamError(f"{self.name}: {no_column(name, list(found))}")
 
     def _follow(self, recipe: Any) -> None:
         """Read columns as a recipe says, which looks at the first rows unless it has seen some."""
@@ -262,8 +253,8 @@ class TableSource(Source):
 
     def _read_for(self, plan: Any) -> None:
         self.plan, is_csv = plan, self._format == "csv"
-        asked = plan.asks().items()
-        self._kinds = {name: "text" if is_csv and kind == WRITTEN else kind for name, kind in asked}
+        kinds = plan.input_kinds().items()
+        self._kinds = {name: "text" if is_csv and kind == WRITTEN else kind for name, kind in kinds}
 
     def _read_by_a_glance(self, recipe: Any) -> None:
         first, error = self._first_rows(GLANCE)
@@ -300,7 +291,7 @@ class TableSource(Source):
     def glance(self) -> Survey:
         if self._glance is None or self._survey is not None:
             return self.survey()
-        return self._glance._replace(width=self._encoder().width)
+        return self._glance._replace(width=self._reading()[0].width)
 
     def survey(self) -> Survey:
         if self._survey is None:
@@ -314,22 +305,22 @@ class TableSource(Source):
                 if self._label is not None:
                     labels.update(np.unique(self._labels_in(piece)).tolist())
                 for name in unknown:
-                    self._gather(name, values[name], piece.table[name])
+                    self._gather(name, values[name], piece.table)
                 if piece.error is not None:
                     raise self._first_trouble(piece.error)
             self._vocabulary.update((name, sorted(values[name])) for name in unknown)
             classes = None if self._label is None else sorted_labels(np.array(sorted(labels)))
             is_exact = self.repeatable and not self._skips
             known = (rows if wanted else self._reader.rows) if is_exact else None
-            self._survey = Survey(classes, self._encoder().width, known)
+            self._survey = Survey(classes, self._reading()[0].width, known)
         return self._survey
 
     def _texts(self) -> list[str]:
         return [name for name, kind in self._kinds.items() if kind == "text"]
 
     def _unknown_texts(self) -> list[str]:
-        """The columns of text whose values nobody has listed yet, though they must be."""
-        if self._hashed is not None or self.plan is not None:
+        """Without a recipe, the columns of text whose values are not listed yet."""
+        if self.plan is not None:
             return []
         return [name for name in self._texts() if name not in self._vocabulary]
 
@@ -360,43 +351,42 @@ class TableSource(Source):
 
     def _first_trouble(self, error: StreamError) -> StreamError:
         """The error of the first row that has one, given that of a row in a column or two."""
-        # Wherever words may go.
-        encoder = self.plan or Encoder(self._kinds, Hashed(1, 0), self._na)
+        reading = self._reading()
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         pieces = self._reader.pieces(START, wanted)
         try:
             for raw in pieces if self.repeatable else islice(pieces, 1):
-                self._read(raw, wanted, encoder)
+                self._read(raw, wanted, *reading)
         except StreamError as first:
             return first
         return error
 
-    def _gather(self, name: str, values: set[str], column: Any) -> None:
-        texts = coded(column)[1]
-        values.update(text for text in texts if text and text.strip() not in self._na)
+    def _gather(self, name: str, values: set[str], table: Any) -> None:
+        with self._named():
+            values.update(values_of(Category(name, 0), table, (*MISSING, *self._na)).texts)
         if len(values) > LARGEST_VOCABULARY:
             raise StreamError(
-                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; say ",
-                Option("categorical", "hash"),
-                ", or leave it out by ",
+                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; hash "
+                "them by recipe=Recipe(categories='hash'), or leave the column out by ",
                 Option("columns", ""),
                 ".",
             )
 
-    def _encoder(self) -> Any:
+    def _reading(self) -> tuple[Plan, Running | None]:
+        """How columns are read; without a recipe also the values of categories, to prepare rows."""
         if self.plan is not None:
-            return self.plan
-        return Encoder(self._kinds, self._hashed or OneHot(self._vocabulary), self._na)
+            return self.plan, None
+        return identity_plan(self._kinds, self._vocabulary, self._na)
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
         if self._unknown_texts():
             self.survey()
-        encoder = self._encoder()
+        plan, known = self._reading()
         wanted = self._kinds | self._label_kinds | self._weight_kinds
         row, self.skipped = start.row, 0
 
         def work(raw: Any) -> tuple[Any, ...]:
-            return self._read(raw, wanted, encoder)
+            return self._read(raw, wanted, plan, known)
 
         pieces = self._reader.pieces(start, wanted)
         # Iterators such as cursors of data bases work in no other thread than this.
@@ -413,22 +403,25 @@ class TableSource(Source):
                 yield Block(X, y, end, piece.done, weight, lost=lost)
                 lost = []
 
-    def _read(self, raw: Any, wanted: Mapping[str, str], encoder: Any) -> tuple[Any, ...]:
+    def _read(
+        self, raw: Any, wanted: Mapping[str, str], plan: Plan, known: Running | None
+    ) -> tuple[Any, ...]:
         """A piece, which of its rows something is wrong with, and the others; see `_rows`."""
         piece = self._reader.read(raw, wanted)
-        found = self._rows(piece, encoder)
+        found = self._rows(piece, plan, known)
         if piece.error is not None:
             raise piece.error
         return piece, *found
 
-    def _rows(self, piece: Piece, encoder: Any) -> tuple[Any, ...]:
+    def _rows(self, piece: Piece, plan: Plan, known: Running | None) -> tuple[Any, ...]:
         """Which rows something is wrong with, and the others, with labels and weights."""
         troubles = list[Trouble]()
+        X: Any
         with self._named():
-            X, bad, lacking = encoder.encode(piece.table)
+            X, bad, lacking = plan.encode(piece.table)
         if bad is not None and not self._skips:
             row = int(np.argmax(bad))
-            troubles.append(Trouble(row, *encoder.trouble(piece.table, row)))
+            troubles.append(Trouble(row, *plan.trouble(piece.table, row)))
         if lacking is not None:
             bad = lacking if bad is None else bad | lacking
         y = None
@@ -440,22 +433,23 @@ class TableSource(Source):
         weight = None
         if self._weight is not None:
             weight = numbers_of(piece.table[self._weight])
-            unsound = weight_column.are_bad(weight)
-            if unsound.any():
-                bad = unsound if bad is None else bad | unsound
-                row = int(np.argmax(unsound))
-                why = (f"the weight is {weight_column.trouble(weight[row])}",)
+            invalid = invalid_weights(weight)
+            if invalid.any():
+                bad = invalid if bad is None else bad | invalid
+                row = int(np.argmax(invalid))
+                why = (f"the weight is {why_invalid(weight[row])}",)
                 troubles.append(Trouble(row, self._weight, why))
         if troubles and not self._skips:
             raise self._error(piece, *min(troubles, key=lambda trouble: trouble.row))
-        if bad is None:
-            return bad, X, y, weight
-        kept = ~bad
-        return bad, X[kept], y if y is None else y[kept], weight if weight is None else weight[kept]
+        if bad is not None:
+            X, y, weight = (None if each is None else each[~bad] for each in (X, y, weight))
+        if known is not None:
+            X, _ = plan.prepare(X, known, learn=False)
+        return bad, X, y, weight
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """What is said of columns, with the name of the table."""
+        """Errors about columns begin with the name of the table."""
         try:
             yield
         except StreamError as error:
@@ -487,8 +481,6 @@ class TableSource(Source):
             return read
         if self._na:
             read["na_values"] = list(self._na)
-        if self._hashed is not None:
-            return {**read, "categorical": "hash", **self._hashed.options()}
         return {**read, "vocabulary": {name: self._vocabulary[name] for name in self._texts()}}
 
 
@@ -516,16 +508,4 @@ def _lost_in(piece: Piece, bad: np.ndarray | None) -> list[int]:
 
 def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
-        raise StreamError(f"{what} must be one of {_listed(choices)}, not {value!r}.")
-
-
-def _meant(place: str | int, names: list[str]) -> str:
-    """What there is, and what may have been meant."""
-    close = nearest(place, names) if isinstance(place, str) else None
-    hint = f" (did you mean {close!r}?)" if close else ""
-    return f"; there are {_listed(names)}{hint}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_NAMES]))
-    return shown + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+        raise StreamError(f"{what} must be one of {listed(choices)}, not {value!r}.")

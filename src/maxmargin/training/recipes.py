@@ -41,23 +41,15 @@ def names_of(state: State) -> np.ndarray | None:
     schema = state.schema
     if hasattr(recipe := state.recipe, "get_feature_names_out"):
         return recipe.get_feature_names_out()
-    columns = schema.get("columns")
-    if columns is None:
+    names = schema.get("columns")
+    if names is None:
         return None
-    if "hash_bits" in schema:
-        texts = [column for column in columns if schema["kinds"][column] == "text"]
-        names = [column for column in columns if column not in texts]
-        what = f"{', '.join(texts)}: hashed value"
-        names += [f"{what} {k}" for k in range(2 ** schema["hash_bits"])]
-    else:
-        values = schema.get("vocabulary", {})
-        names = [
-            name
-            for column in columns
-            for name in (
-                [f"{column}={value}" for value in values[column]] if column in values else [column]
-            )
-        ]
+    if (vocabulary := schema.get("vocabulary")) is not None:
+        from maxmargin.streams.recipe_plan import identity_plan
+
+        kinds = {name: schema["kinds"][name] for name in names}
+        plan, known = identity_plan(kinds, vocabulary)
+        names = plan.feature_names(known)
     return np.array(names, dtype=object) if len(names) == state.features.count else None
 
 

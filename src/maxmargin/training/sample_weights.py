@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.streams import Option, OptionError
-from maxmargin.streams.weight_column import LARGEST, SMALLEST
+from maxmargin.streams.source import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from maxmargin.training.inputs import listed
 from maxmargin.training.options import ClassWeight
 from maxmargin.training.types import Matrix
@@ -34,10 +34,12 @@ def check_weights(sample_weight: ArrayLike | None, rows: int) -> np.ndarray:
         raise ValueError(
             f"sample_weight must be finite and not negative, got {weights[bad[0]]} (row {bad[0]})."
         )
-    odd = np.flatnonzero((weights > 0.0) & ~((weights >= SMALLEST) & (weights <= LARGEST)))
+    odd = np.flatnonzero(
+        (weights > 0.0) & ~((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT))
+    )
     if odd.size:
         raise ValueError(
-            f"sample_weight must be 0 or between {SMALLEST:g} and {LARGEST:g}, got "
+            f"sample_weight must be 0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, got "
             f"{weights[odd[0]]} (row {odd[0]})."
         )
     return weights
@@ -73,9 +75,9 @@ def counted(
 
 def check_products(weights: np.ndarray) -> None:
     """Raise if weights of rows and classes together are too large, or too small."""
-    if not ((weights >= SMALLEST) & (weights <= LARGEST)).all():
+    if not ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
         raise ValueError(
-            f"sample_weight times class_weight must be between {SMALLEST:g} and {LARGEST:g}."
+            f"sample_weight times class_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}."
         )
 
 
@@ -131,9 +133,9 @@ def weights_by_label(
         raise ValueError(f"class_weight has {strange[0]!r}, which is not among {listed(classes)}.")
     found = [given.get(label, 1.0) for label in labels]
     for label, weight in zip(labels, found, strict=True):
-        if not (isinstance(weight, Real) and SMALLEST <= float(weight) <= LARGEST):
+        if not (isinstance(weight, Real) and SMALLEST_WEIGHT <= float(weight) <= LARGEST_WEIGHT):
             raise ValueError(
-                f"class_weight must be between {SMALLEST:g} and {LARGEST:g}, got {weight!r} "
+                f"class_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, got {weight!r} "
                 f"for the class {label!r}."
             )
     return np.array(found, dtype=np.float64)

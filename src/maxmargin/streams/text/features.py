@@ -29,7 +29,7 @@ def standardise(numbers, counts, means, squares, scaled, learn, whole, inverses,
 
     Divisions and roots take most of the time. So there is one division for all columns that have
     the same count, and the others are made for some rows together, whatever the number of columns
-    is. ``inverses`` and ``variances`` are room for a number for each column, and for some rows of
+    is. ``inverses`` and ``variances`` are buffers of a number for each column, and of some rows of
     numbers, all 1.
     """
     step, size, many = 1.0 if learn else 0.0, counts.size, variances.shape[0]
@@ -238,13 +238,13 @@ def measure_words(text, starts):  # type: ignore[no-untyped-def]
 
 
 @Compiled
-def hash_words(text, starts, room, prefix, mask, seed, out):  # type: ignore[no-untyped-def]
+def hash_words(text, starts, buffer, prefix, mask, seed, out):  # type: ignore[no-untyped-def]
     """The words of texts as entries of a CSR matrix with rows of length 1; how many they are.
 
     A word is two or more letters, digits or underscores, in lower case (all of what is not ASCII
     counts as letters, and is taken as it is). Its column is the hash of a prefix, the first
-    ``prefix`` bytes of ``room``, and of the word, under the mask; its value is the number of times
-    that it occurs, before rows are normed.
+    ``prefix`` bytes of ``buffer``, and of the word, under the mask; its value is the number of
+    times that it occurs, before rows are normed.
     """
     out_values, out_columns, out_starts = out
     filled = 0
@@ -254,12 +254,12 @@ def hash_words(text, starts, room, prefix, mask, seed, out):  # type: ignore[no-
             length, letters = prefix, 0
             while at < end and _is_of_word(text[at]):
                 byte = text[at]
-                room[length] = byte + 32 if 65 <= byte <= 90 else byte
+                buffer[length] = byte + 32 if 65 <= byte <= 90 else byte
                 letters += (byte & CONTINUES) != FIRST_BEYOND_ASCII
                 length += 1
                 at += 1
             if letters >= 2:
-                out_columns[filled] = abs(murmur(room, length, seed)) & mask
+                out_columns[filled] = abs(murmur(buffer, length, seed)) & mask
                 filled += 1
             at += 1
         last, filled, square = filled, first, 0.0
