@@ -77,7 +77,8 @@ def check_products(weights: np.ndarray) -> None:
     """Raise if weights of rows and classes together are too large, or too small."""
     if not ((weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
         raise ValueError(
-            f"sample_weight times class_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}."
+            "sample_weight times class_weight must be between "
+            f"{SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}."
         )
 
 
@@ -135,8 +136,8 @@ def weights_by_label(
     for label, weight in zip(labels, found, strict=True):
         if not (isinstance(weight, Real) and SMALLEST_WEIGHT <= float(weight) <= LARGEST_WEIGHT):
             raise ValueError(
-                f"class_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, got {weight!r} "
-                f"for the class {label!r}."
+                f"class_weight must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, "
+                f"got {weight!r} for the class {label!r}."
             )
     return np.array(found, dtype=np.float64)
 
