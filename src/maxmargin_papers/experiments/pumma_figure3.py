@@ -49,7 +49,7 @@ def especially_with_a_large_bias(p: str, rival: str) -> Claim:
         return all_hold(less(each, largest) for each in others), f"updates of {rival}: {said}"
 
     text = f"PUMMA is faster than {rival} especially when the bias is large"
-    return Claim(f"p = {p}, all biases", text, holds, "abstract and section 1")
+    return Claim(f"p = {p}, all biases, {rival}", text, holds, "abstract and section 1")
 
 
 def panels(results: Results) -> list[Panel]:

@@ -77,14 +77,12 @@ def as_markdown(sections: Sequence[Section], scale: Scale) -> str:
     command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
     kinds = " | ".join(total.counts)
     rows = "\n".join(_row(one) for one in sections)
-    dates = "; ".join(dict.fromkeys(each for one in sections for each in one.measured_on))
-    counted = fill(f"Reproduced: {total} (measured on {dates}).", 100)
     return f"""<!-- made by: {command} -->
-| experiment | paper | {kinds} | not reproduced | undecided | not comparable |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| experiment | paper | {kinds} | not reproduced | undecided | not comparable | measured on |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
-{counted}
+{fill(f"Reproduced: {total}.", 100)}
 <!-- end -->
 """
 
@@ -100,7 +98,8 @@ def _row(section: Section) -> str:
         "; ".join(_name(line) for line in section.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
-    cells = (f"`{one.name}`", origin, *counts, *names, str(total.not_comparable or ""))
+    not_comparable, measured_on = str(total.not_comparable or ""), "; ".join(section.measured_on)
+    cells = (f"`{one.name}`", origin, *counts, *names, not_comparable, measured_on)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
