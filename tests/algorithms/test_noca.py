@@ -80,7 +80,14 @@ def settings_of_all_kinds(most=(1, 2, 3, 5, 8, 100)):
             "variance": st.sampled_from(["central", "raw"]),
             "max_components": st.sampled_from(most),
         }
-    )
+    ).map(_with_margins_of_densities)
+
+
+def _with_margins_of_densities(parameters):
+    """Margins of densities have no upper limit."""
+    if parameters["output"] == "density":
+        parameters["rho"] *= 10.0
+    return parameters
 
 
 def follow(stream, parameters) -> reference.MixtureTrace:
@@ -673,7 +680,7 @@ def test_bad_rows_to_predict(fitted, bad, message):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("rho", bad) for bad in (-0.1, 0.6, np.nan, "a", None)),
+        *(("rho", bad) for bad in (-0.1, 0.6, np.inf, np.nan, "a", None)),
         *(("tau", bad) for bad in (0.0, 1.0, -1, np.nan, None)),
         *(("epsilon", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, None)),
         *(("width", bad) for bad in (0.0, -1.0, np.inf, np.nan, 1e300, 1e-170, "a")),
@@ -697,6 +704,15 @@ def test_bad_parameters(fitted, name, value):
     before.set_params(weighting="count")
     fitted.set_params(weighting="count")
     assert_same(fitted, before)
+
+
+def test_only_margins_of_probabilities_are_at_most_a_half():
+    learner = NOCA(rho=4.0, tau=0.5, output="density", weighting="equal", epsilon=1.0)
+    learner.partial_fit([[0.0], [0.0], [0.0]], [1, 1, 1], classes=[0, 1])
+    # Widths are 1/2, so that the first component has a density of 0.8 there, and two have 1.6.
+    assert (learner.n_margin_errors_, learner.rho_) == (2, 1.0)
+    with pytest.raises(ValueError, match=r"in the range \[0\.0, 0\.5\] for output='probability'"):
+        learner.set_params(output="probability").partial_fit([[0.0]], [1])
 
 
 @pytest.mark.parametrize("size", [1e-49, 1e49])
@@ -807,7 +823,7 @@ duels = st.builds(
     width=magnitudes(0.3, 3.0),
     seed=seeds,
 )
-rhos, taus = st.floats(0.0, 0.5), st.floats(0.1, 0.95)
+rhos, taus = st.floats(0.0, 5.0), st.floats(0.1, 0.95)
 
 
 @settings(deadline=None, max_examples=100)

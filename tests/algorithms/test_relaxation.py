@@ -1,12 +1,15 @@
+import warnings
 from functools import partial
 
+import numpy as np
 import pytest
 import reference
 from algorithms.agreement import assert_follows, streams
-from algorithms.theory import ROUNDING, converged, separable_problems
+from algorithms.theory import ROUNDING, converged, separable_problems, weights
 from algorithms.trials import after, trials
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import Relaxation
 from maxmargin.algorithms.relaxation import RelaxationRule
@@ -19,6 +22,43 @@ margins, overshoots, rates = st.floats(0.0, 2.0), st.floats(0.05, 2.0), st.float
 def test_follows_the_reference(stream, margin, overshoot, rate):
     parameters = {"margin": margin, "target": margin + overshoot, "rate": rate}
     assert_follows(Relaxation(**parameters), partial(reference.relaxation, **parameters), stream)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stream=streams(), margin=st.floats(0.05, 2.0), rate=rates)
+def test_the_textbook_rule_follows_the_reference(stream, margin, rate):
+    parameters = {"margin": margin, "target": margin, "rate": rate}
+    assert_follows(Relaxation(**parameters), partial(reference.relaxation, **parameters), stream)
+
+
+def test_the_textbook_rule_leaves_rows_on_the_target_alone():
+    """Full steps on orthogonal rows end exactly on the margin: one update for each row."""
+    X, y = np.eye(4), [1, -1, 1, -1]
+    shared = {"margin": 1.0, "target": 1.0, "fit_intercept": False, "random_state": 0}
+    clf = Relaxation(**shared).fit(X, y)
+    assert clf.converged_
+    assert clf.n_updates_ == 4
+    assert (y * clf.decision_function(X)).tolist() == [1.0] * 4
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=separable_problems(), margin=st.floats(0.1, 2.0), rate=rates)
+def test_the_textbook_rule_reaches_half_the_margin(problem, margin, rate):
+    """Weights are never longer than proved; so it is half the margin if and when a fit ends."""
+    learner = Relaxation(margin=margin, target=margin, rate=rate, max_iter=300, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        learner.fit(problem.X, problem.y)
+    length = np.linalg.norm(weights(learner))
+    assert length <= 2.0 * margin / problem.margin * (1 + ROUNDING)
+    assert Relaxation.margin_fraction(margin, margin, rate) == pytest.approx(0.5)
+    if learner.converged_:
+        assert problem.reached(learner) >= 0.5 * problem.margin * (1 - ROUNDING)
+
+
+def test_a_target_below_the_margin_is_refused():
+    with pytest.raises(ValueError, match=r"must not be below margin=1\.0\. Got 0\.9 instead"):
+        Relaxation(margin=1.0, target=0.9).fit([[0.0], [1.0]], [0, 1])
 
 
 @given(seen=trials(), margin=margins, overshoot=overshoots, rate=rates)
@@ -55,6 +95,9 @@ def test_converges_within_the_bounds(problem, margin, overshoot, rate):
 
 
 def test_bounds_by_hand():
+    textbook = {"threshold": 1.0, "target": 1.0, "rate": 0.5, "radius": 2.0, "margin": 0.5}
+    assert Relaxation.max_updates(**textbook) == np.inf
+    assert Relaxation.max_updates_paper(**textbook, smallest=1.0) == np.inf
     limit = Relaxation.max_updates(threshold=1.0, target=1.5, rate=0.5, radius=2.0, margin=0.5)
     assert limit == pytest.approx(4 * (0.75 + 1.5) / (0.5 * 0.5 * 0.25))
     fraction = Relaxation.margin_fraction(threshold=1.0, target=1.5, rate=0.5)

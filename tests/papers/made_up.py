@@ -5,6 +5,7 @@ from __future__ import annotations
 from maxmargin_papers.reproduction.experiment import (
     Claim,
     Experiment,
+    NotComparable,
     NoVerdict,
     Printed,
     Tolerance,
@@ -49,10 +50,12 @@ EXPERIMENT = Experiment(
     compared=[
         Printed("A", "error", "1.10", measured("error", learner="A"), CLOSE, "Table 0"),
         Printed("B", "error", "1.10", measured("error", learner="B"), CLOSE, "Table 0"),
-        Printed("B", "end", "1.00", at("curve", 1, learner="B"), CLOSE, "Table 0", fitted=True),
+        Printed("B", "end", "1.00", at("curve", 1, learner="B"), CLOSE, "Table 0", kind="fitted"),
         Printed("A", "updates", "90000", measured("updates"), NoVerdict("other ways"), "Table 0"),
         Claim("A & B", "A makes fewer errors", fewer_errors, "Table 0"),
         Claim("A & B", "nobody knows", lambda results: (None, "too few runs"), "Table 0"),
+        Claim("A & B", "A < 2 B", fewer_errors, "Theorem 0", kind="theorem"),
+        Claim("C", "C is best", fewer_errors, "Table 0", no_verdict=NotComparable("no such C")),
     ],
     panels=lambda results: [Panel("A & B", draw, {"xlabel": "passes"})],
     choices=["made up"],

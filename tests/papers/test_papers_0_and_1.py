@@ -10,12 +10,30 @@ from extent import everything_or
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA, ROMMA, Perceptron
-from maxmargin_papers.experiments import amira_figure3, amira_table2, amira_table3, pumma_table1
-from maxmargin_papers.experiments.training_passes import passes_in_one_order
+from maxmargin_papers.experiments import (
+    amira_figure3,
+    amira_table2,
+    amira_table3,
+    pumma_figure3,
+    pumma_table1,
+)
+from maxmargin_papers.experiments.training_passes import (
+    fit_until_converged,
+    fit_until_stopped,
+    passes_in_order,
+    shuffled_passes,
+)
 from maxmargin_papers.reproduction import find
-from maxmargin_papers.reproduction.experiment import EXACT, Claim, NoVerdict, Printed, Results
+from maxmargin_papers.reproduction.experiment import (
+    Claim,
+    NotComparable,
+    NoVerdict,
+    Printed,
+    Results,
+)
 from maxmargin_papers.reproduction.verdicts import (
     FAILED,
+    NOT_COMPARABLE,
     NOT_COMPARED,
     REPRODUCED,
     UNDECIDED,
@@ -50,6 +68,10 @@ def test_learners_that_swing_make_many_runs():
     cells = amira_table2.cells("full")
     runs = {name: sum(cell["learner"] == name for cell in cells) for name in ("Perceptron", "ALMA")}
     assert runs == {"Perceptron": 40, "ALMA": 10}
+    cells = amira_table3.cells("full")
+    names = ("Perceptron", "Pegasos(500)", "Aggr. ROMMA")
+    runs = {name: sum(cell["learner"] == name for cell in cells) for name in names}
+    assert runs == {"Perceptron": 20, "Pegasos(500)": 5, "Aggr. ROMMA": 2}
 
 
 @pytest.mark.skipif("MAXMARGIN_DATA" not in os.environ, reason="MAXMARGIN_DATA names no folder")
@@ -58,27 +80,74 @@ def test_learners_that_swing_make_many_runs():
     [("1-best AMIRA(0.85)", 2585), *everything_or([], [("k-best AMIRA(0.85)", None)])],
 )
 def test_the_printed_updates_are_those_of_1_best(name, printed):
-    """On USPS, in one order of the rows; k-best makes about 2110."""
+    """On USPS; k-best makes about 2110."""
     updates = amira_table2.measure({"learner": name, "seed": 0}, False, None)["updates"]
     assert updates == pytest.approx(printed or 2110, rel=0.03)
 
 
-def test_a_run_has_one_order():
-    """All passes of a run are in one random order, which its seed gives."""
+@pytest.mark.parametrize("each", [False, True])
+def test_orders_of_passes(each):
+    """An integer gives all passes of a run one order, a RandomState gives each pass its own."""
     X, y = load_digits(return_X_y=True)
     X, y = X[:300] / 16.0, y[:300]
     mine, expected = (Perceptron(kernel="rbf", gamma=0.1, fit_intercept=False) for _ in range(2))
-    assert list(passes_in_one_order(mine, X, y, 3, seed=7)) == [1, 2, 3]
-    order = np.random.RandomState(7).permutation(300)
-    for _ in range(3):
+    random_state = np.random.RandomState(7) if each else 7
+    assert list(shuffled_passes(mine, X, y, 3, random_state)) == [1, 2, 3]
+    random = np.random.RandomState(7)
+    orders = [shuffled(random if each else np.random.RandomState(7)) for _ in range(3)]
+    assert np.array_equal(orders[0], orders[1]) is not each
+    for order in orders:
         expected.partial_fit(X[order], y[order], classes=np.unique(y))
     assert mine.n_updates_ == expected.n_updates_
     np.testing.assert_allclose(mine.decision_function(X), expected.decision_function(X))
 
 
-@pytest.mark.parametrize("name", ["amira-table2", "amira-table3"])
-def test_choices_say_that_a_run_has_one_order(name):
-    assert any("shuffled once for each run" in choice for choice in find(name).choices)
+def shuffled(random):
+    """300 rows in the order of a pass of `fit`."""
+    rows = np.arange(300, dtype=np.int32)
+    np.random.default_rng(random.randint(2**31 - 1)).shuffle(rows)
+    return rows
+
+
+def test_the_tables_shuffle_as_their_sections_say(monkeypatch):
+    """Table 2 "at each training iteration", Table 3 "at each run"."""
+    given = []
+
+    def record(clf, data, passes, random_state):
+        given.append(random_state)
+        return {}
+
+    for table in (amira_table2, amira_table3):
+        monkeypatch.setattr(table, "errors_by_pass", record)
+        table.measure({"learner": "Perceptron", "seed": 3}, True, None)
+    assert isinstance(given[0], np.random.RandomState)
+    assert given[1] == 3
+
+
+def test_a_run_that_does_not_converge_is_an_error():
+    """Else means over converged runs would have others in them."""
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([-1, 1, -1])
+    with pytest.raises(RuntimeError, match=r"Perceptron\(.*\) did not converge in \d+ passes"):
+        fit_until_converged(Perceptron(max_iter=20, random_state=0), X, y)
+    with pytest.raises(RuntimeError, match="did not converge in 5 passes over 3 rows"):
+        list(passes_in_order(Perceptron(), X, y, 5))
+    assert not fit_until_stopped(Perceptron(max_iter=20, random_state=0), X, y).converged_
+    assert fit_until_converged(Perceptron(random_state=0), X[:2], y[:2]).converged_
+
+
+def test_learners_that_may_give_up_are_told_not_to():
+    class Patient(Perceptron):
+        n_iter_no_change = 5
+
+        def get_params(self, deep=True):
+            return {**super().get_params(deep), "n_iter_no_change": self.n_iter_no_change}
+
+        def set_params(self, **parameters):
+            self.n_iter_no_change = parameters.pop("n_iter_no_change", self.n_iter_no_change)
+            return super().set_params(**parameters)
+
+    clf = fit_until_converged(Patient(random_state=0), np.array([[0.0], [1.0]]), np.array([-1, 1]))
+    assert clf.n_iter_no_change is None
 
 
 def digits(names, passes, errors=5.0, **others):
@@ -98,34 +167,80 @@ def digits(names, passes, errors=5.0, **others):
 
 @pytest.mark.parametrize(("error", "verdict"), [(4.5, REPRODUCED), (5.0, UNDECIDED), (5.5, FAILED)])
 def test_headlines_of_the_tables_can_fail(error, verdict):
-    for table, passes in ((amira_table2, 5), (amira_table3, 4)):
-        results = digits(table.TABLE, passes, **{"bin AMIRA(0.9)": error})
+    tables = ((amira_table2, amira_table2.LEARNERS, 5), (amira_table3, amira_table3.TABLE, 4))
+    for table, names, passes in tables:
+        results = digits(names, passes, **{"bin AMIRA(0.9)": error})
         lines = judge(table.EXPERIMENT, results, "full")
         (claim,) = (
             line for line in lines if line.row == "bin AMIRA(0.9)" and "lowest" in line.paper
         )
         assert claim.verdict == verdict
-    results = digits(amira_table2.TABLE, 5, **{"1-best AMIRA(0.85)": error})
+    results = digits(amira_table2.LEARNERS, 5, **{"k-best AMIRA(0.85)": error})
     lines = judge(amira_table2.EXPERIMENT, results, "full")
     (claim,) = (line for line in lines if "after one pass" in line.paper)
     assert claim.verdict == verdict
 
 
+def kinds(experiment):
+    """By row, the kinds of lines that get a verdict."""
+    found = {}
+    for one in find(experiment).compared:
+        rule = one.tolerance if isinstance(one, Printed) else one.no_verdict
+        if not isinstance(rule, NoVerdict):
+            found.setdefault(one.row, set()).add(one.kind)
+    return found
+
+
 def test_details_that_the_tables_lack():
-    """λ of Pegasos and the second ε are those that fit; the SVM has no chance in it."""
-    fitted = {one.row for one in amira_table2.EXPERIMENT.compared if one.fitted}
-    assert fitted == {"Pegasos", "bin AMIRA(0.5)", "1-best AMIRA(0.5)"}
-    (svm,) = (one for one in amira_table2.EXPERIMENT.compared if one.row == "SVM")
-    assert svm.tolerance is EXACT
-    for name in ("amira-figure2", "amira-figure3"):  # the gap
-        assert all(one.fitted for one in find(name).compared)
-    assert not any(one.fitted for one in find("pumma-table1").compared)
+    """Parameters that are lost, 1-best for k-best, the gap, and which rows of a set were taken."""
+    found = kinds("amira-table2")
+    fitted = {row for row, each in found.items() if each == {"fitted"}}
+    ones = {f"1-best {name}" for name in ("MIRA", "AMIRA(0.85)", "AMIRA(0.5)")}
+    assert fitted == {"ALMA", "Pegasos", "bin AMIRA(0.5)"} | ones
+    assert found["k-best AMIRA"] == found["Perceptron"] == {"strict"}
+    for name in ("amira-figure2", "amira-figure3"):
+        assert all(one.kind == "fitted" for one in find(name).compared)
+    found = kinds("pumma-table1")
+    sets = [name for name in pumma_table1.TABLE if name not in ("ionosphere", "adult-full")]
+    assert all(found[name] == {"fitted"} for name in sets)
+    assert found["ionosphere"] == found["adult-full"] == {"strict"}
+
+
+def test_what_cannot_be_compared():
+    """Quoted, misprinted, or of a learner that the paper does not describe."""
+    found = {
+        (name, one.row, getattr(one, "column", ""))
+        for name in ("amira-table2", "amira-table3", "pumma-table1")
+        for one in find(name).compared
+        if isinstance(getattr(one, "tolerance", None) or one.no_verdict, NotComparable)
+    }
+    assert ("amira-table2", "SVM", "error %") in found
+    assert ("amira-table3", "Perceptron", "error %, 4 passes") in found
+    assert ("pumma-table1", "adult-1k", "PUMMA, 100 × margin") in found
+    assert ("pumma-table1", "PUMMA against MICRA", "") in found
+    assert ("pumma-table1", "ionosphere", "MICRA, 100 × margin") in found
+    romma = {each for each in found if each[1] == "Aggr. ROMMA"}
+    assert len(found - romma) == 3 + 1 + 8  # the claims on MICRA have one row
+
+
+def test_what_is_proved_is_counted_apart():
+    reached = [one for one in find("pumma-figure3").compared if "at least 0.9" in one.text]
+    assert len(reached) == 6
+    assert {one.kind for one in reached} == {"theorem"}
+    assert kinds("pumma-table1")["PUMMA against SVM"] == {"theorem"}
+    assert {one.kind for one in find("directional-margin").compared} == {"theorem"}
 
 
 # --------------------------------------------------------------------------- PUMMA on real data
 def sets(**margins):
     """Two data sets; seconds are 1, but ROMMA takes 2 and MICRA 0.5."""
-    margins = {"SVM": 1.0, "PUMMA": 0.995, "ROMMA": 0.99, "MICRA": 0.95} | margins
+    margins = {
+        "SVM": 1.0,
+        "PUMMA": 0.995,
+        "ROMMA": 0.99,
+        "MICRA": 0.95,
+        "PUMMA(0.1)": 0.93,
+    } | margins
     seconds = {"ROMMA": 2.0, "MICRA": 0.5}
     return Results(
         [
@@ -141,10 +256,63 @@ def sets(**margins):
 
 def test_pumma_against_the_others():
     claims = [one for one in pumma_table1.EXPERIMENT.compared if isinstance(one, Claim)]
-    assert [claim.holds(sets())[0] for claim in claims] == [True] * 4
-    assert [claim.holds(sets(PUMMA=0.94))[0] for claim in claims] == [False, True, False, True]
+    assert [claim.holds(sets())[0] for claim in claims] == [True] * 7
+    answers = [claim.holds(sets(PUMMA=0.92))[0] for claim in claims]
+    assert answers == [False, True, False, True, True, True, False]
     lines = judge(pumma_table1.EXPERIMENT, Results([]), "full")
-    assert {line.verdict for line in lines} == {NOT_COMPARED}
+    assert {line.verdict for line in lines} == {NOT_COMPARED, NOT_COMPARABLE}
+
+
+@pytest.mark.parametrize(
+    ("quotients", "answer"),
+    [
+        ([0.1, 10.0], True),
+        ([1.9, 2.0], True),
+        ([2.1, 2.0], False),
+        ([0.3, 0.6], False),
+        ([1], None),
+    ],
+)
+def test_a_comparable_time_is_within_a_factor_of_two(quotients, answer):
+    assert pumma_table1.on_a_par(quotients) is answer
+
+
+@pytest.mark.parametrize(("fastest", "answer"), [("SVM", True), ("PUMMA", False)])
+def test_the_svm_is_fastest_if_it_is_on_every_set(fastest, answer):
+    seconds = {
+        "ionosphere": {"SVM": 1.0, "PUMMA": 2.0, "ROMMA": 3.0},
+        "adult-1k": {"SVM": 2.0, "PUMMA": 2.5, "ROMMA": 3.0, fastest: 1.0},
+    }
+    results = Results(
+        [
+            ({"data": data, "learner": name}, {"seconds": each})
+            for data, times in seconds.items()
+            for name, each in times.items()
+        ]
+    )
+    assert pumma_table1.svm_is_fastest(results)[0] is answer
+
+
+@pytest.mark.parametrize(
+    ("romma", "answer"),
+    [((40, 20, 10), True), ((20, 20, 20), None), ((20, 10, 40), False), ((10, 20, 40), False)],
+)
+def test_faster_especially_with_a_large_bias(romma, answer):
+    """Updates of ROMMA at bias 15, 9 and 1, where PUMMA makes ten in each of five runs."""
+    results = Results(
+        [
+            (
+                {"p": "2", "r": r, "seed": seed},
+                {
+                    "PUMMA updates in all": 10,
+                    "ROMMA updates in all": updates + (seed - 2) * (1 if r == 4 else -1),
+                },
+            )
+            for r, updates in zip(pumma_figure3.BIAS, romma, strict=True)
+            for seed in range(5)
+        ]
+    )
+    assert pumma_figure3.especially_with_a_large_bias("2", "ROMMA").holds(results)[0] is answer
 
 
 @pytest.mark.parametrize(
@@ -185,7 +353,34 @@ def test_fewer_updates_than_romma(ratio, verdict):
     assert line.verdict == verdict
 
 
+def shares(lead, free=0.0):
+    """Five runs in which the share of AMIRA is 1 - epsilon and a lead, and a little more."""
+    shifts = np.linspace(0.0, 0.01, 5)
+    learners = {f"AMIRA({e:g})": 1.0 - e for e in amira_figure3.EPSILONS}
+    learners[amira_figure3.FREE_BIAS] = 0.9 + free
+    return Results(
+        [
+            (
+                {"seed": seed},
+                {f"{name} share": share + lead + shift for name, share in learners.items()},
+            )
+            for seed, shift in enumerate(shifts)
+        ]
+    )
+
+
+@pytest.mark.parametrize(("lead", "answer"), [(0.001, True), (-0.001, False)])
+def test_margins_of_at_least_what_epsilon_says(lead, answer):
+    assert amira_figure3.as_large_as_epsilon_says(shares(lead))[0] is answer
+
+
+@pytest.mark.parametrize(("free", "answer"), [(0.001, True), (0.1, False)])
+def test_the_effect_of_the_bias(free, answer):
+    assert amira_figure3.little_effect_of_bias(shares(0.0, free))[0] is answer
+
+
 def test_learners_of_both_tables():
     assert isinstance(amira_table3.learner("ROMMA"), ROMMA)
     assert amira_table3.learner("Aggr. ROMMA").delta == 0.0
     assert amira_table3.learner("Avg. Perceptron").average
+    assert amira_table3.learner("Pegasos(500)").project

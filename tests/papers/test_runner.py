@@ -16,7 +16,7 @@ from papers.made_up import EXPERIMENT
 
 import maxmargin
 from maxmargin_papers import data
-from maxmargin_papers.reproduction import run
+from maxmargin_papers.reproduction import provenance, run
 from maxmargin_papers.reproduction.cell_files import Place, file_name, write_whole
 from maxmargin_papers.reproduction.fingerprint import fingerprint
 from maxmargin_papers.reproduction.runner import run_all
@@ -54,8 +54,8 @@ def files_below(folder):
 
 def test_all_files_are_written(tmp_path):
     said = run([EXPERIMENT], "full", tmp_path, None, 1)
-    counts = "2 of 3 strictly, 1 of 1 where missing details were fitted; 1 undecided"
-    assert said == f"made-up  {counts}"
+    decided = "1 of 2 printed numbers, 1 of 1 claims, 1 of 1 theorems, 1 of 1 fitted"
+    assert said == f"made-up  {decided}; 1 undecided, 1 not comparable"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
         "cells",
@@ -195,8 +195,16 @@ def test_json_says_where_numbers_come_from(tmp_path):
 def test_summary_for_a_readme(tmp_path):
     run([EXPERIMENT], "full", tmp_path, None, 1)
     text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    assert "| `made-up` | Nobody, Table 0 | 2 of 3 | 1 of 1 | B, error | A & B (claim) |" in text
-    assert "Numbers and claims reproduced: 2 of 3 strictly, 1 of 1 where missing" in text
+    counts = "1 of 2 | 1 of 1 | 1 of 1 | 1 of 1"
+    row = f"| `made-up` | Nobody, Table 0 | {counts} | B, error | A & B (claim) | 1 | "
+    assert f"{row}{provenance.today_and_commit()} |" in text
+    assert "Reproduced: 1 of 2 printed numbers, 1 of 1 claims, 1 of 1 theorems" in text
+
+
+def test_several_experiments_have_a_line_for_all(tmp_path):
+    other = dataclasses.replace(EXPERIMENT, name="other", cells_of="made-up")
+    *_, last = run([EXPERIMENT, other], "full", tmp_path, None, 1).splitlines()
+    assert last.startswith("all      2 of 4 printed numbers, 2 of 2 claims, ")
 
 
 def test_file_names_are_safe():

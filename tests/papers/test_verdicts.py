@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from papers.made_up import EXPERIMENT
@@ -10,6 +12,7 @@ from maxmargin_papers.reproduction.experiment import (
     BY_CHANCE,
     EXACT,
     Claim,
+    NotComparable,
     NotMeasured,
     NoVerdict,
     Printed,
@@ -21,10 +24,12 @@ from maxmargin_papers.reproduction.experiment import (
 from maxmargin_papers.reproduction.significance import alike, all_hold, always, less
 from maxmargin_papers.reproduction.verdicts import (
     FAILED,
+    NOT_COMPARABLE,
     NOT_COMPARED,
     REPRODUCED,
     UNDECIDED,
     judge,
+    judge_again,
     score,
     shown,
 )
@@ -60,6 +65,7 @@ def line(tolerance, *values, text="1.00", deviation="", scale="full", **more):
         (EXACT, 1.0051, FAILED),
         (NoVerdict("why"), 1.0, NOT_COMPARED),
         (NoVerdict("why"), 7.0, NOT_COMPARED),
+        (NotComparable("why"), 1.0, NOT_COMPARABLE),
     ],
 )
 def test_verdict_follows_from_the_tolerance(tolerance, ours, verdict):
@@ -158,15 +164,48 @@ def test_counts():
         NOT_COMPARED,
         REPRODUCED,
         UNDECIDED,
+        REPRODUCED,
+        NOT_COMPARABLE,
     ]
     total = score(lines)
-    assert total.strictly == (2, 4, 1)
+    assert total.numbers == (1, 2, 0)
+    assert total.claims == (1, 2, 1)
+    assert total.theorems == (1, 1, 0)
     assert total.fitted == (1, 1, 0)
-    assert total.not_compared == 1
-    said = "4 of 6 strictly, 2 of 2 where missing details were fitted; 2 undecided"
-    assert str(score([*lines, *lines])) == said
+    assert (total.compared, total.undecided) == (6, 1)
+    assert (total.not_comparable, total.not_compared) == (1, 1)
+    decided = "2 of 4 printed numbers, 2 of 2 claims, 2 of 2 theorems, 2 of 2 fitted"
+    assert str(score([*lines, *lines])) == f"{decided}; 2 undecided, 2 not comparable"
     assert str(score(lines[3:4])) == "nothing compared"
-    assert str(score([lines[5]] * 6)) == "none decided strictly; 6 undecided"
+    assert str(score([lines[5]] * 6)) == "nothing decided; 6 undecided"
+
+
+@pytest.fixture
+def judged():
+    records = [(c, EXPERIMENT.measure(c, False, None)) for c in EXPERIMENT.cells("full")]
+    return judge(EXPERIMENT, Results(records), "full")
+
+
+def test_lines_without_their_cells_are_judged_in_the_same_way(judged):
+    assert judge_again(EXPERIMENT, judged, "full", None) == judged
+    tiny = judge_again(EXPERIMENT, judged, "tiny", None)
+    assert {line.verdict for line in tiny} == {NOT_COMPARED}
+    assert judge_again(EXPERIMENT, tiny, "tiny", None) == tiny
+
+
+def test_lines_without_their_cells_follow_the_experiment_as_it_is(judged):
+    first, second, *others = EXPERIMENT.compared
+    stricter = [replace(first, tolerance=EXACT), replace(second, tolerance=NotComparable("why"))]
+    stricter += [replace(others[-2], no_verdict=NotComparable("why")), replace(first, row="new")]
+    changed = replace(EXPERIMENT, compared=stricter)
+    lines = judge_again(changed, judged, "full", None)
+    assert [line.verdict for line in lines] == [
+        FAILED,
+        NOT_COMPARABLE,
+        NOT_COMPARABLE,
+        NOT_COMPARED,
+    ]
+    assert [line.runs for line in lines] == [4, 4, 8, 0]
 
 
 def test_what_chance_can_do():

@@ -177,7 +177,8 @@ class NOCA(Streamable):
     Parameters
     ----------
     rho : float, default=0.1
-        Margin at first: half the difference of two probabilities, between 0 and 1/2.
+        Margin at first: half the difference of two probabilities, between 0 and 1/2; or with
+        ``output="density"`` the difference of two densities, not negative.
     tau : float, default=0.9
         Factor by which each margin error lowers it, between 0 and 1.
     epsilon : float, default=1.0
@@ -278,7 +279,7 @@ class NOCA(Streamable):
         certificate=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "rho": [Interval(Real, 0, 0.5, closed="both")],
+        "rho": [Interval(Real, 0, None, closed="left")],
         "tau": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [MAGNITUDES],
         "width": [MAGNITUDES, None],
@@ -345,6 +346,14 @@ class NOCA(Streamable):
         batch = Batch(X, y, classes, sample_weight)
         self._state = self.__trainer__().learn(self.__state__(), batch).state
         return self
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.output == "probability" and self.rho > 0.5:
+            raise ValueError(
+                "The 'rho' parameter of NOCA must be a float in the range [0.0, 0.5] for "
+                f"output='probability'. Got {self.rho} instead."
+            )
 
     def _new_trainer(self) -> MixtureTrainer:
         return MixtureTrainer(

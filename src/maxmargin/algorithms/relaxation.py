@@ -48,14 +48,15 @@ class Relaxation(OnlineClassifier):
 
     With ``rate=1`` the example ends exactly on the target; ``rate`` between 1 and 2 overshoots and
     often needs fewer updates. ``Relaxation(margin=1 - e, target=1, rate=1)`` is `AMIRA` with
-    ``epsilon=e``.
+    ``epsilon=e``. ``target=margin`` is the relaxation of textbooks: outputs below the margin are
+    moved towards it, and none that has reached it.
 
     Parameters
     ----------
     margin : float, default=1.0
         Outputs up to this value (b) are corrected.
     target : float, default=1.1
-        The output (b_u) that a correction aims at; larger than ``margin``.
+        The output (b_u) that a correction aims at; not below ``margin``.
     rate : float, default=1.0
         Fraction of the way, between 0 and 2.
     <average>
@@ -64,7 +65,9 @@ class Relaxation(OnlineClassifier):
     Notes
     -----
     Guarantee: at most `max_updates` updates on separable data, and then at least the fraction
-    `margin_fraction` of the best margin. Both are sharper than the paper's (2.29).
+    `margin_fraction` of the best margin. Both are sharper than the paper's (2.29). With
+    ``target=margin`` the number of updates has no bound: steps become smaller and smaller, and
+    `fit` ends by its limit on passes or by rounding.
 
     As it comes it is 2.6 points behind ``LinearSVC`` on digits (93.8 and 96.4 % right), with
     ``soft_margin=1.0`` level; on Adult it has 83.2, and 84.4 with ``average=True``.
@@ -103,12 +106,16 @@ class Relaxation(OnlineClassifier):
     }
 
     def _rule(self, p: float) -> RelaxationRule:
-        if not self.target > self.margin:
+        if not self.target >= self.margin:
             raise ValueError(
-                f"The 'target' parameter of Relaxation must be larger than margin={self.margin}. "
+                f"The 'target' parameter of Relaxation must not be below margin={self.margin}. "
                 f"Got {self.target} instead."
             )
-        return RelaxationRule(float(self.margin), float(self.target), float(self.rate))
+        margin, target = float(self.margin), float(self.target)
+        if target == margin:
+            # Outputs on the target need no step; the rule corrects all up to its margin.
+            margin = math.nextafter(margin, -math.inf)
+        return RelaxationRule(margin, target, float(self.rate))
 
     @staticmethod
     def max_updates(
@@ -117,7 +124,10 @@ class Relaxation(OnlineClassifier):
         """``R**2 (rate b_u + (2 - rate) b) / (rate (b_u - b) gamma**2)``: no more updates.
 
         ``threshold`` is the parameter `margin` b of the learner, ``margin`` the best margin gamma.
+        Infinite for ``b_u = b``.
         """
+        if target == threshold:
+            return math.inf
         growth = rate * target + (2.0 - rate) * threshold
         return radius**2 * growth / (rate * (target - threshold) * margin**2)
 
@@ -128,8 +138,10 @@ class Relaxation(OnlineClassifier):
         """(2.29): ``(R**2 b_u / ((b_u - b) r gamma))**2 / (rate (2 - rate))``.
 
         What the paper proves, ``smallest`` being the smallest norm r of a row. It is never below
-        `max_updates`, and far above it where norms differ.
+        `max_updates`, and far above it where norms differ. Infinite for ``b_u = b``.
         """
+        if target == threshold:
+            return math.inf
         length = radius**2 * target / ((target - threshold) * smallest * margin)
         return length**2 / (rate * (2.0 - rate))
 

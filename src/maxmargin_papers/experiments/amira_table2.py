@@ -12,7 +12,6 @@ from maxmargin import ALMA, Pegasos
 from maxmargin.datasets import load_usps
 from maxmargin_papers.experiments.digit_learners import (
     BEST,
-    ONE_ORDER,
     after,
     data_of,
     errors_by_pass,
@@ -23,12 +22,12 @@ from maxmargin_papers.experiments.digit_learners import (
 )
 from maxmargin_papers.experiments.separable_cube import PAPER
 from maxmargin_papers.reproduction.experiment import (
-    EXACT,
     Answer,
     Cell,
     Claim,
     DataHome,
     Experiment,
+    NotComparable,
     NoVerdict,
     Printed,
     Results,
@@ -54,7 +53,8 @@ TABLE = {  # errors after passes 1 and 3, best of five passes, updates after fiv
 K_BEST = {f"k-best{name[6:]}": line for name, line in TABLE.items() if name.startswith("1-best")}
 """The same lines under the name that the paper gives them."""
 LEARNERS = (*TABLE, *K_BEST)
-FITTED = ("Pegasos", "bin AMIRA(0.5)", "1-best AMIRA(0.5)")
+FITTED = ("ALMA", "Pegasos", "bin AMIRA(0.5)", *(f"1-best{name[6:]}" for name in K_BEST))
+"""Their parameters are lost, or 1-best was taken for k-best because its updates fit."""
 SVM = "SVM"
 PASSES = 5
 GAMMA = 1.0 / (2.0 * 3.5**2)
@@ -63,6 +63,9 @@ SWINGING = ("Perceptron", "Avg. Perceptron", "ROMMA", "bin MIRA", "1-best MIRA")
 RUNS, MANY = 10, 40
 QUICK = ("Perceptron", "bin AMIRA(0.9)", "1-best AMIRA(0.85)")
 
+QUOTED = NotComparable(
+    "quoted from another paper, with another kernel and another coding of the digits"
+)
 NOT_K_BEST = NoVerdict("the printed updates are those of 1-best, with which they are compared")
 
 
@@ -84,7 +87,9 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
         X, y, X_test, y_test = data
         clf = OneVsRestClassifier(SVC(C=100.0, gamma=1.0 / (2.0 * 3.58**2))).fit(X, y)
         return {"errors": [100.0 * np.mean(clf.predict(X_test) != y_test)]}
-    return errors_by_pass(learner(str(cell["learner"])), data, PASSES, int(cell["seed"]))
+    # A RandomState draws a new order for each pass; a number would draw the same one.
+    orders = np.random.RandomState(int(cell["seed"]))
+    return errors_by_pass(learner(str(cell["learner"])), data, PASSES, orders)
 
 
 def learner(name: str) -> Any:
@@ -98,15 +103,16 @@ def learner(name: str) -> Any:
 
 def fewer_updates(results: Results) -> Answer:
     """One joint learner of several classes against ten of two, for each pair of like ones."""
-    pairs = [("1-best MIRA", "bin MIRA"), ("1-best AMIRA(0.85)", "bin AMIRA(0.9)")]
+    pairs = [("k-best MIRA", "bin MIRA"), ("k-best AMIRA(0.85)", "bin AMIRA(0.9)")]
     updates = [[results.values("updates", learner=each) for each in pair] for pair in pairs]
     said = "; ".join(f"{np.mean(one):.0f} against {np.mean(ten):.0f}" for one, ten in updates)
     return all_hold(less(one, ten) for one, ten in updates), f"updates: {said}"
 
 
 def rivals_of(name: str) -> list[str]:
-    """All learners of the table that are known for what they are."""
-    return [each for each in TABLE if each not in (name, "Aggr. ROMMA")]
+    """All others of the paper's learners that are known for what they are."""
+    left_out = (name, "Aggr. ROMMA")
+    return [each for each in LEARNERS if each not in left_out and not each.startswith("1-best")]
 
 
 def panels(results: Results) -> list[Panel]:
@@ -134,10 +140,10 @@ EXPERIMENT = Experiment(
         *table_lines(
             K_BEST, (1, 3, BEST), PASSES, "Table 2", instead=dict.fromkeys(K_BEST, NOT_K_BEST)
         ),
-        Printed(SVM, "error %", "4.70", after(1, SVM), EXACT, "Table 2, last line"),
+        Printed(SVM, "error %", "4.70", after(1, SVM), QUOTED, "Table 2, last line"),
         lowest(
-            "1-best AMIRA(0.85)",
-            rivals_of("1-best AMIRA(0.85)"),
+            "k-best AMIRA(0.85)",
+            rivals_of("k-best AMIRA(0.85)"),
             (1,),
             "k-best AMIRA(0.85) has the lowest error after one pass",
             "section 4.2",
@@ -150,7 +156,7 @@ EXPERIMENT = Experiment(
             "section 4.2",
         ),
         Claim(
-            "1-best AMIRA",
+            "k-best AMIRA",
             "k-best AMIRA needs significantly fewer updates than one-vs-rest",
             fewer_updates,
             "section 4.2",
@@ -164,9 +170,10 @@ EXPERIMENT = Experiment(
         "Updates are summed over the ten classifiers. Pixels are as distributed, from −1 to 1.",
         "ALMA’s and Pegasos’ parameters are lost: ALMA has α = 0.9 and B = 1/α, Pegasos projects, "
         "with the λ that gives about the printed numbers, 4.5·10⁻⁶.",
-        "The lines “k-best” are compared with 1-best, Algorithm 2: the printed updates are its. "
-        "k-best itself is shown without a verdict.",
-        ONE_ORDER,
+        "The numbers of the lines “k-best” are compared with 1-best, Algorithm 2, since the "
+        "printed updates are its, and count as fitted. Numbers of k-best itself are shown without "
+        "a verdict; sentences on k-best are tested with k-best.",
+        "The rows are shuffled for each pass: section 4.2 says “at each training iteration”.",
         "In a full run learners that correct mistakes only make 40 runs: after one pass their last "
         "hypothesis still swings, the Perceptron’s from 6.4 to 9.0 % in 55 orders.",
         "SVM is one-vs-rest LIBSVM with C = 100 and σ = 3.58.",
@@ -176,7 +183,7 @@ EXPERIMENT = Experiment(
         "Aggressive ROMMA corrects every margin below 1 and makes a hundred times the printed "
         "number of updates; the printed errors and updates are those of a learner that corrects "
         "mistakes.",
-        "The SVM’s number is quoted from another paper. Read as exp(−d²/(4σ²)), its kernel gives "
-        "4.78 %.",
+        "The SVM’s number is quoted from another paper. With exp(−d²/(2σ²)) argmax is decided by "
+        "the intercepts of the ten machines; read as exp(−d²/(4σ²)), its kernel gives 4.78 %.",
     ),
 )

@@ -8,7 +8,6 @@ from typing import Any
 from maxmargin import Pegasos
 from maxmargin.datasets import load_mnist
 from maxmargin_papers.experiments.digit_learners import (
-    ONE_ORDER,
     data_of,
     errors_by_pass,
     lowest,
@@ -17,7 +16,14 @@ from maxmargin_papers.experiments.digit_learners import (
     usual_learner,
 )
 from maxmargin_papers.experiments.separable_cube import PAPER
-from maxmargin_papers.reproduction.experiment import Cell, DataHome, Experiment, Results, Scale
+from maxmargin_papers.reproduction.experiment import (
+    Cell,
+    DataHome,
+    Experiment,
+    NotComparable,
+    Results,
+    Scale,
+)
 from maxmargin_papers.reproduction.figures import Panel
 
 TABLE = {  # errors after passes 1 to 4, updates after four
@@ -32,17 +38,26 @@ TABLE = {  # errors after passes 1 to 4, updates after four
 PASSES = 4
 KERNEL = {"kernel": "poly", "degree": 4, "gamma": 1.0 / 255.0**2, "coef0": 1.0}
 RIDGE = 5e5
+SWINGING = ("Perceptron", "ROMMA", "bin MIRA")
+"""They correct mistakes only, and five orders of the rows do not suffice for them."""
+MANY = 20
+RUNS = {"Aggr. ROMMA": 2}
+"""The slowest learner, which gets no verdict."""
+
+
+MISPRINT = NotComparable(
+    "2.26 is the number of the second pass again, above that of the third: most likely a misprint"
+)
 
 
 def cells(scale: Scale) -> Sequence[Cell]:
     if scale == "quick":
         return [{"learner": "bin AMIRA(0.9)", "seed": 0}]
-    runs = 1 if scale == "tiny" else 5
     return [
         {"learner": name, "seed": seed}
-        for seed in range(runs)
+        for seed in range(1 if scale == "tiny" else MANY)
         for name in TABLE
-        if seed < 2 or name != "Aggr. ROMMA"
+        if seed < (MANY if name in SWINGING else RUNS.get(name, 5))
     ]
 
 
@@ -54,7 +69,7 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
 def learner(name: str) -> Any:
     settings: dict[str, Any] = {**KERNEL, "soft_margin": RIDGE, "fit_intercept": False}
     if name == "Pegasos(500)":
-        return Pegasos(lambda_=500.0, **settings)
+        return Pegasos(lambda_=500.0, project=True, **settings)
     return usual_learner(name, **settings)
 
 
@@ -73,7 +88,13 @@ EXPERIMENT = Experiment(
     cells=cells,
     measure=measure,
     compared=(
-        *table_lines(TABLE, (1, 2, 3, 4), PASSES, "Table 3"),
+        *table_lines(
+            TABLE,
+            (1, 2, 3, 4),
+            PASSES,
+            "Table 3",
+            instead={"Perceptron, error %, 4 passes": MISPRINT},
+        ),
         lowest(
             "bin AMIRA(0.9)",
             [name for name in TABLE if name not in ("bin AMIRA(0.9)", "Aggr. ROMMA")],
@@ -87,14 +108,16 @@ EXPERIMENT = Experiment(
         "λ = 5·10⁵ on the diagonal belongs to training rows only: a test digit never gets it.",
         "Kernel values are computed from products in single precision.",
         "Updates are summed over the ten classifiers.",
-        ONE_ORDER,
-        "In a full run aggressive ROMMA, the slowest learner, which gets no verdict, makes two "
-        "runs instead of five.",
+        "The rows are shuffled once for each run, as section 4.3 says.",
+        "Pegasos projects, as for Table 2.",
+        "In a full run learners that correct mistakes only make 20 runs instead of five, since "
+        "their last hypothesis swings, and aggressive ROMMA, the slowest learner, which gets no "
+        "verdict, makes two.",
     ),
     differences=(
         "Aggressive ROMMA, which corrects every margin below 1, is printed with as many updates as "
         "ROMMA, which corrects mistakes; on USPS ours makes a hundred times as many.",
         "The Perceptron’s printed error falls to 2.12 % and rises again to 2.26 % in the fourth "
-        "pass; after one pass it swings so much that five runs of the paper cannot tell.",
+        "pass.",
     ),
 )

@@ -11,13 +11,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_digits
 
 from maxmargin import AMIRA, ROMMA, Perceptron
-from maxmargin_papers.experiments.training_passes import passes_in_one_order
+from maxmargin_papers.experiments.training_passes import shuffled_passes
 from maxmargin_papers.reproduction.experiment import (
     BY_CHANCE,
     Answer,
     Claim,
     DataHome,
+    Kind,
     Measure,
+    NotComparable,
     NoVerdict,
     Printed,
     Results,
@@ -31,11 +33,7 @@ Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """X, y, and the same for testing."""
 
 BEST = 0
-ONE_ORDER = (
-    "The rows are shuffled once for each run, as section 4.3 says; section 4.2 has “at each "
-    "training iteration”, which may be a pass or a run."
-)
-OTHER_LEARNER = NoVerdict(
+OTHER_LEARNER = NotComparable(
     "as many updates as ROMMA makes on mistakes alone, but aggressive ROMMA corrects every margin "
     "below 1: which learner this was is not known"
 )
@@ -60,12 +58,14 @@ def usual_learner(name: str, **settings: Any) -> Any:
     return Perceptron(average=name == "Avg. Perceptron", **settings)
 
 
-def errors_by_pass(clf: ClassifierMixin, data: Data, passes: int, seed: int) -> dict[str, Any]:
+def errors_by_pass(
+    clf: ClassifierMixin, data: Data, passes: int, random_state: int | np.random.RandomState
+) -> dict[str, Any]:
     """Test errors in per cent after each pass, and the updates of all classes in the end."""
     X, y, X_test, y_test = data
     errors = [
         100.0 * np.mean(clf.predict(X_test) != y_test)
-        for _ in passes_in_one_order(clf, X, y, passes, seed)
+        for _ in shuffled_passes(clf, X, y, passes, random_state)
     ]
     return {"errors": errors, "updates": clf.n_updates_}
 
@@ -95,10 +95,12 @@ def table_lines(
 ) -> Iterator[Printed]:
     """A table with errors after some passes, `BEST` being the best of them, and all updates.
 
-    ``fitted`` has the learners whose parameters were; ``instead`` those without a verdict.
+    ``fitted`` has the learners that were chosen for their numbers; ``instead`` those without a
+    verdict, or single ones of their numbers.
     """
-    rules = {"Aggr. ROMMA": OTHER_LEARNER, **(instead or {})}
+    no_verdicts = {"Aggr. ROMMA": OTHER_LEARNER, **(instead or {})}
     for name, line in table.items():
+        kind: Kind = "fitted" if name in fitted else "strict"
         columns = [
             (f"error %, {look} pass{'es' if look > 1 else ''}", after(look, name))
             if look != BEST
@@ -107,8 +109,9 @@ def table_lines(
         ]
         columns.append((f"updates in {passes} passes", measured("updates", learner=name)))
         for (column, ours), text in zip(columns, line.split(), strict=True):
-            rule = rules.get(name, BY_CHANCE)
-            yield Printed(name, column, text, ours, rule, where, fitted=name in fitted)
+            no_verdict = no_verdicts.get(name) or no_verdicts.get(f"{name}, {column}")
+            rule = no_verdict or BY_CHANCE
+            yield Printed(name, column, text, ours, rule, where, kind=kind)
 
 
 def lowest(

@@ -8,7 +8,6 @@ import numpy as np
 
 from maxmargin_papers.experiments.other_learners import (
     CHOICES,
-    FEWEST,
     Setting,
     cells,
     compared,
@@ -47,7 +46,7 @@ EXPERIMENT = noca_experiment(
     claim="NOCApm is more accurate than the Forgetron and Projectron++, with few components.",
     measure=measure,
     cells=cells,
-    compared=(*compared(TABLE, "Table 1", test=False), FEWEST),
+    compared=compared(TABLE, "Table 1", test=False),
     choices=(
         "The set is “described in” the paper on the Projectron and not printed. Here it is a "
         "Gaussian between two others in the plane; their deviation, 0.405, was set so that the "
@@ -56,5 +55,8 @@ EXPERIMENT = noca_experiment(
         "run draws a set of its own.",
         *CHOICES,
     ),
-    differences=("Projectron++ is smaller than NOCApm, here as in the printed table.",),
+    differences=(
+        "Projectron++ is smaller than NOCApm, here as in the printed table: that NOCApm has the "
+        "fewest components is said of the other sets, and tested there.",
+    ),
 )

@@ -13,7 +13,11 @@ from sklearn.base import ClassifierMixin, clone
 
 from maxmargin import ALMA, PUMMA, ROMMA
 from maxmargin.datasets import make_r_of_k
-from maxmargin_papers.experiments.training_passes import margin_of, passes_in_order
+from maxmargin_papers.experiments.training_passes import (
+    fit_until_converged,
+    margin_of,
+    passes_in_order,
+)
 from maxmargin_papers.reproduction.experiment import (
     Answer,
     Cell,
@@ -49,6 +53,8 @@ NORMS = {"2": ("PUMMA", "ROMMA", "ALMA"), "2 ln n": ("PUMMA", "ALMA")}
 """Which learners take part; ROMMA exists for p = 2 only."""
 STYLES = {"PUMMA": "-", "ROMMA": "--", "ALMA": ":"}
 MOST_PASSES = 10**6
+PRODUCTS_OF_PUMMA, PRODUCTS_OF_OTHERS = 3, 1
+"""Inner products in an update at p = 2, beside w.x: z.z, w.z and the bias from w.x⁻; or x.x."""
 
 
 def cells(scale: Scale) -> Sequence[Cell]:
@@ -63,9 +69,10 @@ def measure(cell: Cell, tiny: bool, data_home: DataHome) -> dict[str, Any]:
     p = 2.0 if cell["p"] == "2" else two_log(X.shape[1])
     numbers: dict[str, Any] = {"best": best_margin(X, y, p)}
     for name in NORMS[str(cell["p"])]:
-        run = follow(learner(name, p, X), X, y, p / (p - 1.0), 100 if tiny else MOST_PASSES)
+        run = follow(learner(name, p, X), X, y, p / (p - 1.0))
         numbers |= {f"{name} {what}": curve for what, curve in run.items()}
         numbers[f"{name} updates in all"] = run["updates"][-1]
+        numbers[f"{name} products in all"] = run["products"][-1]
         numbers[f"{name} seconds in all"] = run["seconds"][-1]
         numbers[f"{name} share"] = run["margins"][-1] / numbers["best"]
     return numbers
@@ -86,16 +93,18 @@ def learner(name: str, p: float, X: np.ndarray) -> Any:
     return ALMA(alpha=0.1, p=p, intercept_scaling=R)
 
 
-def follow(
-    clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, q: float, most: int
-) -> dict[str, list[float]]:
+def follow(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, q: float) -> dict[str, list[float]]:
+    """What is known of a run at some of its passes."""
     clone(clf).partial_fit(X[:50], y[:50], classes=[-1, 1])  # compile
-    run: dict[str, list[float]] = {"passes": [], "updates": [], "margins": [], "seconds": []}
+    names = ("passes", "updates", "products", "margins", "seconds")
+    run: dict[str, list[float]] = {name: [] for name in names}
     seconds, began = 0.0, time.process_time()
-    for done in passes_in_order(clf, X, y, most):
+    per_update = PRODUCTS_OF_PUMMA if isinstance(clf, PUMMA) else PRODUCTS_OF_OTHERS
+    for done in passes_in_order(clf, X, y, MOST_PASSES):
         seconds += time.process_time() - began
         run["passes"].append(done)
         run["updates"].append(clf.n_updates_)
+        run["products"].append(done * y.size + per_update * clf.n_updates_)
         run["margins"].append(margin_of(clf, X, y, q))
         run["seconds"].append(seconds)
         began = time.process_time()
@@ -103,20 +112,20 @@ def follow(
 
 
 def best_margin(X: np.ndarray, y: np.ndarray, p: float) -> float:
-    clf = PUMMA(delta=0.001, p=p, max_iter=MOST_PASSES, random_state=0).fit(X, y)
-    return clf.certificate_.bound
+    clf = PUMMA(delta=0.001, p=p, max_iter=MOST_PASSES, random_state=0)
+    return fit_until_converged(clf, X, y).certificate_.bound
 
 
 def pumma_needs_less(p: str, r: int, rival: str, what: str, text: str, where: str) -> Claim:
-    """Fewer updates, or less time, in all."""
+    """Fewer updates or inner products, or less time, in all."""
 
     def holds(results: Results) -> Answer:
         runs = [results.values(f"{n} {what} in all", p=p, r=r) for n in ("PUMMA", rival)]
         ours, theirs = (float(np.mean(each)) for each in runs)
-        if what == "updates":
-            said = f"{ours:,.0f} against {theirs:,.0f} updates"
-        else:
+        if what == "seconds":
             said = f"{ours:.3g} s against {theirs:.3g} s"
+        else:
+            said = f"{ours:,.0f} against {theirs:,.0f} {what}"
         return less(*runs), f"{said} ({theirs / ours:.1f} ×), {in_runs(len(runs[0]))}"
 
     return Claim(f"p = {p}, bias {BIAS[r]}", f"PUMMA {text} than {rival}", holds, where)
@@ -135,22 +144,22 @@ def mean_run(results: Results, name: str, what: str, **where: Any) -> tuple[np.n
 
 
 def margin_panels(
-    results: Results, against: str, unit: str, drawn: Mapping[str, Sequence[str]]
+    results: Results, against: Mapping[str, str], drawn: Mapping[str, Sequence[str]]
 ) -> list[Panel]:
-    """For each norm the margins of some learners, by bias, against updates or time."""
+    """For each norm the margins of some learners, by bias, against what it is given."""
 
     def draw(axes: Any, p: str) -> None:
         for r, colour in zip(BIAS, COLOURS, strict=False):
             for name in drawn[p]:
-                at, margins = mean_run(results, name, unit, p=p, r=r)
+                at, margins = mean_run(results, name, against[p], p=p, r=r)
                 axes.plot(at, margins, STYLES[name], color=colour, label=f"{name} ({BIAS[r]})")
 
-    settings = {"xscale": "log", "xlabel": unit, "ylabel": "margin", "ylim": (0, None)}
+    settings = {"xscale": "log", "ylabel": "margin", "ylim": (0, None)}
     return [
         Panel(
-            f"p = {p}: margin in the original space against {against}; the bias in parentheses.",
+            f"p = {p}: margin in the original space against {against[p]}; the bias in parentheses.",
             partial(draw, p=p),
-            settings,
+            {**settings, "xlabel": against[p]},
         )
         for p in drawn
     ]

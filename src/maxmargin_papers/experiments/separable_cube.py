@@ -10,7 +10,11 @@ import numpy as np
 from sklearn.svm import SVC
 
 from maxmargin.datasets import make_separable
-from maxmargin_papers.experiments.training_passes import fit_quietly, margin_of
+from maxmargin_papers.experiments.training_passes import (
+    fit_until_converged,
+    fit_until_stopped,
+    margin_of,
+)
 from maxmargin_papers.reproduction.experiment import BY_CHANCE, Experiment, Printed, measured
 
 PAPER = "Zhao and Huang, “Simple online learning with approximate max margin and fast convergence”"
@@ -30,17 +34,23 @@ CHOICES = (
 )
 
 
-def measure_learners(learners: Mapping[str, Any], seed: int, tiny: bool) -> dict[str, float]:
-    """Share of the best margin and updates of each learner on the data set ``seed``."""
+def measure_learners(
+    learners: Mapping[str, Any], seed: int, tiny: bool, *, endless: str
+) -> dict[str, float]:
+    """Share of the best margin and updates of each learner on the data set ``seed``.
+
+    All but the one named ``endless`` have to converge.
+    """
     rows, gap = (200, 0.5) if tiny else (ROWS, GAP)
     X, y = make_separable(rows, gap=gap, random_state=seed)
     best = best_margin(X, y)
     numbers = {"best": best}
     for name, clf in learners.items():
-        fit_quietly(clf.set_params(random_state=seed), X, y)
+        fit = fit_until_stopped if name == endless else fit_until_converged
+        fit(clf.set_params(random_state=seed), X, y)
         numbers[f"{name} share"] = margin_of(clf, X, y) / best
         numbers[f"{name} updates"] = clf.n_updates_
-        numbers[f"{name} converged"] = float(clf.converged_)
+    numbers[f"{endless} converged"] = float(learners[endless].converged_)
     return numbers
 
 
@@ -52,7 +62,7 @@ def printed(name: str, text: str, where: str) -> Printed:
     """The share of the best margin that a learner reaches."""
     ours = measured(f"{name} share")
     column = "margin, of the best one"
-    return Printed(name, column, text, ours, BY_CHANCE, where, fitted=True)
+    return Printed(name, column, text, ours, BY_CHANCE, where, kind="fitted")
 
 
 of_cube = partial(Experiment, paper=PAPER)

@@ -74,7 +74,7 @@ def fewer_mistakes(stream: str, better: str, worse: str, text: str) -> Claim:
 
 def claim(row: str, text: str, holds: Callable[[Results], Answer], stream: str) -> Claim:
     """How far targets drift was chosen so that the claims hold; that they switch is printed."""
-    return Claim(row, text, holds, WHERE, fitted=stream == "drifting")
+    return Claim(row, text, holds, WHERE, kind="fitted" if stream == "drifting" else "strict")
 
 
 def no_winner(stream: str) -> Claim:

@@ -14,32 +14,50 @@ from sklearn.exceptions import ConvergenceWarning
 MOST_TOGETHER = 32
 
 
-def fit_quietly(clf: ClassifierMixin, X: Any, y: np.ndarray) -> Any:
-    """Fit; learners that are stopped by a limit on passes are no surprise here."""
+def fit_until_stopped(clf: ClassifierMixin, X: Any, y: np.ndarray) -> Any:
+    """Fit a learner that a limit on its passes is expected to stop."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return clf.fit(X, y)
 
 
-def passes_in_one_order(
-    clf: ClassifierMixin, X: Any, y: np.ndarray, passes: int, seed: int
-) -> Iterator[int]:
-    """Shuffle the rows once and train ``clf``; after each pass, its number.
+def fit_until_converged(clf: ClassifierMixin, X: Any, y: np.ndarray) -> Any:
+    """Fit until a full pass makes no update; RuntimeError if that does not happen.
 
+    A run that was given up must never enter a mean over converged ones.
+    """
+    # TODO: set it unconditionally when all estimators have the parameter.
+    if "n_iter_no_change" in clf.get_params():
+        clf.set_params(n_iter_no_change=None)
+    fit_until_stopped(clf, X, y)
+    if not clf.converged_:
+        raise RuntimeError(f"{clf} did not converge in {clf.n_iter_} passes over {y.size} rows.")
+    return clf
+
+
+def shuffled_passes(
+    clf: ClassifierMixin,
+    X: Any,
+    y: np.ndarray,
+    passes: int,
+    random_state: int | np.random.RandomState,
+) -> Iterator[int]:
+    """Train ``clf`` in shuffled passes; after each, its number.
+
+    An integer as ``random_state`` gives all passes the same order, a RandomState each a new one.
     `fit` in one call would present rows that still bring updates more often than others.
     """
-    order = np.random.RandomState(seed).permutation(y.size)
-    X, y = X[order], y[order]
-    clf.set_params(max_iter=1, warm_start=True, shuffle=False)
+    clf.set_params(max_iter=1, warm_start=True, shuffle=True, random_state=random_state)
     for number in range(1, passes + 1):
-        fit_quietly(clf, X, y)
+        fit_until_stopped(clf, X, y)
         yield number
 
 
 def passes_in_order(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, most: int) -> Iterator[int]:
-    """Train ``clf`` in the order of the rows until a pass makes no update, or for ``most`` passes.
+    """Train ``clf`` in the order of the rows until a pass makes no update.
 
-    Gives the number of passes made, at moments that become rarer in proportion.
+    Gives the number of passes made, at moments that become rarer in proportion. RuntimeError if
+    ``most`` passes do not suffice.
     """
     done, together = 0, 1
     rows, labels = X, y
@@ -53,6 +71,7 @@ def passes_in_order(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, most: in
         if clf.n_updates_ == before:
             return
         together = int(np.clip(done // 8, 1, MOST_TOGETHER))
+    raise RuntimeError(f"{clf} did not converge in {done} passes over {len(y)} rows.")
 
 
 def margin_of(clf: ClassifierMixin, X: np.ndarray, y: np.ndarray, q: float = 2.0) -> float:

@@ -50,6 +50,7 @@ class Place(NamedTuple):
             "numbers": dict(numbers),
             "seconds": round(seconds, 3),
             "processor_seconds": round(processor_seconds, 3),
+            "measured_on": provenance.today_and_commit(),
             "tiny": self.tiny,
             "code": self.code,
             "versions": provenance.versions(),

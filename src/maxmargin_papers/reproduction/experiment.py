@@ -22,6 +22,14 @@ The name ``stand_in``, with a text, says that the data are not those of the pape
 
 DataHome = str | PathLike[str] | None
 
+Kind = Literal["strict", "fitted", "theorem"]
+"""How much agreement says.
+
+strict: the paper prints or describes all that the experiment needs. fitted: details that it leaves
+out were chosen, or allowed for, with its numbers in view. theorem: it is proved, so that a run
+tests the code and not the paper.
+"""
+
 
 class NotMeasured(LookupError):
     """No cell that was run has the number."""
@@ -60,9 +68,13 @@ EXACT = Tolerance("half the last printed digit; there is no chance in it", by_ch
 
 @dataclass(frozen=True)
 class NoVerdict:
-    """In place of a tolerance: a number that is shown only, and why."""
+    """In place of a tolerance: a number or claim that is shown only, and why."""
 
     why: str
+
+
+class NotComparable(NoVerdict):
+    """No run can be compared with it: it is quoted, misprinted, or of a learner not described."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +149,7 @@ class Printed:
         What there is to know about this number.
     deviation : str
         That between the paper's runs, if it is printed.
-    fitted : bool
-        Whether details of data or learner that the paper leaves out were chosen so that its
-        numbers come out.
+    kind : {"strict", "fitted", "theorem"}
     """
 
     row: str
@@ -150,7 +160,7 @@ class Printed:
     where: str
     note: str = ""
     deviation: str = ""
-    fitted: bool = False
+    kind: Kind = "strict"
 
     @property
     def value(self) -> float:
@@ -175,8 +185,10 @@ class Claim:
         From the results: whether it is true, None if runs do not suffice, and our numbers in words.
     where : str
         The place in the paper.
-    note, fitted
+    note, kind
         As of a number.
+    no_verdict : NoVerdict or None
+        Why there is no verdict, if there is none.
     """
 
     row: str
@@ -184,7 +196,8 @@ class Claim:
     holds: Callable[[Results], Answer]
     where: str
     note: str = ""
-    fitted: bool = False
+    kind: Kind = "strict"
+    no_verdict: NoVerdict | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

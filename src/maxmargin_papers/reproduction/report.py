@@ -8,12 +8,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from maxmargin_papers.reproduction import provenance
 from maxmargin_papers.reproduction.cell_files import file_name, write_whole
 from maxmargin_papers.reproduction.experiment import Scale
-from maxmargin_papers.reproduction.reproduction_page import kept, render, sections_of
+from maxmargin_papers.reproduction.reproduction_page import Section, kept, render, sections_of
 from maxmargin_papers.reproduction.runner import Outcome
 from maxmargin_papers.reproduction.verdicts import FAILED, UNDECIDED, Line, score
 
@@ -21,8 +22,8 @@ from maxmargin_papers.reproduction.verdicts import FAILED, UNDECIDED, Line, scor
 def write_all(outcomes: Sequence[Outcome], scale: Scale, out: Path) -> None:
     write_whole(out / "results.csv", as_csv(outcomes))
     write_whole(out / "results.json", as_json(outcomes, scale))
-    write_whole(out / "summary.md", as_markdown(outcomes, scale))
     sections = sections_of(outcomes)
+    write_whole(out / "summary.md", as_markdown(sections, scale))
     write_whole(out / "page.json", kept(sections, scale))
     write_whole(out / "index.html", render(sections, scale))
 
@@ -70,34 +71,35 @@ def as_json(outcomes: Sequence[Outcome], scale: Scale) -> str:
     return json.dumps(everything, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_markdown(outcomes: Sequence[Outcome], scale: Scale) -> str:
+def as_markdown(sections: Sequence[Section], scale: Scale) -> str:
     """A table of all experiments, for documents."""
-    total = score(line for one in outcomes for line in one.lines)
+    total = score(line for one in sections for line in one.lines)
     command = "maxmargin reproduce --quick" if scale == "quick" else "maxmargin reproduce"
-    rows = "\n".join(_row(one) for one in outcomes)
+    kinds = " | ".join(total.counts)
+    rows = "\n".join(_row(one) for one in sections)
     return f"""<!-- made by: {command} -->
-| experiment | paper | strictly | fitted | not reproduced | undecided |
-| --- | --- | --- | --- | --- | --- |
+| experiment | paper | {kinds} | not reproduced | undecided | not comparable | measured on |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
-Numbers and claims reproduced: {total} ({provenance.today_and_commit()}).
+{fill(f"Reproduced: {total}.", 100)}
 <!-- end -->
 """
 
 
-def _row(outcome: Outcome) -> str:
-    one = outcome.experiment
-    total = score(outcome.lines)
-    both = (total.strictly, total.fitted)
-    counts = [str(each) if each.compared else "" for each in both]
-    if not any(counts):
+def _row(section: Section) -> str:
+    one = section.experiment
+    total = score(section.lines)
+    counts = [str(each) if each.decided else "" for each in total.counts.values()]
+    if not total.compared:
         counts[0] = "not compared"
     origin = re.sub(", “[^”]*”(, [0-9]{4})?", "", one.origin)  # without the paper's title
     names = (
-        "; ".join(_name(line) for line in outcome.lines if line.verdict == verdict)
+        "; ".join(_name(line) for line in section.lines if line.verdict == verdict)
         for verdict in (FAILED, UNDECIDED)
     )
-    cells = (f"`{one.name}`", origin, *counts, *names)
+    not_comparable, measured_on = str(total.not_comparable or ""), "; ".join(section.measured_on)
+    cells = (f"`{one.name}`", origin, *counts, *names, not_comparable, measured_on)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -114,4 +116,6 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
         if not one.records:
             said = "skipped: " + " ".join(one.missing)
         lines.append(f"{one.experiment.name:<{width}}  {said}")
+    if len(outcomes) > 1:
+        lines.append(f"{'all':<{width}}  {score(line for one in outcomes for line in one.lines)}")
     return "\n".join(lines)

@@ -1,13 +1,14 @@
 """The page: one HTML file that needs nothing else.
 
-What it shows of a run can be kept as JSON, from which the page is made again without the run.
+What was measured can be kept as JSON, from which the page is made again, with the verdicts of the
+code that makes it and without the run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -17,10 +18,12 @@ from maxmargin_papers.reproduction.experiment import Experiment, NotMeasured, Pr
 from maxmargin_papers.reproduction.runner import Outcome
 from maxmargin_papers.reproduction.verdicts import (
     FAILED,
+    NOT_COMPARABLE,
     NOT_COMPARED,
     REPRODUCED,
     UNDECIDED,
     Line,
+    judge_again,
     score,
     shown,
 )
@@ -43,6 +46,8 @@ class Section:
     measurements : int
         The number of cells that were run.
     lines : sequence of Line
+    measured_on : sequence of str
+        Dates and commits at which the cells were run.
     missing : sequence of str
         Why cells could not be run: what is missing.
     found : sequence of str
@@ -56,6 +61,7 @@ class Section:
     experiment: Experiment
     measurements: int
     lines: Sequence[Line]
+    measured_on: Sequence[str] = ()
     missing: Sequence[str] = ()
     found: Sequence[str] = ()
     stand_in: str | None = None
@@ -67,6 +73,7 @@ class Section:
             experiment=outcome.experiment,
             measurements=len(outcome.records),
             lines=outcome.lines,
+            measured_on=outcome.measured_on,
             missing=outcome.missing,
             found=outcome.found,
             stand_in=outcome.results.stand_in,
@@ -74,24 +81,27 @@ class Section:
         )
 
     @classmethod
-    def from_json(cls, name: str, kept: dict[str, Any]) -> Section:
-        lines = [Line(**line) for line in kept["lines"]]
-        return cls(**kept | {"experiment": find(name), "lines": lines})
+    def from_json(cls, name: str, kept: dict[str, Any], scale: Scale) -> Section:
+        """What was kept, with the verdicts that follow from the experiment as it is."""
+        experiment = find(name)
+        measured = [Line(**line) for line in kept["lines"]]
+        lines = judge_again(experiment, measured, scale, kept.get("stand_in"))
+        return cls(**kept | {"experiment": experiment, "lines": lines})
 
     def as_json(self) -> dict[str, Any]:
-        """Without what the code of the experiment says, and without defaults."""
-        kept = _but_defaults(self) | {"lines": [_but_defaults(line) for line in self.lines]}
+        """What was measured, without what the code of the experiment says."""
+        measured = [
+            {name: value for name in KEPT if (value := getattr(line, name)) is not None}
+            for line in self.lines
+            if line.runs
+        ]
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
         del kept["experiment"]
-        return kept
+        return kept | {"lines": measured}
 
 
-def _but_defaults(record: Any) -> dict[str, Any]:
-    values = ((each, getattr(record, each.name)) for each in fields(record))
-    return {
-        each.name: value
-        for each, value in values
-        if each.default is MISSING or value != each.default
-    }
+KEPT = ("row", "column", "paper", "ours", "mean", "spread", "runs", "verdict")
+"""What a line says of the run; the other fields are those of the experiment."""
 
 
 def sections_of(outcomes: Sequence[Outcome]) -> list[Section]:
@@ -100,17 +110,24 @@ def sections_of(outcomes: Sequence[Outcome]) -> list[Section]:
 
 
 def kept(sections: Sequence[Section], scale: Scale) -> str:
-    """All that the page shows of a run, as JSON."""
+    """All that was measured and drawn, as JSON."""
     experiments = {one.experiment.name: one.as_json() for one in sections}
     everything = {"scale": scale, "made": _made(), "experiments": experiments}
     return json.dumps(everything, indent=1, ensure_ascii=False) + "\n"
 
 
+def kept_sections(text: str) -> list[Section]:
+    """What the page shows of a run that was `kept`."""
+    found = json.loads(text)
+    return [
+        Section.from_json(name, each, found["scale"]) for name, each in found["experiments"].items()
+    ]
+
+
 def render_kept(text: str) -> str:
     """The page of a run that was `kept`."""
     found = json.loads(text)
-    sections = [Section.from_json(name, each) for name, each in found["experiments"].items()]
-    return render(sections, found["scale"], found["made"])
+    return render(kept_sections(text), found["scale"], found["made"])
 
 
 def render(sections: Sequence[Section], scale: Scale, made: str = "") -> str:
@@ -134,15 +151,17 @@ def render(sections: Sequence[Section], scale: Scale, made: str = "") -> str:
         score=score,
         stand_ins={one.stand_in for one in sections},
         runs_of=partial(_runs, scale=scale),
-        claims=sum(
-            line.is_claim and line.verdict != NOT_COMPARED for one in sections for line in one.lines
-        ),
         quick=scale == "quick",
         by_row=_by_row,
         reasons=_reasons,
         spread=_spread,
-        looks={REPRODUCED: "margin", FAILED: "bound", UNDECIDED: "", NOT_COMPARED: "muted"},
-        NOT_COMPARED=NOT_COMPARED,
+        looks={
+            REPRODUCED: "margin",
+            FAILED: "bound",
+            UNDECIDED: "",
+            NOT_COMPARABLE: "muted",
+            NOT_COMPARED: "muted",
+        },
     )
 
 
@@ -166,6 +185,8 @@ def _runs(section: Section, scale: Scale) -> str:
         "quick": f"Quick run: {made} of the {len(one.cells('full'))} measurements of a full one.",
         "tiny": f"Tiny stand-in: {made} measurements.",
     }[scale]
+    if section.measured_on:
+        ours += f" Measured on {'; '.join(section.measured_on)}."
     if section.stand_in or not any(isinstance(each, Printed) for each in one.compared):
         return ours
     papers = "single runs" if one.runs == 1 else f"means of {one.runs} runs"
@@ -181,7 +202,7 @@ def _by_row(lines: Sequence[Line]) -> dict[str, list[Line]]:
 
 def _reasons(lines: Sequence[Line]) -> list[str]:
     """What the tolerances allow for, each once."""
-    return list(dict.fromkeys(line.why for line in lines if line.verdict != NOT_COMPARED))
+    return list(dict.fromkeys(line.why for line in lines if line.compared))
 
 
 def _spread(line: Line) -> str:

@@ -52,6 +52,12 @@ class Outcome:
         return results_of(self.records)
 
     @property
+    def measured_on(self) -> list[str]:
+        """Dates and commits of the cells, each once."""
+        found = (record.get("measured_on") for record in self.records)
+        return list(dict.fromkeys(one for one in found if one))
+
+    @property
     def found(self) -> Sequence[str]:
         """What came out, in sentences, if that is not said by a comparison."""
         return self.experiment.found(self.results) if self.experiment.found else ()

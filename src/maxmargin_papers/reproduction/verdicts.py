@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from maxmargin_papers.reproduction.experiment import (
     Claim,
     Experiment,
+    Kind,
+    NotComparable,
     NotMeasured,
     NoVerdict,
     Printed,
     Results,
     Scale,
+    Tolerance,
 )
 from maxmargin_papers.reproduction.significance import reach
 
 REPRODUCED, FAILED, UNDECIDED = "reproduced", "not reproduced", "undecided"
-NOT_COMPARED = "not compared"
+NOT_COMPARABLE, NOT_COMPARED = "not comparable", "not compared"
+COMPARED = (REPRODUCED, FAILED, UNDECIDED)
 NOT_RUN = "not part of this run"
+TINY = "a tiny stand-in was measured"
 MOST_BY_CHANCE = 0.1
 """A number that chance may move by a larger part agrees with too much to be evidence."""
 
@@ -41,19 +46,19 @@ class Line:
         Of our runs; the spread is their standard deviation.
     runs : int
         How many runs were made.
-    verdict : {"reproduced", "not reproduced", "undecided", "not compared"}
+    verdict : {"reproduced", "not reproduced", "undecided", "not comparable", "not compared"}
     tolerance, why : str
         How far ours may be from the paper's, and what that allows for; or why there is no verdict.
-    where, note, fitted
+    where, note, kind
         As of the number or claim.
     """
 
     row: str
     column: str
     paper: str
-    where: str
-    note: str
-    fitted: bool
+    where: str = ""
+    note: str = ""
+    kind: Kind = "strict"
     ours: str = ""
     mean: float | None = None
     spread: float | None = None
@@ -67,9 +72,14 @@ class Line:
         """Whether it is a sentence of the paper and not a printed number."""
         return not self.column
 
+    @property
+    def compared(self) -> bool:
+        """Whether runs and print were held against each other."""
+        return self.verdict in COMPARED
+
 
 class Count(NamedTuple):
-    """How many numbers and claims were reproduced, compared and left undecided.
+    """How many lines were reproduced, compared and left undecided.
 
     As text: the reproduced ones of those that were decided.
     """
@@ -87,70 +97,158 @@ class Count(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Counts of what was compared strictly, and where missing details were fitted."""
+    """Counts of lines, by how much their agreement says.
 
-    strictly: Count
+    Attributes
+    ----------
+    numbers, claims : Count
+        Printed numbers and sentences of the papers, for which nothing was fitted.
+    theorems : Count
+        Statements that are proved, and test the code alone.
+    fitted : Count
+        Numbers and claims for which details were chosen with the paper's numbers in view.
+    not_comparable, not_compared : int
+        Lines without a verdict.
+    """
+
+    numbers: Count
+    claims: Count
+    theorems: Count
     fitted: Count
+    not_comparable: int
     not_compared: int
 
+    @property
+    def counts(self) -> dict[str, Count]:
+        """Those of compared lines, by what they count."""
+        return {
+            "printed numbers": self.numbers,
+            "claims": self.claims,
+            "theorems": self.theorems,
+            "fitted": self.fitted,
+        }
+
+    @property
+    def compared(self) -> int:
+        return sum(count.compared for count in self.counts.values())
+
+    @property
+    def undecided(self) -> int:
+        return sum(count.undecided for count in self.counts.values())
+
     def __str__(self) -> str:
-        strictly, fitted = self.strictly, self.fitted
-        parts = [f"{strictly} strictly"] if strictly.compared else []
-        parts += [f"{fitted} where missing details were fitted"] if fitted.compared else []
-        said = ", ".join(parts) or "nothing compared"
-        undecided = strictly.undecided + fitted.undecided
-        return f"{said}; {undecided} undecided" if undecided else said
+        decided = [f"{count} {name}" for name, count in self.counts.items() if count.decided]
+        others = {"undecided": self.undecided, "not comparable": self.not_comparable}
+        left = [f"{number} {name}" for name, number in others.items() if number]
+        nothing = "nothing decided" if self.undecided else "nothing compared"
+        return "; ".join([", ".join(decided) or nothing, *([", ".join(left)] if left else [])])
 
 
 def score(lines: Iterable[Line]) -> Score:
     lines = list(lines)
-    compared = [line for line in lines if line.verdict != NOT_COMPARED]
-    strictly, fitted = (
-        count([line.verdict for line in compared if line.fitted == kind]) for kind in (False, True)
+    verdicts = [line.verdict for line in lines]
+    strict = [line for line in lines if line.kind == "strict"]
+    return Score(
+        numbers=count(line for line in strict if not line.is_claim),
+        claims=count(line for line in strict if line.is_claim),
+        theorems=count(line for line in lines if line.kind == "theorem"),
+        fitted=count(line for line in lines if line.kind == "fitted"),
+        not_comparable=verdicts.count(NOT_COMPARABLE),
+        not_compared=verdicts.count(NOT_COMPARED),
     )
-    return Score(strictly, fitted, len(lines) - len(compared))
 
 
-def count(verdicts: list[str]) -> Count:
+def count(lines: Iterable[Line]) -> Count:
+    verdicts = [line.verdict for line in lines if line.compared]
     return Count(verdicts.count(REPRODUCED), len(verdicts), verdicts.count(UNDECIDED))
 
 
 def judge(experiment: Experiment, results: Results, scale: Scale) -> list[Line]:
     """Every number and claim of the experiment beside what was measured."""
-    stand_in = "a tiny stand-in was measured" if scale == "tiny" else results.stand_in
+    lines = [
+        _number(one, results, experiment.runs) if isinstance(one, Printed) else _claim(one, results)
+        for one in experiment.compared
+    ]
+    return _without_stand_ins(lines, scale, results.stand_in)
+
+
+def judge_again(
+    experiment: Experiment, measured: Sequence[Line], scale: Scale, stand_in: str | None
+) -> list[Line]:
+    """The same from the lines of an earlier run, whose cells need not be there.
+
+    Numbers are judged by their mean, spread and runs; claims keep the answer that they got.
+    """
+    earlier = {(line.row, line.column or line.paper): line for line in measured}
     lines = []
     for one in experiment.compared:
-        if isinstance(one, Printed):
-            line = _number(one, results, experiment.runs)
-        else:
-            line = _claim(one, results)
-        if stand_in and line.runs:
-            line = replace(line, verdict=NOT_COMPARED, tolerance="", why=stand_in)
-            if not line.is_claim:
-                line = replace(line, paper="")  # numbers of other data do not belong beside it
+        line = _unmeasured(one)
+        found = earlier.get((line.row, line.column or line.paper))
+        if found is not None and found.runs:
+            line = replace(line, mean=found.mean, spread=found.spread, runs=found.runs)
+            if isinstance(one, Printed):
+                line = _judged_number(one, line, experiment.runs)
+            else:
+                line = _judged_claim(one, replace(line, ours=found.ours), found.verdict)
         lines.append(line)
-    return lines
+    return _without_stand_ins(lines, scale, stand_in)
+
+
+def _without_stand_ins(lines: list[Line], scale: Scale, stand_in: str | None) -> list[Line]:
+    """Lines that were measured on other data than the paper's have no verdict."""
+    why = TINY if scale == "tiny" else stand_in
+    if not why:
+        return lines
+    return [
+        replace(
+            line,
+            verdict=NOT_COMPARED,
+            tolerance="",
+            why=why,
+            paper=line.paper if line.is_claim else "",  # numbers of other data do not belong there
+        )
+        if line.runs
+        else line
+        for line in lines
+    ]
+
+
+def _unmeasured(one: Printed | Claim) -> Line:
+    rule: Tolerance | NoVerdict | None
+    if isinstance(one, Printed):
+        column, paper, rule = one.column, shown(one.value, one.decimals), one.tolerance
+    else:
+        column, paper, rule = "", one.text, one.no_verdict
+    line = Line(one.row, column, paper, one.where, one.note, one.kind, why=NOT_RUN)
+    return _unjudged(line, rule) if isinstance(rule, NoVerdict) else line
+
+
+def _unjudged(line: Line, rule: NoVerdict) -> Line:
+    verdict = NOT_COMPARABLE if isinstance(rule, NotComparable) else NOT_COMPARED
+    return replace(line, verdict=verdict, why=rule.why)
 
 
 def _number(printed: Printed, results: Results, papers_runs: int) -> Line:
-    rule = printed.tolerance
-    line = _line(printed, printed.column, shown(printed.value, printed.decimals))
+    line = _unmeasured(printed)
     try:
         values = [float(value) for value in printed.ours(results)]
     except NotMeasured:
-        return replace(line, why=rule.why if isinstance(rule, NoVerdict) else NOT_RUN)
-    mean = statistics.fmean(values)
-    line = replace(
-        line,
-        # “0.1” is a rounded number of the paper, but nobody wants ours rounded so much.
-        ours=shown(mean, max(printed.decimals, 2) if printed.decimals else 0),
-        mean=mean,
-        spread=statistics.stdev(values) if len(values) > 1 else None,
-        runs=len(values),
-        why=rule.why,
-    )
-    if isinstance(rule, NoVerdict):
         return line
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    line = replace(line, mean=statistics.fmean(values), spread=spread, runs=len(values))
+    return _judged_number(printed, line, papers_runs)
+
+
+def _judged_number(printed: Printed, line: Line, papers_runs: int) -> Line:
+    """The verdict on a line that has mean, spread and runs."""
+    rule, mean = printed.tolerance, line.mean
+    assert mean is not None
+    # “0.1” is a rounded number of the paper, but ours need not be rounded as much.
+    decimals = max(printed.decimals, 2) if printed.decimals else 0
+    line = replace(line, ours=shown(mean, decimals))
+    if isinstance(rule, NoVerdict):
+        return _unjudged(line, rule)
+    line = replace(line, why=rule.why)
     if rule.by_chance and line.spread is None:
         return replace(line, verdict=UNDECIDED)
     chance = by_chance(printed, line, papers_runs) if rule.by_chance else 0.0
@@ -158,7 +256,7 @@ def _number(printed: Printed, results: Results, papers_runs: int) -> Line:
     part = f" ({100 * rule.part:g} %)" if rule.part else ""
     amount = f"{allowed:.2g}" if allowed < 10.0 else shown(allowed, 0)
     line = replace(line, tolerance=f"± {amount}{part}")
-    if not abs(mean - printed.value) <= allowed:  # nor if it is no number
+    if not abs(mean - printed.value) <= allowed:  # true of NaN as well
         return replace(line, verdict=FAILED)
     telling = chance <= MOST_BY_CHANCE * abs(printed.value)
     return replace(line, verdict=REPRODUCED if telling else UNDECIDED)
@@ -172,17 +270,19 @@ def by_chance(printed: Printed, line: Line, papers_runs: int) -> float:
 
 
 def _claim(claim: Claim, results: Results) -> Line:
-    line = _line(claim, "", claim.text)
+    line = _unmeasured(claim)
     try:
         holds, ours = claim.holds(results)
     except NotMeasured:
-        return replace(line, why=NOT_RUN)
+        return line
     verdict = {True: REPRODUCED, False: FAILED, None: UNDECIDED}[holds]
-    return replace(line, ours=ours, runs=len(results.records), verdict=verdict)
+    return _judged_claim(claim, replace(line, ours=ours, runs=len(results.records)), verdict)
 
 
-def _line(one: Printed | Claim, column: str, paper: str) -> Line:
-    return Line(one.row, column, paper, one.where, one.note, one.fitted)
+def _judged_claim(claim: Claim, line: Line, verdict: str) -> Line:
+    if claim.no_verdict:
+        return _unjudged(line, claim.no_verdict)
+    return replace(line, verdict=verdict, why="")
 
 
 def shown(value: float, decimals: int) -> str:

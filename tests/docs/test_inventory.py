@@ -1,0 +1,64 @@
+"""The inventory of the papers: all code and all tests that it names are there."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "papers-inventory.md"
+SOURCES = (ROOT / "src" / "maxmargin", ROOT / "src" / "maxmargin_papers")
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not installed")
+
+
+def items():
+    """The rows of all tables: what, where in the paper, code, tests, how much of it is there."""
+    if not PAGE.exists():
+        return []
+    rows = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    return [row for row in cells if row[0] not in ("item", "---")]
+
+
+every_item = pytest.mark.parametrize("item", items(), ids=lambda item: item[0][:50])
+
+
+@cache
+def source(path):
+    (found,) = [folder / path for folder in SOURCES if (folder / path).exists()]
+    return found.read_text("utf-8")
+
+
+def test_every_paper_has_a_table():
+    assert PAGE.read_text("utf-8").count("| item | in the paper | code | test | there |") == 5
+    assert len(items()) >= 75
+
+
+@every_item
+def test_what_is_there_has_code_and_a_test(item):
+    _, place, code, tests, there = item
+    assert place
+    state = re.match("yes|partial: |no|in progress", there)
+    assert state
+    if state[0] in ("yes", "partial: "):
+        assert code
+        assert tests
+
+
+@every_item
+def test_code_is_where_the_inventory_says(item):
+    """Names in parentheses are in one of the files before them."""
+    for files, names in re.findall(r"((?:`[^`]+\.py`(?:, )?)+)(?: \(([^)]*)\))?", item[2]):
+        texts = [source(path) for path in re.findall(r"`([^`]+)`", files)]
+        for name in re.findall(r"`(\w+)", names):
+            assert any(re.search(rf"\b{name}\b", text) for text in texts), name
+    assert bool(item[2]) == bool(re.search(r"\.py`", item[2]))
+
+
+@every_item
+def test_tests_are_where_the_inventory_says(item):
+    for path, name in re.findall(r"`([^`:]+)::([^`]+)`", item[3]):
+        text = (ROOT / "tests" / path).read_text("utf-8")
+        assert re.search(rf"^def {name}\(", text, re.MULTILINE), name
+    assert bool(item[3]) == ("::" in item[3])
