@@ -47,7 +47,7 @@ class Perceptron(OnlineClassifier):
         Step length.
     <average>
     p : float or "log", default=2.0
-        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <multiclass>
     <budget>

@@ -76,7 +76,7 @@ class PUMMA(OnlineClassifier):
     delta : float, default=0.1
         The margin reached is at least ``1 - delta`` of the best one; between 0 and 1.
     p : float or "log", default=2.0
-        The norm in which distances are measured, at least 2. Large p suits targets that depend on
+        The norm in which distances are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
