@@ -103,6 +103,7 @@ class FixedShare(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
     n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
@@ -123,7 +124,7 @@ class FixedShare(OnlineClassifier):
         "soft_margin": [Options(Real, {0.0})],
         "tol": [None],
     }
-    del _parameter_constraints["n_jobs"]
+    del _parameter_constraints["n_iter_no_change"], _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 

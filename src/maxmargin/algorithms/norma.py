@@ -94,6 +94,7 @@ class NORMA(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="bounded mistakes on moving targets",
@@ -111,6 +112,7 @@ class NORMA(OnlineClassifier):
         "margin": [Interval(Real, 0, None, closed="left")],
         "truncation": [Interval(Real, 0, 1, closed="left")],
     }
+    del _parameter_constraints["n_iter_no_change"]
     settles: ClassVar[bool] = False
 
     def _spec(self) -> ModelSpec:

@@ -81,6 +81,7 @@ class Pegasos(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="regret O(ln T / λT)",
@@ -95,6 +96,7 @@ class Pegasos(OnlineClassifier):
         "lambda_": [Interval(Real, 0, None, closed="neither")],
         "project": ["boolean"],
     }
+    del _parameter_constraints["n_iter_no_change"]
     settles: ClassVar[bool] = False
 
     def _rule(self, p: float) -> PegasosRule:
