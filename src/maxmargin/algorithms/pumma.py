@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
+from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
 from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
@@ -141,6 +142,7 @@ class PUMMA(OnlineClassifier):
         return tags
 
     @staticmethod
+    @check_arguments()
     def max_updates(
         delta: float, diameter: float, margin: float, p: float = 2.0, distortion: float = 1.0
     ) -> float:
@@ -149,14 +151,17 @@ class PUMMA(OnlineClassifier):
         ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
         best margin gamma with intercept; if not in the p-norm, c is their `distortion`.
         """
-        return 1.0 + (p - 1.0) * ((distortion * diameter / margin) ** 2 - 4.0) / delta**2
+        excess = squared_ratio(distortion * diameter, margin, least=2.0) - 4.0
+        return 1.0 + quotient((p - 1.0) * excess, delta * delta)
 
     @staticmethod
+    @check_arguments()
     def margin_fraction(delta: float, distortion: float = 1.0) -> float:
         """``(1 - delta) / c``: at least this part of the best margin is reached on return."""
         return (1.0 - delta) / distortion
 
     @staticmethod
+    @check_arguments(norm=[Interval(Real, 1, None, closed="both")])
     def distortion(p: float, norm: float, features: int) -> float:
         """``c = n**|1/p - 1/r|``, the price of r-norms, 1 <= r <= inf: see ``docs/theory.md``.
 
