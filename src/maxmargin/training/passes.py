@@ -45,6 +45,7 @@ class Plan(NamedTuple):
     shown : the problems that users see
     calibrating : the model with what follows its scores, if that is asked for
     report : who is told of full passes, if somebody is; see `callbacks`
+    least_margin : the passes end when a certificate proves that no margin is as large
     """
 
     options: Options
@@ -53,6 +54,7 @@ class Plan(NamedTuple):
     shown: slice
     calibrating: Calibrating | None = None
     report: stopping.Report | None = None
+    least_margin: float = 0.0
 
     @property
     def separable(self) -> bool:
@@ -158,6 +160,10 @@ class Passes:
             made = model.mistakes() - mistakes
             if self.progress is not None and self.progress.ends_with(made):
                 return
+            if self._is_out_of_reach():
+                if made == 0 or self.progress is None:
+                    return
+                self.progress.hurry()  # on to weights with few errors
             self._present_recent(made, advance)
 
     def _has_converged(self, updates: int) -> bool:
@@ -171,6 +177,14 @@ class Passes:
             # Looking costs a pass: do it each time the passes have grown by an eighth.
             self.next_check = self.n_iter + max(1, self.n_iter // 8)
         return bool(converged)
+
+    def _is_out_of_reach(self) -> bool:
+        """Does a certificate prove that there is no margin as large as the one asked for?"""
+        plan, model = self.plan, self.model
+        if plan.least_margin == 0.0 or model.bounds()[plan.shown].min() >= plan.least_margin:
+            return False
+        margins = model.margins(self.rows, self.targets)
+        return certified(model, margins, plan.ceiling, plan.shown).bound < plan.least_margin
 
     def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
         """Present the rows that still matter, after a full pass with so many mistakes."""

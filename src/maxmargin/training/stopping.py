@@ -64,6 +64,7 @@ class Progress:
     """
 
     def __init__(self, count: int, n_iter_no_change: int) -> None:
+        self.n_iter_no_change = n_iter_no_change
         self.least_passes = max(n_iter_no_change, LEAST_ROWS / count)
         self.totals = [0]  # mistakes of all passes so far, after each of them
         self.doubtful = self.ended = False
@@ -86,6 +87,10 @@ class Progress:
         if not self.doubtful:
             self.best, self.errors = None, np.inf
         return self.ended
+
+    def hurry(self) -> None:
+        """Give up on small data as soon as on large ones: what is asked for is out of reach."""
+        self.least_passes = self.n_iter_no_change
 
     def compares(self, model: Model) -> bool:
         """Is it time to look for the best weights? Means, and those of kernels, stay the last."""
@@ -156,6 +161,12 @@ def complaint(plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, fo
             f"{name} certifies {np.nan_to_num(ratio):.4f} of the best margin after {n_iter} "
             f"passes, less than the {wanted:.4f} that tol={options.tol} asks for. If no update was "
             "left to make, ask the rule for more: a smaller delta, epsilon or alpha."
+        )
+    if 0.0 < certificate.bound < plan.least_margin:
+        return (
+            f"{name} proves after {n_iter} passes that no margin exceeds "
+            f"{certificate.bound:.4g}: the margin of {plan.least_margin:.4g} that is asked for is "
+            "out of reach. Ask for less; MaxMargin finds the largest margin."
         )
     if certificate.bound == 0.0:
         return f"{name} met the same row with two labels: the data are not separable."
