@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -302,27 +302,24 @@ def amira_length() -> Promise:
 
 @lru_cache
 def amira_inseparable() -> Promise:
-    """Updates on rows of length 1 that nothing separates."""
+    """Updates, which are mistakes for epsilon = 1, on rows of length 1 that nothing separates."""
     epsilon, stream = 1.0, _noisy_directions(2000, 0.02)
     shares = np.linspace(0.05, 1.0, 20)
     happened = _counted(AMIRA(epsilon=epsilon), stream, "n_updates_")
     losses = {gamma: np.cumsum(stream.lacking(1.0, gamma) ** 2) for gamma in shares}
-    most = [
-        min(
-            AMIRA.max_updates_inseparable(
-                epsilon, 1.0, float(gamma), squared_losses=float(sums[seen - 1]), smallest=1.0
+    bounds = (AMIRA.max_updates_inseparable, AMIRA.max_mistakes)
+    most = {
+        bound.__name__: [
+            min(
+                bound(epsilon, 1.0, float(gamma), squared_losses=float(sums[seen - 1]))
+                for gamma, sums in losses.items()
             )
-            for gamma, sums in losses.items()
-        )
-        for seen in stream.stops()
-    ]
-    return _along_stream(
-        "AMIRA, ε = 1, with noise",
-        "updates",
-        stream.stops(),
-        {"max_updates_inseparable": most},
-        happened,
-    )
+            for seen in stream.stops()
+        ]
+        for bound in bounds
+    }
+    title = "AMIRA, ε = 1, with noise"
+    return _along_stream(title, "updates", stream.stops(), most, happened)
 
 
 # ----------------------------------------------------------------------- Perceptron and Relaxation
@@ -897,7 +894,8 @@ def forgetron() -> Promise:
     stream = _budget_stream()
     happened = _counted(Forgetron(budget=BUDGET, **ON_A_LINE), stream, "n_mistakes_")
     lengths = np.linspace(0.1, Forgetron.max_norm(BUDGET), 30)
-    most = _smallest(Forgetron.max_mistakes, stream, lengths)
+    bound = partial(Forgetron.max_mistakes, budget=BUDGET)
+    most = _smallest(bound, stream, lengths)
     return _along_stream("Forgetron", "mistakes", stream.stops(), {"max_mistakes": most}, happened)
 
 

@@ -398,7 +398,7 @@ def test_mistake_bounds(make, seed):
     for budget in (84, 120):
         clf = Forgetron(budget=budget, **RBF).partial_fit(rows, labels, classes=[-1, 1])
         for norm, losses in comparisons(K, labels, Forgetron.max_norm(budget), random):
-            assert clf.n_mistakes_ <= Forgetron.max_mistakes(norm, losses)
+            assert clf.n_mistakes_ <= Forgetron.max_mistakes(norm, losses, budget=budget)
     for threshold in (0.001, 0.01, 0.1):
         longest = 0.49 / np.sqrt(threshold)
         pairs = list(comparisons(K, labels, longest, random))
@@ -409,6 +409,8 @@ def test_mistake_bounds(make, seed):
                 most = Projectron.max_mistakes(norm, losses, threshold=threshold)
                 assert clf.n_mistakes_ <= most
     assert Forgetron.max_norm(83) == 0.0
+    assert Forgetron.max_mistakes(2.0, budget=100) == np.inf
+    assert Forgetron.max_mistakes(1.0, 5.0, budget=100) == 22.0
     assert Projectron.max_mistakes(5.0, threshold=0.01) == np.inf
 
 

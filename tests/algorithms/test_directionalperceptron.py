@@ -10,6 +10,8 @@ from algorithms.theory import ROUNDING, converged, separable_problems, weights
 from algorithms.trials import after, trials
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from problems import separable
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import DirectionalPerceptron
 
@@ -182,3 +184,55 @@ def test_the_others_are_special_cases_of_the_general_bound(beta, radius):
     if start > 1:
         assert general(start, beta, radius, 1.0) <= refined * (1 + 1e-9)
     assert general(1, 1.0, radius, 1.0) == np.inf
+
+
+# ------------------------------------------------------------------- the fixed length, and hopes
+def crossed():
+    """Rows whose best margin is 1, by the first coordinate alone, and which are longer than 3."""
+    return np.array([[1.0, 3.0], [1.0, -3.0], [-1.0, -3.0], [-1.0, 3.0]]), [1, 1, -1, -1]
+
+
+@pytest.mark.parametrize("step", ["constant", "relaxed"])
+@pytest.mark.parametrize("beta", [0.1, 0.5])
+def test_the_default_rate_of_the_fixed_length_converges(step, beta):
+    clf = DirectionalPerceptron(
+        beta=beta, length="fixed", step=step, fit_intercept=False, shuffle=False
+    )
+    clf.fit(*crossed())
+    assert clf.converged_
+    assert clf.certificate_.margin > beta
+    radius = np.sqrt(10.0)
+    rate = DirectionalPerceptron.best_rate(beta, radius, 2.0 * beta)
+    spread = {} if step == "constant" else {"f_min": 1 - (beta / radius) ** 2, "f_max": 1.2}
+    limit = DirectionalPerceptron.max_updates_fixed(beta, rate / 1.2, radius, 1.0, **spread)
+    assert clf.n_updates_ <= limit
+
+
+def test_a_large_rate_of_the_fixed_length_may_go_round_in_circles():
+    parameters = {"beta": 0.5, "length": "fixed", "fit_intercept": False, "shuffle": False}
+    with pytest.warns(ConvergenceWarning):
+        clf = DirectionalPerceptron(rate=1.0, max_iter=300, **parameters).fit(*crossed())
+    assert not clf.converged_
+    assert DirectionalPerceptron.max_updates_fixed(0.5, 1.0, np.sqrt(10.0), 1.0) == np.inf
+
+
+@settings(max_examples=15, deadline=None)
+@given(problem=separable_problems(), part=st.floats(0.05, 0.5))
+def test_the_default_rate_reaches_half_of_the_margin(problem, part):
+    converged(DirectionalPerceptron(beta=part * problem.margin, length="fixed"), problem)
+
+
+@pytest.mark.parametrize("length", ["free", "fixed"])
+@pytest.mark.parametrize("part", [1.05, 2.0])
+def test_what_is_proved_out_of_reach_ends_the_fit(length, part):
+    X, y = separable(n=400, d=3, gap=0.5, seed=0)
+    X = X - X.mean(axis=0)
+    best = reference.max_margin(X, y, intercept=False)[0]
+    clf = DirectionalPerceptron(
+        beta=part * best, length=length, fit_intercept=False, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="out of reach. Ask for less"):
+        clf.fit(X, y)
+    assert clf.n_iter_ < 600
+    assert best <= clf.certificate_.bound < clf.beta
+    assert not clf.converged_

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 import maxmargin
-from maxmargin import AMIRA, PUMMA, ROMMA
+from maxmargin import AMIRA, PUMMA, ROMMA, Perceptron
 from maxmargin.core.rule import Trial
 from maxmargin.datasets import make_r_of_k
 from maxmargin.spaces.pnorm_plane import Plane
@@ -70,6 +70,15 @@ def test_pumma_follows_its_reference(form, p, data, delta):
     X, y = data
     trace = reference.pumma(X, y, delta=delta, p=p)
     assert_follows(PUMMA(delta=delta, p=p), FORMS[form](X), y, trace)
+
+
+@pytest.mark.parametrize("p", [50.0, 161.0, 340.0, 1000.0])
+def test_pumma_follows_its_reference_at_large_p(p):
+    for seed in range(2):
+        X, y = separable(n=50, d=4, gap=0.1, seed=seed)
+        trace = reference.pumma(X, y, delta=0.1, p=p)
+        assert trace.updated.sum() > 10
+        assert_follows(PUMMA(delta=0.1, p=p), X, y, trace)
 
 
 @every_form
@@ -275,6 +284,36 @@ def test_newton_agrees_with_bisection(drawn):
         square, g_z, g_t = plane.slope(a, b)
         np.testing.assert_allclose([g_z / demand, g_t], 1.0, rtol=1e-11)
         assert square == pytest.approx(slow_square, rel=1e-8)
+
+
+@pytest.mark.parametrize("p", [50.0, 161.0, 340.0, 1000.0])
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_derivatives_at_large_p(p, size):
+    random = np.random.default_rng(0)
+    z, t = random.normal(size=(2, 6))
+    z[4:] = 0.0
+    z, t = z / reference.norm(z, p), t / reference.norm(t, p)
+    outside = float(np.sum(np.abs(t[4:]) ** p))
+    buffer = PowerBuffer(*np.zeros((3, 4)))
+    plane = Plane(z[:4], t[:4], 4, outside, p, power(p - 2.0), buffer)
+    for a, b in size * random.normal(size=(20, 2)):
+        point = a * z + b * t
+        norm, dual = reference.norm(point, p), reference.link(point, p)
+        curved = (p - 1.0) * (np.abs(point) / norm) ** (p - 2.0)
+        bent = (np.array([z, t]) * curved) @ np.array([z, t]).T
+        slopes = np.array([dual @ z, dual @ t])
+        bent -= (p - 2.0) * np.outer(slopes, slopes) / norm**2
+        expected = [norm**2, *slopes, bent[0, 0], bent[0, 1], bent[1, 1]]
+        sizes = [norm**2, norm, norm, *(3 * [p])]
+        errors = np.abs(np.subtract(plane.bend(a, b), expected))
+        assert (errors <= 1e-11 * np.array(sizes)).all()
+
+
+@pytest.mark.parametrize("kind", [PUMMA, Perceptron])
+@pytest.mark.parametrize("p", [1.5, 1001.0, 1e300, np.inf])
+def test_other_p_are_refused_by_name(kind, p):
+    with pytest.raises(ValueError, match=r"The 'p' parameter of .* must be .* in the range"):
+        kind(p=p).fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize("r", [1, 4, 8])

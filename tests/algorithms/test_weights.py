@@ -3,6 +3,7 @@
 import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from algorithms.trials import trials
 from extent import everything_or
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from problems import separable
+from reference import max_margin
 from scipy import sparse
 from sklearn.base import clone
 
@@ -678,3 +681,48 @@ def test_weights_of_classes_of_experts_are_refused():
     experts = [PassiveAggressive(C=0.1, class_weight="balanced"), Perceptron()]
     with pytest.raises(ValueError, match=r"learners\[0\].*set that of FixedShare"):
         FixedShare(learners=experts).partial_fit(X, y, [0, 1])
+
+
+# ------------------------------------------------------------------------------- bounds on updates
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weights", [(0.001, 1.0), (0.1, 0.5), (0.3, 7.0), (2.0, 5.0)])
+@pytest.mark.parametrize(
+    ("clf", "most"),
+    [
+        (Perceptron(), Perceptron.max_updates),
+        (Perceptron(margin=2.0), partial(Perceptron.max_updates, threshold=2.0)),
+        (
+            Relaxation(margin=1.0, target=1.2, rate=0.5),
+            partial(Relaxation.max_updates, 1.0, 1.2, 0.5),
+        ),
+        (
+            Relaxation(margin=1.0, target=1.2, rate=1.5),
+            partial(Relaxation.max_updates, 1.0, 1.2, 1.5),
+        ),
+    ],
+    ids=str,
+)
+def test_bounds_with_weights(clf, most, weights, seed):
+    X, y = separable(n=60, d=3, gap=0.4, seed=seed)
+    X = X - X.mean(axis=0)
+    margin = max_margin(X, y, intercept=False)[0]
+    chosen = np.random.default_rng(seed).choice(weights, size=60)
+    clf = clone(clf).set_params(fit_intercept=False, random_state=0, max_iter=10**6)
+    clf.set_params(n_iter_no_change=None).fit(X, y, sample_weight=chosen)
+    assert clf.converged_
+    radius = np.linalg.norm(X, axis=1).max()
+    factors = {"f_min": min(1.0, *weights), "f_max": max(1.0, *weights)}
+    assert clf.n_updates_ <= most(radius, margin, **factors)
+
+
+def test_small_weights_break_the_bound_without_them():
+    X, y = separable(n=60, d=3, gap=0.4, seed=0)
+    X = X - X.mean(axis=0)
+    margin, radius = max_margin(X, y, intercept=False)[0], np.linalg.norm(X, axis=1).max()
+    clf = Relaxation(margin=1.0, target=1.2, rate=0.5, fit_intercept=False, random_state=0)
+    clf.set_params(max_iter=10**6, n_iter_no_change=None).fit(X, y, sample_weight=np.full(60, 1e-4))
+    facts = (1.0, 1.2, 0.5, radius, margin)
+    assert clf.n_updates_ > Relaxation.max_updates(*facts)
+    assert clf.n_updates_ <= Relaxation.max_updates(*facts, f_min=1e-4)
+    reached = (y * (X @ clf.coef_[0])).min() / np.linalg.norm(clf.coef_)
+    assert reached >= Relaxation.margin_fraction(1.0, 1.2, 0.5) * margin

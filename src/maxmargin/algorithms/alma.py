@@ -8,6 +8,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval
+from maxmargin.algorithms.bound_arguments import check_arguments, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
@@ -64,7 +65,7 @@ class ALMA(OnlineClassifier):
     C : float, default=None
         Scale of the steps; None means ``sqrt(2)``.
     p : float or "log", default=2.0
-        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <average>
     <shared>
@@ -118,14 +119,19 @@ class ALMA(OnlineClassifier):
         return ALMARule(float(self.alpha), B * stretch, C / stretch, p - 1.0)
 
     @staticmethod
+    @check_arguments()
     def max_updates(alpha: float, margin: float, p: float = 2.0) -> float:
         """``2 (p - 1) / gamma**2 * (2 / alpha - 1)**2 + 8 / alpha - 4``: no more updates.
 
         ``margin`` is the best p-norm margin gamma of the normalised rows.
         """
-        return 2.0 * (p - 1.0) / margin**2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
+        square = squared_ratio(1.0, margin)
+        if alpha == 0.0:
+            return math.inf
+        return 2.0 * (p - 1.0) * square * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
 
     @staticmethod
+    @check_arguments()
     def margin_fraction(alpha: float) -> float:
         """``1 - alpha``: at least this part of the best margin of normalised rows."""
         return 1.0 - alpha

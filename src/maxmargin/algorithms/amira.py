@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -91,13 +92,14 @@ class AMIRA(OnlineClassifier):
 
     Notes
     -----
-    Guarantee on separable data: at most `max_updates` updates, ``|w| <= (2 - epsilon) / gamma`` at
-    all times, and on return at least the fraction `margin_fraction` of the best margin gamma; R and
-    gamma are those of the space with the intercept's coordinate. In practice the margin is often
-    much better, but AMIRA need not approach the best one; `ROMMA` does. With pairs the same holds
-    for ``epsilon / 2``, half differences of examples, and the geometric margin. With several
-    classes it holds for the joint margin, the least lead of a row's class over a rival divided by
-    the length of all weights, and the radius ``sqrt(2) max |x|``.
+    Guarantee on separable data: at most `max_updates` updates, ``(R / gamma)**2`` of them for
+    mistakes (`max_mistakes`), ``|w| <= (2 - epsilon) / gamma`` at all times, and on return at least
+    the fraction `margin_fraction` of the best margin gamma; R and gamma are those of the space with
+    the intercept's coordinate. In practice the margin is often much better, but AMIRA need not
+    approach the best one; `ROMMA` does. With pairs the same holds for ``epsilon / 2``, half
+    differences of examples, and the geometric margin. With several classes it holds for the joint
+    margin, the least lead of a row's class over a rival divided by the length of all weights, and
+    the radius ``sqrt(2) max |x|``.
 
     With `costs`, rivals z of a row of class y whose lead is at most ``(1 - epsilon) costs[y, z]``
     come too close. Of these the `k` that lack most to ``costs[y, z]`` (with "1-best" the first) are
@@ -161,30 +163,106 @@ class AMIRA(OnlineClassifier):
         return AMIRARule(float(self.epsilon))
 
     @staticmethod
+    @check_arguments()
     def max_updates(epsilon: float, radius: float, margin: float) -> float:
         """``(2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever."""
-        return (2.0 - epsilon) * radius**2 / (epsilon * margin**2)
+        return quotient(2.0 - epsilon, epsilon) * squared_ratio(radius, margin)
 
     @staticmethod
+    @check_arguments()
     def max_updates_inseparable(
-        epsilon: float, radius: float, margin: float, *, squared_losses: float, smallest: float
+        epsilon: float,
+        radius: float,
+        margin: float,
+        *,
+        squared_losses: float,
+        smallest: float = 1.0,
+        k: int | None = None,
     ) -> float:
-        """``(R / gamma)**2 / epsilon * (sqrt(2 - epsilon) + sqrt(2 E) / r)**2``, on any rows.
+        """``(R / gamma)**2 B / epsilon``, on any rows: no more updates.
 
-        For any unit vector u and any ``margin`` gamma > 0. ``squared_losses`` E is the sum of
-        ``max(0, gamma - y u.x)**2`` over all updates (or over all trials), ``smallest`` r the
-        smallest norm of a row that brought an update, ``radius`` R the largest. Proof in
-        ``docs/theory.md``.
+        ``B = 2 (1 + E)``, or ``(sqrt(2 - epsilon) + sqrt(epsilon E))**2`` if E is below
+        ``epsilon / (2 - epsilon)``. Proof in ``docs/theory.md``.
+
+        Parameters
+        ----------
+        epsilon : float
+            That of the learner.
+        radius, margin : float
+            The largest norm R of a row, and any margin gamma of any unit vector u.
+        squared_losses : float
+            E: the sum of ``(max(0, gamma - y u.x) / |x|)**2`` over all updates (or over all trials
+            of all passes).
+        smallest : float
+            If losses are not divided by the norms of their rows, the smallest of these norms.
+        k : int or None
+            For several classes that are learned together: how many rivals a step lifts, 1 for
+            "1-best" and at most one less than there are classes. The radius is then
+            ``sqrt(2) max |x|``, and ``y u.x`` the least lead of a row's class.
+
+        Examples
+        --------
+        >>> from maxmargin import AMIRA
+        >>> AMIRA.max_updates_inseparable(1.0, radius=1.0, margin=0.5, squared_losses=4.0)
+        40.0
         """
-        length = math.sqrt(2.0 - epsilon) + math.sqrt(2.0 * squared_losses) / smallest
-        return (radius * length / margin) ** 2 / epsilon
+        if margin <= 0.0:
+            return math.inf
+        losses = _relative_losses(squared_losses, smallest, k)
+        square = (radius / margin) * (radius / margin)
+        return quotient(square * _largest_growth(epsilon, losses), epsilon)
 
     @staticmethod
+    @check_arguments()
+    def max_mistakes(
+        epsilon: float,
+        radius: float,
+        margin: float,
+        *,
+        squared_losses: float = 0.0,
+        smallest: float = 1.0,
+        k: int | None = None,
+    ) -> float:
+        """``(R / gamma)**2 min(B, (sqrt(E) + sqrt(1 + E))**2)``, on any rows: no more mistakes.
+
+        With the arguments of `max_updates_inseparable`. Without losses, which is on separable rows,
+        it is ``(R / gamma)**2`` for every epsilon, also for 0. Proof in ``docs/theory.md``.
+
+        Examples
+        --------
+        >>> from maxmargin import AMIRA
+        >>> AMIRA.max_mistakes(0.1, radius=1.0, margin=0.5)
+        4.0
+        """
+        if margin <= 0.0:
+            return math.inf
+        losses = _relative_losses(squared_losses, smallest, k)
+        ratio, distance = radius / margin, math.sqrt(losses) + math.sqrt(1.0 + losses)
+        return ratio * ratio * min(_largest_growth(epsilon, losses), distance * distance)
+
+    @staticmethod
+    @check_arguments()
     def max_norm(epsilon: float, margin: float) -> float:
         """``(2 - epsilon) / gamma``: the weights never get longer."""
-        return (2.0 - epsilon) / margin
+        return quotient(2.0 - epsilon, margin)
 
     @staticmethod
+    @check_arguments()
     def margin_fraction(epsilon: float) -> float:
         """``(1 - epsilon) / (2 - epsilon)``: at least this part of the best margin is reached."""
         return (1.0 - epsilon) / (2.0 - epsilon)
+
+
+def _relative_losses(squared_losses: float, smallest: float, k: int | None) -> float:
+    """E, each loss divided by the least length of what a step of size 1 adds."""
+    if squared_losses == 0.0:
+        return 0.0
+    rivals = 1.0 if k is None else 1.0 + 1.0 / k
+    return quotient(squared_losses, smallest * smallest * rivals)
+
+
+def _largest_growth(epsilon: float, losses: float) -> float:
+    """B: the sum of all steps is at most B over the squared margin."""
+    if losses * (2.0 - epsilon) >= epsilon:
+        return 2.0 * (1.0 + losses)
+    return (math.sqrt(2.0 - epsilon) + math.sqrt(epsilon * losses)) ** 2

@@ -105,6 +105,7 @@ class BisectionPerceptron(OnlineClassifier):
     max_checks: int | None = None
     two_stage: bool = True
     schedule: str = "certified"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
     n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
@@ -120,7 +121,7 @@ class BisectionPerceptron(OnlineClassifier):
         "two_stage": ["boolean"],
         "schedule": [StrOptions({"certified", "paper"})],
     }
-    del _parameter_constraints["n_jobs"]
+    del _parameter_constraints["n_iter_no_change"], _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
 
     @property

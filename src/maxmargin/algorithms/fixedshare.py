@@ -15,6 +15,7 @@ from sklearn.base import clone
 from maxmargin._extras import plotting
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
+from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.algorithms.norma import NORMA
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
@@ -103,6 +104,7 @@ class FixedShare(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
     n_jobs: ClassVar[None] = None  # type: ignore[misc]  # one thread
 
     facts = Facts(
@@ -123,7 +125,7 @@ class FixedShare(OnlineClassifier):
         "soft_margin": [Options(Real, {0.0})],
         "tol": [None],
     }
-    del _parameter_constraints["n_jobs"]
+    del _parameter_constraints["n_iter_no_change"], _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False
     settles: ClassVar[bool] = False
 
@@ -218,6 +220,7 @@ class FixedShare(OnlineClassifier):
         return axes
 
     @staticmethod
+    @check_arguments()
     def mistake_bound(
         mistakes: int, switches: int, experts: int, trials: int, *, share: float, rate: float
     ) -> float:
@@ -239,6 +242,11 @@ class FixedShare(OnlineClassifier):
         share, rate : float
             The parameters of the learner.
         """
+        if switches > (trials - 1 if experts > 1 else 0):
+            raise ValueError(
+                f"The 'switches' parameter must be below trials={trials}, and 0 for a single "
+                f"expert. Got {switches} instead."
+            )
         paid = rate * mistakes + math.log(experts) - (trials - 1 - switches) * math.log1p(-share)
         if switches:
             paid += switches * math.log((experts - 1) / share) if share > 0.0 else math.inf

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import ClassVar
 
 from maxmargin._validation import Interval
+from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
@@ -80,6 +81,7 @@ class Forgetron(OnlineClassifier):
         return PerceptronRule(margin=0.0, rate=1.0)
 
     @staticmethod
+    @check_arguments()
     def max_norm(budget: int) -> float:
         """``sqrt((B + 1) / ln(B + 1)) / 4``: comparison functions may be that long.
 
@@ -88,9 +90,11 @@ class Forgetron(OnlineClassifier):
         return 0.25 * math.sqrt((budget + 1) / math.log(budget + 1)) if budget >= 84 else 0.0
 
     @staticmethod
-    def max_mistakes(norm: float, losses: float = 0.0) -> float:
+    @check_arguments()
+    def max_mistakes(norm: float, losses: float = 0.0, *, budget: int) -> float:
         """``2 |g|**2 + 4 L``: no more mistakes, for every g that is not longer than `max_norm`.
 
-        ``losses`` is the sum of the hinge losses ``max(0, 1 - y g(x))``.
+        ``losses`` is the sum of the hinge losses ``max(0, 1 - y g(x))``, ``budget`` the learner's;
+        infinite for g that are too long for it.
         """
-        return 2.0 * norm**2 + 4.0 * losses
+        return 2.0 * norm**2 + 4.0 * losses if norm <= Forgetron.max_norm(budget) else math.inf

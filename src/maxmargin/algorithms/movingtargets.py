@@ -9,34 +9,14 @@ how u_t moves is a length S, and the constant ``C = (p - 1) / 4 X**2 S``.
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from maxmargin._validation import Interval, validate_params
-from maxmargin.estimator.parameters import Exponents
+from maxmargin.algorithms.bound_arguments import NOT_NEGATIVE, POSITIVE, check_arguments
 
-_POSITIVE = [Interval(Real, 0, None, closed="neither")]
-_NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
-
-_FACTS: dict[str, list[Any]] = {
-    "radius": _POSITIVE,
-    "norm": _POSITIVE,
-    "margin": _POSITIVE,
-    "trials": [Interval(Integral, 1, None, closed="left")],
-    "threshold": _NOT_NEGATIVE,
-    "drift": _NOT_NEGATIVE,
-    "squared_drift": _NOT_NEGATIVE,
-    "losses": _NOT_NEGATIVE,
-    "rate": _POSITIVE,
-    "decay": _NOT_NEGATIVE,
-    "margin_errors": [Interval(Integral, 0, None, closed="left"), None],
-    "p": [Exponents()],
-    "aggressive": ["boolean"],
-}
-# These validate the arguments of these names, of bounds and of `tuned`.
-check_facts = validate_params(_FACTS, prefer_skip_nested_validation=False)
-check_tuning = validate_params(
-    _FACTS | {"threshold": [*_NOT_NEGATIVE, None]}, prefer_skip_nested_validation=False
+# These validate the arguments of bounds and of `tuned`.
+check_facts = check_arguments(radius=POSITIVE, norm=POSITIVE, margin=POSITIVE)
+check_tuning = check_arguments(
+    radius=POSITIVE, norm=POSITIVE, margin=POSITIVE, threshold=[*NOT_NEGATIVE, None]
 )
 
 

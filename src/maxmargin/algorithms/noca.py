@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin._terminal import bar, quiet
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.core.array_fields import Saved, own_buffers
 from maxmargin.core.rows import NO_TAIL
 from maxmargin.estimator.locks import writing
@@ -425,6 +426,7 @@ class NOCA(Streamable):
 
     # -------------------------------------------------------------------------------- the theorems
     @staticmethod
+    @check_arguments()
     def max_margin_errors(
         norm: float,
         margin: float,
@@ -461,6 +463,7 @@ class NOCA(Streamable):
         return _errors(_peak(width, features), rho, tau, margin, norm**2 + 2.0 * losses)
 
     @staticmethod
+    @check_arguments()
     def max_margin_errors_reestimated(
         norm: float,
         margin: float,

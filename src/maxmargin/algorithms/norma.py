@@ -51,7 +51,7 @@ class NORMA(OnlineClassifier):
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
     p : float or "log", default=2.0
-        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     truncation : float, default=1e-6
         With a kernel: drop supports whose coefficients have decayed below this part of `rate`. All
@@ -94,6 +94,7 @@ class NORMA(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="bounded mistakes on moving targets",
@@ -111,6 +112,7 @@ class NORMA(OnlineClassifier):
         "margin": [Interval(Real, 0, None, closed="left")],
         "truncation": [Interval(Real, 0, 1, closed="left")],
     }
+    del _parameter_constraints["n_iter_no_change"]
     settles: ClassVar[bool] = False
 
     def _spec(self) -> ModelSpec:
@@ -159,7 +161,7 @@ class NORMA(OnlineClassifier):
         losses : float
             K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
         p : float
-            The norm of the rows, at least 2; 1/p + 1/q = 1. For targets that depend on few of n
+            The norm of the rows, 2 to 1000; 1/p + 1/q = 1. For targets that depend on few of n
             features, 2 ln(n) is the usual choice.
         aggressive : bool
             With a positive margin; otherwise learn from mistakes only (margin 0).

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -111,6 +112,7 @@ class PassiveAggressive(OnlineClassifier):
         return PassiveAggressiveRule(cap=math.inf, ridge=0.5 / limit)
 
     @staticmethod
+    @check_arguments()
     def max_squared_loss(
         radius: float, norm: float, C: float | None = None, comparison: float = 0.0
     ) -> float:
@@ -125,9 +127,17 @@ class PassiveAggressive(OnlineClassifier):
         return (radius**2 + 0.5 / C) * (norm**2 + 2.0 * C * comparison)
 
     @staticmethod
-    def max_mistakes(radius: float, norm: float, C: float, comparison: float = 0.0) -> float:
-        """``max(R**2, 1/C) (|u|**2 + 2 C comparison)``: bound on the mistakes of PA-I.
+    @check_arguments()
+    def max_mistakes(radius: float, norm: float, C: float | None, comparison: float = 0.0) -> float:
+        """Bound on the mistakes of PA-I and of PA (C=None).
 
-        ``norm`` is the norm of any vector u, ``comparison`` the sum of the hinge losses of u.
+        ``norm`` is the norm of any vector u. For PA-I, ``max(R**2, 1/C) (|u|**2 + 2 C comparison)``
+        with the sum of the hinge losses of u. For PA, ``R**2 min(2 (|u|**2 + L), (sqrt(L) +
+        sqrt(|u|**2 + L))**2)``, where ``comparison`` L is the sum of its squared hinge losses, each
+        divided by ``|x|**2``: without losses ``R**2 |u|**2``. Proof in ``docs/theory.md``.
         """
+        square = norm * norm + comparison
+        if C is None:
+            distance = math.sqrt(comparison) + math.sqrt(square)
+            return radius * radius * min(2.0 * square, distance * distance)
         return max(radius**2, 1.0 / C) * (norm**2 + 2.0 * C * comparison)

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
+from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -81,6 +82,7 @@ class Pegasos(OnlineClassifier):
     max_iter: int = 20
     budget: int | None = None
     on_full: str = "oldest"
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
 
     facts = Facts(
         guarantee="regret O(ln T / λT)",
@@ -95,6 +97,7 @@ class Pegasos(OnlineClassifier):
         "lambda_": [Interval(Real, 0, None, closed="neither")],
         "project": ["boolean"],
     }
+    del _parameter_constraints["n_iter_no_change"]
     settles: ClassVar[bool] = False
 
     def _rule(self, p: float) -> PegasosRule:
@@ -102,6 +105,7 @@ class Pegasos(OnlineClassifier):
         return PegasosRule(float(self.lambda_), float(ball))
 
     @staticmethod
+    @check_arguments()
     def max_regret(lambda_: float, radius: float, trials: int, project: bool = False) -> float:
         """``c (1 + ln T) / (2 lambda T)`` with ``c = 4 R**2``.
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.algorithms.bound_arguments import (
+    check_arguments,
+    check_factors,
+    quotient,
+    squared_ratio,
+)
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
@@ -47,7 +54,7 @@ class Perceptron(OnlineClassifier):
         Step length.
     <average>
     p : float or "log", default=2.0
-        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <multiclass>
     <budget>
@@ -104,6 +111,7 @@ class Perceptron(OnlineClassifier):
         return PerceptronRule(float(self.margin), float(self.rate), p - 1.0)
 
     @staticmethod
+    @check_arguments()
     def max_updates(
         radius: float,
         margin: float,
@@ -129,7 +137,9 @@ class Perceptron(OnlineClassifier):
             Those of the learner.
         f_min, f_max : float
             For Perceptrons whose steps are ``rate * f * y * x`` with any f between these two, which
-            may change from one update to the next.
+            may change from one update to the next. Sample weights are such factors: ``f_min`` is
+            the smallest weight or 1, whichever is less, ``f_max`` the largest or 1, whichever is
+            more.
 
         Examples
         --------
@@ -139,10 +149,16 @@ class Perceptron(OnlineClassifier):
         >>> Perceptron.max_updates(radius=3.0, margin=0.5, f_min=0.5, f_max=1.0)
         144.0
         """
-        growth = _growth(radius, threshold, rate, p, f_max)
-        return growth / (rate * f_min * margin) ** 2
+        check_factors(f_min, f_max)
+        square = squared_ratio(radius, margin)
+        if square == math.inf:
+            return math.inf
+        spread = quotient(f_max, f_min)
+        rows = (p - 1.0) * spread * spread * square
+        return rows + quotient(2.0 * spread * threshold, rate * f_min * margin * margin)
 
     @staticmethod
+    @check_arguments()
     def max_norm(
         radius: float,
         margin: float,
@@ -157,10 +173,12 @@ class Perceptron(OnlineClassifier):
 
         This is (2.20), which is printed without the factors; see `max_updates` for them.
         """
-        growth = _growth(radius, threshold, rate, p, f_max)
-        return growth / (rate * f_min * margin)
+        check_factors(f_min, f_max)
+        squared_ratio(radius, margin)
+        return quotient(_growth(radius, threshold, rate, p, f_max), rate * f_min * margin)
 
     @staticmethod
+    @check_arguments()
     def stepwise_from(
         radius: float,
         margin: float,
@@ -174,10 +192,15 @@ class Perceptron(OnlineClassifier):
 
         (2.18): ``F ((R / gamma)**2 - 1) / 2 + b / (rate f_min gamma**2)``, see `max_updates`.
         """
-        turning = 0.5 * (f_max / f_min) * ((radius / margin) ** 2 - 1.0)
-        return turning + threshold / (rate * f_min * margin**2)
+        check_factors(f_min, f_max)
+        square = squared_ratio(radius, margin)
+        if square == math.inf:
+            return math.inf
+        turning = 0.5 * quotient(f_max, f_min) * (square - 1.0)
+        return turning + quotient(threshold, rate * f_min * margin * margin)
 
     @staticmethod
+    @check_arguments()
     def margin_fraction(
         radius: float,
         *,
@@ -191,7 +214,8 @@ class Perceptron(OnlineClassifier):
 
         With factors, (2.21): ``1 / (F (2 + (p - 1) rate f_max R**2 / b))``, see `max_updates`.
         """
-        if threshold == 0.0:
+        check_factors(f_min, f_max)
+        if threshold == 0.0 or f_min == 0.0:
             return 0.0
         return rate * f_min * threshold / _growth(radius, threshold, rate, p, f_max)
 

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
+from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
 from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
@@ -76,7 +77,7 @@ class PUMMA(OnlineClassifier):
     delta : float, default=0.1
         The margin reached is at least ``1 - delta`` of the best one; between 0 and 1.
     p : float or "log", default=2.0
-        The norm in which distances are measured, at least 2. Large p suits targets that depend on
+        The norm in which distances are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <shared>
 
@@ -141,6 +142,7 @@ class PUMMA(OnlineClassifier):
         return tags
 
     @staticmethod
+    @check_arguments()
     def max_updates(
         delta: float, diameter: float, margin: float, p: float = 2.0, distortion: float = 1.0
     ) -> float:
@@ -149,14 +151,17 @@ class PUMMA(OnlineClassifier):
         ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
         best margin gamma with intercept; if not in the p-norm, c is their `distortion`.
         """
-        return 1.0 + (p - 1.0) * ((distortion * diameter / margin) ** 2 - 4.0) / delta**2
+        excess = squared_ratio(distortion * diameter, margin, least=2.0) - 4.0
+        return 1.0 + quotient((p - 1.0) * excess, delta * delta)
 
     @staticmethod
+    @check_arguments()
     def margin_fraction(delta: float, distortion: float = 1.0) -> float:
         """``(1 - delta) / c``: at least this part of the best margin is reached on return."""
         return (1.0 - delta) / distortion
 
     @staticmethod
+    @check_arguments(norm=[Interval(Real, 1, None, closed="both")])
     def distortion(p: float, norm: float, features: int) -> float:
         """``c = n**|1/p - 1/r|``, the price of r-norms, 1 <= r <= inf: see ``docs/theory.md``.
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxmargin._validation import Interval
+from maxmargin.algorithms.bound_arguments import (
+    POSITIVE,
+    check_arguments,
+    check_factors,
+    quotient,
+    squared_ratio,
+)
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
+
+# Fractions of the way to the target.
+RATES: list[Any] = [Interval(Real, 0, 2, closed="neither")]
 
 
 @rule
@@ -101,7 +111,7 @@ class Relaxation(OnlineClassifier):
         **OnlineClassifier._parameter_constraints,
         "margin": [Interval(Real, 0, None, closed="left")],
         "target": [Interval(Real, 0, None, closed="neither")],
-        "rate": [Interval(Real, 0, 2, closed="neither")],
+        "rate": RATES,
         "average": ["boolean"],
     }
 
@@ -118,20 +128,31 @@ class Relaxation(OnlineClassifier):
         return RelaxationRule(margin, target, float(self.rate))
 
     @staticmethod
+    @check_arguments(rate=RATES, f_max=POSITIVE)
     def max_updates(
-        threshold: float, target: float, rate: float, radius: float, margin: float
+        threshold: float,
+        target: float,
+        rate: float,
+        radius: float,
+        margin: float,
+        *,
+        f_min: float = 1.0,
+        f_max: float = 1.0,
     ) -> float:
         """``R**2 (rate b_u + (2 - rate) b) / (rate (b_u - b) gamma**2)``: no more updates.
 
         ``threshold`` is the parameter `margin` b of the learner, ``margin`` the best margin gamma.
-        Infinite for ``b_u = b``.
+        With sample weights between ``f_min`` and ``f_max``, a rate below 1 is that of the largest
+        weight above the fraction, ``1 - (1 - rate)**max(1, f_max)``, and that of the smallest below
+        it, ``1 - (1 - rate)**min(1, f_min)``. Infinite for ``b_u = b``.
         """
-        if target == threshold:
-            return math.inf
-        growth = rate * target + (2.0 - rate) * threshold
-        return radius**2 * growth / (rate * (target - threshold) * margin**2)
+        _check_target(threshold, target)
+        least, largest = _rates(rate, f_min, f_max)
+        growth = largest * target + (2.0 - largest) * threshold
+        return squared_ratio(radius, margin) * quotient(growth, least * (target - threshold))
 
     @staticmethod
+    @check_arguments(rate=RATES)
     def max_updates_paper(
         threshold: float, target: float, rate: float, radius: float, margin: float, smallest: float
     ) -> float:
@@ -140,12 +161,35 @@ class Relaxation(OnlineClassifier):
         What the paper proves, ``smallest`` being the smallest norm r of a row. It is never below
         `max_updates`, and far above it where norms differ. Infinite for ``b_u = b``.
         """
-        if target == threshold:
-            return math.inf
-        length = radius**2 * target / ((target - threshold) * smallest * margin)
-        return length**2 / (rate * (2.0 - rate))
+        _check_target(threshold, target)
+        ratio = quotient(radius * target, (target - threshold) * smallest)
+        return squared_ratio(radius, margin) * ratio * ratio / (rate * (2.0 - rate))
 
     @staticmethod
-    def margin_fraction(threshold: float, target: float, rate: float) -> float:
-        """``b / (rate b_u + (2 - rate) b)``: at least this part of the best margin is reached."""
-        return threshold / (rate * target + (2.0 - rate) * threshold)
+    @check_arguments(rate=RATES, f_max=POSITIVE)
+    def margin_fraction(
+        threshold: float, target: float, rate: float, *, f_max: float = 1.0
+    ) -> float:
+        """``b / (rate b_u + (2 - rate) b)``: at least this part of the best margin is reached.
+
+        With sample weights up to ``f_max`` the rate is that of `max_updates` above the fraction.
+        """
+        _check_target(threshold, target)
+        _, largest = _rates(rate, 1.0, f_max)
+        return threshold / (largest * target + (2.0 - largest) * threshold)
+
+
+def _check_target(threshold: float, target: float) -> None:
+    if target < threshold:
+        raise ValueError(
+            f"The 'target' parameter must not be below threshold={threshold}. Got {target}."
+        )
+
+
+def _rates(rate: float, f_min: float, f_max: float) -> tuple[float, float]:
+    """The smallest and the largest part of its gap that a row is moved by in an update."""
+    check_factors(f_min, f_max)
+    if rate >= 1.0:
+        return rate, rate
+    kept = math.log1p(-rate)
+    return -math.expm1(min(1.0, f_min) * kept), -math.expm1(max(1.0, f_max) * kept)

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import Facts
@@ -119,15 +120,18 @@ class ROMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod
+    @check_arguments()
     def max_updates(delta: float, radius: float, margin: float, p: float = 2.0) -> float:
         """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: no more updates, in any passes.
 
         Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Proof in
         ``docs/theory.md``.
         """
-        return 1.0 + (p - 1.0) * ((radius / margin) ** 2 - 1.0) / delta**2
+        excess = squared_ratio(radius, margin) - 1.0
+        return 1.0 + quotient((p - 1.0) * excess, delta * delta)
 
     @staticmethod
+    @check_arguments()
     def margin_fraction(delta: float) -> float:
         """``1 - delta``: at least this part of the best margin is reached on return."""
         return 1.0 - delta

@@ -53,7 +53,7 @@ class TrackingALMA(OnlineClassifier):
     margin : float, default=1.0
         Outputs up to this value (rho) are corrected.
     p : float or "log", default=2.0
-        The norm in which examples are measured, at least 2. Large p suits targets that depend on
+        The norm in which examples are measured, 2 to 1000. Large p suits targets that depend on
         few of many features; "log" is 2 ln(n_features), to the nearest quarter.
     <average>
     <budget>
@@ -134,7 +134,7 @@ class TrackingALMA(OnlineClassifier):
         losses : float
             K: sum of the hinge losses ``max(0, mu - y_t u_t.x_t)``.
         p : float
-            The norm of the rows, at least 2; 1/p + 1/q = 1. For targets that depend on few of n
+            The norm of the rows, 2 to 1000; 1/p + 1/q = 1. For targets that depend on few of n
             features, 2 ln(n) is the usual choice.
         aggressive : bool
             With a positive margin; otherwise learn from mistakes only (margin 0).

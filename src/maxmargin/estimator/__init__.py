@@ -48,6 +48,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
     kernel_dtype: str = "auto"
     device: str = "cpu"
     max_iter: int = 1000
+    n_iter_no_change: int | None = 5
     tol: float | None = None
     shuffle: bool = True
     random_state: Any = None

@@ -1,9 +1,9 @@
 """The plane of a pair's half difference z and of theta, in which PUMMA's next theta lies.
 
-Everything is measured in units of ``|z|_p`` and ``|theta|_p``, so that no power over- or
-underflows: the vectors are ``z' = z / |z|`` and ``t' = theta / |theta|``, and a point of the plane
-is ``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
-costs what z costs.
+The unit vectors are ``z' = z / |z|_p`` and ``t' = theta / |theta|_p``, and a point of the plane is
+``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
+costs what z costs. Where p-th powers of a point leave the range of float64, it is divided by its
+largest coordinate first.
 
 The point whose dual g has ``g.z' = demand`` and ``g.t' = 1`` is the minimum of the convex function
 ``N(a, b)**2 / 2 - demand * a - b``: Newton's method finds it, or bisection.
@@ -26,6 +26,8 @@ SOLVED = 1e-14
 ACCEPTABLE = 1e-11
 MOST_NEWTON_STEPS = 40
 MOST_BISECTIONS = 200
+# Coordinates whose p-th powers are within exp(+-LARGEST_LOG) are raised as they are.
+LARGEST_LOG = 460.0
 
 
 class Plane(NamedTuple):
@@ -59,6 +61,29 @@ class Plane(NamedTuple):
 
     def bend(self, a, b):
         """The same, and the second derivatives ``zz, zt, tt`` of ``N**2 / 2``."""
+        unit = self.largest_coordinate(a, b)
+        if unit <= 0.0:
+            return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if self.p * abs(math.log(unit)) <= LARGEST_LOG:
+            unit = 1.0
+        total, dz, dt, zz, zt, tt = self.power_sums(a / unit, b / unit)
+        norm = math.pow(total, 1.0 / self.p)
+        weight = norm * norm / total  # N**(2 - p)
+        dz *= weight
+        dt *= weight
+        bent, lifted = (self.p - 1.0) * weight, (2.0 - self.p) / (norm * norm)
+        # N and its gradient are homogeneous, so they scale with the point.
+        return (
+            (unit * norm) * (unit * norm),
+            unit * dz,
+            unit * dt,
+            bent * zz + lifted * dz * dz,
+            bent * zt + lifted * dz * dt,
+            bent * tt + lifted * dt * dt,
+        )
+
+    def power_sums(self, a, b):
+        """``N**p``, and its first and second derivatives up to constant factors."""
         for k in range(self.support):
             self.buffer.base[k] = abs(a * self.z[k] + b * self.t[k])
         self.curvature.raise_all(self.buffer, self.support)
@@ -78,21 +103,14 @@ class Plane(NamedTuple):
             total += curved * b * b * self.outside
             dt += curved * b * self.outside
             tt += curved * self.outside
-        if total <= 0.0:
-            return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        norm = math.pow(total, 1.0 / self.p)
-        weight = norm * norm / total  # N**(2 - p)
-        dz *= weight
-        dt *= weight
-        bent, lifted = (self.p - 1.0) * weight, (2.0 - self.p) / (norm * norm)
-        return (
-            norm * norm,
-            dz,
-            dt,
-            bent * zz + lifted * dz * dz,
-            bent * zt + lifted * dz * dt,
-            bent * tt + lifted * dt * dt,
-        )
+        return total, dz, dt, zz, zt, tt
+
+    def largest_coordinate(self, a, b):
+        """The largest coordinate of a point; outside the support of z, an upper bound on it."""
+        largest = abs(b) if self.outside > 0.0 else 0.0
+        for k in range(self.support):
+            largest = max(largest, abs(a * self.z[k] + b * self.t[k]))
+        return largest
 
     def newton(self, demand, margin):
         """``(a, b)``, the evaluations that it took to find them, and whether it did.
@@ -152,7 +170,7 @@ class Plane(NamedTuple):
         return a, a * high, evaluations + 1
 
 
-bridge("slope", "bend", "newton", "bisection", inline=False)
+bridge("slope", "bend", "power_sums", "largest_coordinate", "newton", "bisection", inline=False)
 
 
 @with_methods_of(LinearSpace)

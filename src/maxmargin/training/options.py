@@ -35,6 +35,7 @@ class Options:
     device: str = "cpu"
     average: bool = False
     max_iter: int = 1
+    n_iter_no_change: int | None = None
     tol: float | None = None
     shuffle: bool = True
     random_state: Any = None

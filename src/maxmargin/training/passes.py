@@ -44,6 +44,7 @@ class Plan(NamedTuple):
     shown : the problems that users see
     calibrating : the model with what follows its scores, if that is asked for
     report : is called at each full pass, if given; see `callbacks`
+    least_margin : the passes end when a certificate proves that no margin is as large
     """
 
     options: Options
@@ -52,6 +53,7 @@ class Plan(NamedTuple):
     shown: slice
     calibrating: Calibrating | None = None
     report: stopping.Report | None = None
+    least_margin: float = 0.0
 
     @property
     def separable(self) -> bool:
@@ -139,11 +141,12 @@ class Passes:
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())
-        self.mistakes: list[int] = []  # of each full pass
-        self.first_doubt = max(stopping.PATIENCE, stopping.PATIENT_ROWS / self.count) / 2
-        self.progress: stopping.Progress | None = None
         self.presented, self.n_iter, self.converged, self.stopped = 0, 0, False, False
-        self.may_give_up = plan.options.settles and not plan.separable and not model.is_full()
+        self.progress: stopping.Progress | None = None
+        patience = plan.options.n_iter_no_change
+        may_give_up = plan.options.settles and not plan.separable and not model.is_full()
+        if may_give_up and patience is not None:
+            self.progress = stopping.Progress(self.count, patience)
         self.next_check = 1  # of the certificate, after so many passes
 
     def run(self, advance: Advance | None) -> None:
@@ -161,8 +164,12 @@ class Passes:
             if self.converged or self.stopped or self.n_iter >= self.plan.options.max_iter:
                 return
             made = model.mistakes() - mistakes
-            if self._gives_up(made):
+            if self.progress is not None and self.progress.ends_with(made):
                 return
+            if self._is_out_of_reach():
+                if made == 0 or self.progress is None:
+                    return
+                self.progress.hurry()  # on to weights with few errors
             self._present_recent(made, advance)
 
     def _has_converged(self, updates: int) -> bool:
@@ -177,15 +184,13 @@ class Passes:
             self.next_check = self.n_iter + max(1, self.n_iter // 8)
         return bool(converged)
 
-    def _gives_up(self, mistakes: int) -> bool:
-        """Do passes, the last of which made so many mistakes, make no fewer any more?"""
-        if not self.may_give_up:
+    def _is_out_of_reach(self) -> bool:
+        """Does a certificate prove that there is no margin as large as the one asked for?"""
+        plan, model = self.plan, self.model
+        if plan.least_margin == 0.0 or model.bounds()[plan.shown].min() >= plan.least_margin:
             return False
-        self.mistakes.append(mistakes)
-        if len(self.mistakes) < self.first_doubt:
-            return False
-        self.progress = self.progress or stopping.Progress(self.count)
-        return self.progress.ends_with(self.mistakes)
+        margins = model.margins(self.rows, self.targets)
+        return certified(model, margins, plan.ceiling, plan.shown).bound < plan.least_margin
 
     def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
         """Present the rows that still matter, after a full pass with so many mistakes."""
@@ -200,10 +205,10 @@ class Passes:
 
     def full_pass(self, advance: Advance | None) -> int:
         """Present all rows; the number of updates. If it is doubtful, look at errors on the way."""
-        order, doubted = self.schedule.everything(), self.progress
-        if not (doubted and doubted.compares(self.model)):
+        order, progress = self.schedule.everything(), self.progress
+        if progress is None or not progress.compares(self.model):
             return self.learn(order, advance)
-        return doubted.compared(self, order, advance)
+        return progress.compared(self, order, advance)
 
     def learn(self, order: np.ndarray, advance: Advance | None) -> int:
         """Present the rows ``order``; the number of updates."""
