@@ -73,12 +73,13 @@ def test_pumma_follows_its_reference(form, p, data, delta):
 
 
 @every_form
+@every_exponent
 @a_few_sets
 @given(data=separable_sets(), epsilon=st.sampled_from([0.05, 0.3, 1.0]))
-def test_amira_in_pairs_follows_its_reference(form, data, epsilon):
+def test_amira_in_pairs_follows_its_reference(form, p, data, epsilon):
     X, y = data
-    trace = reference.pair_amira(X, y, epsilon=epsilon)
-    assert_follows(AMIRA(epsilon=epsilon, intercept="pair"), FORMS[form](X), y, trace)
+    trace = reference.pair_amira(X, y, epsilon=epsilon, p=p)
+    assert_follows(AMIRA(epsilon=epsilon, p=p, intercept="pair"), FORMS[form](X), y, trace)
 
 
 @pytest.mark.parametrize(

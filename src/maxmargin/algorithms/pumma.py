@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from maxmargin._validation import Interval
 from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
-from maxmargin.core.numba_backend import bridge
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
@@ -50,9 +49,6 @@ class PUMMARule(NamedTuple):
 
     def uses_weight(self):
         return False
-
-
-bridge("step_in_plane", inline=False)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -132,7 +128,7 @@ class PUMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), intercept="pair")
+        return replace(super()._spec(), intercept="pair", in_plane=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

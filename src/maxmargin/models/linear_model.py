@@ -85,8 +85,8 @@ class LinearModel(Model):
             off |= {"share", "mark", "mark_share"}
         elif not split:
             off |= {"share", "mark_share"}
-        in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
-        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same fields
+        by_rows = spec.in_plane and not spec.has_pairs()
+        kind: Any = PlaneSpace if by_rows and p != 2.0 else LinearSpace  # which has the same fields
         self.linear = blank(
             kind,
             sizes,
