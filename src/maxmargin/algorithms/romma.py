@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -122,9 +124,15 @@ class ROMMA(OnlineClassifier):
     def max_updates(delta: float, radius: float, margin: float, p: float = 2.0) -> float:
         """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: no more updates, in any passes.
 
-        Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Proof in
+        Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Below 2 it
+        is ``1 + 2**(q - 2) ((R / gamma)**q - 1) / delta**q`` with ``1/p + 1/q = 1``. Proofs in
         ``docs/theory.md``.
         """
+        if p < 2.0:
+            q = p / (p - 1.0)
+            with np.errstate(over="ignore"):
+                growth = np.float64(2.0 * radius / (delta * margin)) ** q
+            return 1.0 + 0.25 * float(growth) * (1.0 - (margin / radius) ** q)
         return 1.0 + (p - 1.0) * ((radius / margin) ** 2 - 1.0) / delta**2
 
     @staticmethod

@@ -45,8 +45,8 @@ class Exponents(Interval):
     def __str__(self) -> str:
         return (
             f"{super().__str__()}, where the square of the p-norm is smooth, which the theorems "
-            "need (below 2 use p=2; for the infinity norm use a large p, such as 2 ln(n_features); "
-            "docs/theory.md says what is lost)"
+            "need (below 2 use p=2, or PUMMA; for the infinity norm use a large p, such as "
+            "2 ln(n_features); docs/theory.md says what is lost)"
         )
 
 

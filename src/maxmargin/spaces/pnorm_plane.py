@@ -27,6 +27,8 @@ SOLVED = 1e-14
 ACCEPTABLE = 1e-11
 MOST_NEWTON_STEPS = 40
 MOST_BISECTIONS = 200
+# Second derivatives are infinite where a coordinate is 0 and p < 2: it counts as this one there.
+SMALLEST_COORDINATE = 1e-150
 
 
 class Plane(NamedTuple):
@@ -61,7 +63,7 @@ class Plane(NamedTuple):
     def bend(self, a, b):
         """The same, and the second derivatives ``zz, zt, tt`` of ``N**2 / 2``."""
         for k in range(self.support):
-            self.buffer.base[k] = abs(a * self.z[k] + b * self.t[k])
+            self.buffer.base[k] = max(abs(a * self.z[k] + b * self.t[k]), SMALLEST_COORDINATE)
         self.curvature.raise_all(self.buffer, self.support)
         total = dz = dt = zz = zt = tt = 0.0
         for k in range(self.support):
@@ -75,7 +77,7 @@ class Plane(NamedTuple):
             zt += curved * z * t
             tt += curved * t * t
         if self.outside > 0.0:
-            curved = self.curvature.power_of(abs(b))
+            curved = self.curvature.power_of(max(abs(b), SMALLEST_COORDINATE))
             total += curved * b * b * self.outside
             dt += curved * b * self.outside
             tt += curved * self.outside
@@ -186,7 +188,7 @@ bridge("slope", "bend", "newton", "rise", "bisection", inline=False)
 
 @with_methods_of(LinearSpace)
 class PlaneSpace(NamedTuple):
-    """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
+    """A `LinearSpace` in p-norms for rules whose step is found in the plane of y * x and theta.
 
     Where there is no intercept, y * x takes the place of a pair's half difference. Its fields are
     those of a `LinearSpace`; it is not derived from it, because skops takes only classes that are
