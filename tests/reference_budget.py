@@ -115,6 +115,7 @@ def noca(
     *,
     rho: float = 0.1,
     tau: float = 0.9,
+    rho_min: float = 0.0,
     epsilon: float = 1.0,
     width: float | None = None,
     floor: float = 0.7,
@@ -137,7 +138,8 @@ def noca(
     With ``max_components`` reached, x goes into the nearest of its class however far; rho is
     lowered as before. If its class has none, which would keep it unlearned for ever, x founds a
     component in the place of the one with the fewest rows, taken from classes with more than one
-    component while there are such, so that no class is lost.
+    component while there are such, so that no class is lost. With rho below ``rho_min``, x also
+    goes into the nearest of its class; if that has none, x founds one.
 
     As printed, ``nearest="any"`` takes the nearest component of all, which keeps its label, and
     ``variance="raw"`` puts x^2 in the place of the product of gaps.
@@ -169,7 +171,8 @@ def noca(
         same = np.flatnonzero((mixture.labels == label) | (nearest == "any"))
         distances = np.sqrt(np.sum((mixture.means[same] - x) ** 2, axis=1))
         full = max_components is not None and len(mixture.labels) >= max_components
-        found = len(same) == 0 or (not full and bool(error or np.min(distances) > epsilon))
+        closed = full or rho < rho_min
+        found = len(same) == 0 or (not closed and bool(error or np.min(distances) > epsilon))
         if found:
             k = _fewest(mixture) if full else len(mixture.labels)
             mixture = _found(mixture, k, x, label, width)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from reference import Array, Trace
-from scipy.optimize import linprog, minimize, root
+from scipy.optimize import brentq, linprog, minimize, root
 
 After = tuple[Array, float, bool]  # theta, mass, updated
 Trial = Callable[[Array, Array, float, Array, int], After]
@@ -207,6 +207,31 @@ def pnorm_romma(X: Array, y: Array, *, p: float, delta: float) -> Trace:
     return _run(X, y, p, trial)
 
 
+def pnorm_amira(X: Array, y: Array, *, p: float, epsilon: float) -> Trace:
+    """AMIRA in the p-norm: theta + a z with the a > 0 that gives link(theta + a z).z = 1."""
+
+    def trial(theta: Array, w: Array, mass: float, z: Array, k: int) -> After:
+        if not np.any(z) or np.dot(w, z) > 1 - epsilon:
+            return theta, mass, False
+        a = amira_step(z, theta, p)
+        return theta + a * z, mass + a, True
+
+    return _run(X, y, p, trial)
+
+
+def amira_step(z: Array, theta: Array, p: float) -> float:
+    """The a of theta + a z, by Brent's method; link(theta + a z).z grows with a."""
+    unit = 1 / norm(z, p)
+
+    def excess(a: float) -> float:
+        return float(np.dot(link(theta + a * unit * z, p), z)) - 1
+
+    high = unit
+    while excess(high) < 0:
+        high *= 2
+    return float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-15)) * unit
+
+
 # Learners with a bias, by a pair of the last positive and the last negative row that was used.
 
 
@@ -298,20 +323,23 @@ def pumma(X: Array, y: Array, *, delta: float, p: float = 2.0) -> PairTrace:
     return _pair_run(X, y, due, step)
 
 
-def pair_amira(X: Array, y: Array, *, epsilon: float) -> PairTrace:
+def pair_amira(X: Array, y: Array, *, epsilon: float, p: float = 2.0) -> PairTrace:
     """Zhao & Huang, Algorithm 1, by the reduction of Ishibashi, Hatano & Takeda, section 3.2."""
-    w = np.zeros(X.shape[1])
+    theta = np.zeros(X.shape[1])
 
     def due(margin: float) -> bool:
         return margin <= 1 - epsilon and margin < 1
 
     def step(z: Array) -> Array:
-        nonlocal w
+        nonlocal theta
         if not np.any(z):
             raise ValueError("the same point has both labels")
         half = z / 2
-        w = w + (1 - np.dot(w, half)) / np.dot(half, half) * half
-        return w
+        if p == 2:
+            theta = theta + (1 - np.dot(theta, half)) / np.dot(half, half) * half
+        else:
+            theta = theta + amira_step(half, theta, p) * half
+        return link(theta, p)
 
     return _pair_run(X, y, due, step)
 

@@ -71,6 +71,7 @@ def settings_of_all_kinds(most=(1, 2, 3, 5, 8, 100)):
         {
             "rho": st.sampled_from([0.0, 0.5]) | st.floats(0.0, 0.5),
             "tau": st.floats(0.01, 0.99),
+            "rho_min": st.just(0.0) | st.floats(0.0, 0.5),
             "epsilon": magnitudes(0.1, 10.0),
             "width": st.none() | magnitudes(0.1, 10.0),
             "floor": magnitudes(1e-3, 3.0),
@@ -171,6 +172,30 @@ def test_full_set_makes_room_for_a_new_class():
     assert learner.components_.tolist() == [0, 2, 3]
     assert learner.means_[:, 0] == pytest.approx([0.05, 20.05, 30.0])
     assert learner.weights_ == pytest.approx([0.4, 0.4, 0.2])
+
+
+@pytest.mark.parametrize("rho_min", [0.2, 0.01, 1e-4])
+def test_below_the_smallest_margin_no_error_founds_a_component(rho_min):
+    """Section 3.1: log_tau(rho_min / rho) components, where none is founded for its distance."""
+    random = np.random.default_rng(0)
+    stream = Stream(random.normal(size=(200, 3)), random.integers(3, size=200), 3)  # no pattern
+    settings_ = {"rho": 0.3, "tau": 0.8, "epsilon": 1e3, "width": 0.5, "max_components": 200}
+    limited, free = NOCA(rho_min=rho_min, **settings_), NOCA(**settings_)
+    errors = before = 0
+    for learner in play(limited, stream):
+        errors += learner.rho_ >= rho_min and learner.n_margin_errors_ > before
+        before = learner.n_margin_errors_
+    assert errors == int(NOCA.max_founding_errors(rho_min, rho=0.3, tau=0.8))
+    assert errors <= len(limited.components_) <= errors + 3
+    free.partial_fit(stream.X, stream.y, classes=range(3))
+    assert len(free.components_) > len(limited.components_)
+
+
+def test_founding_errors_in_numbers():
+    assert NOCA.max_founding_errors(0.025, rho=0.1, tau=0.5) == pytest.approx(2.0)
+    assert NOCA.max_founding_errors(0.2, rho=0.1, tau=0.5) == 0.0
+    assert NOCA.max_founding_errors(0.0) == np.inf
+    assert NOCA.max_founding_errors(0.1, rho=0.0) == 0.0
 
 
 def test_one_component_is_that_of_the_last_class():

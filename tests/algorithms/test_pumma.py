@@ -1,6 +1,7 @@
 """PUMMA and the other learner of pairs: their references, the KKT conditions, the guarantees."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ import reference_pnorm as reference
 from extent import everything_or
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from problems import label, separable, separable_sets, three_classes
+from problems import label, overlapping, separable, separable_sets, three_classes
 from reference import max_margin
 from scipy import sparse
 from scipy.linalg import hadamard
 from scipy.optimize import linprog
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin
 from maxmargin import AMIRA, PUMMA, ROMMA, Perceptron
@@ -82,12 +84,13 @@ def test_pumma_follows_its_reference_at_large_p(p):
 
 
 @every_form
+@every_exponent
 @a_few_sets
 @given(data=separable_sets(), epsilon=st.sampled_from([0.05, 0.3, 1.0]))
-def test_amira_in_pairs_follows_its_reference(form, data, epsilon):
+def test_amira_in_pairs_follows_its_reference(form, p, data, epsilon):
     X, y = data
-    trace = reference.pair_amira(X, y, epsilon=epsilon)
-    assert_follows(AMIRA(epsilon=epsilon, intercept="pair"), FORMS[form](X), y, trace)
+    trace = reference.pair_amira(X, y, epsilon=epsilon, p=p)
+    assert_follows(AMIRA(epsilon=epsilon, p=p, intercept="pair"), FORMS[form](X), y, trace)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_duplicate_rows_are_no_news(p):
 @st.composite
 def planes(draw):
     """A plane in which an update is due, and what the rule has seen of it."""
-    p = draw(st.sampled_from([2.5, 3.0, 4.25, 9.21]))
+    p = draw(st.sampled_from([1.5, 1.8, 2.5, 3.0, 4.25, 9.21]))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     support, others = draw(st.integers(2, 8)), draw(st.integers(0, 5))
     z, theta = np.zeros(support + others), random.normal(size=support + others)
@@ -310,7 +313,7 @@ def test_derivatives_at_large_p(p, size):
 
 
 @pytest.mark.parametrize("kind", [PUMMA, Perceptron])
-@pytest.mark.parametrize("p", [1.5, 1001.0, 1e300, np.inf])
+@pytest.mark.parametrize("p", [0.5, 1.0, 1001.0, 1e300, np.inf])
 def test_other_p_are_refused_by_name(kind, p):
     with pytest.raises(ValueError, match=r"The 'p' parameter of .* must be .* in the range"):
         kind(p=p).fit([[0.0], [1.0]], [0, 1])
@@ -416,6 +419,145 @@ def test_without_intercept_columns_can_come_later():
     grown = PUMMA(**settings_).partial_fit(narrow, y[:40], classes=[-1, 1])
     grown.partial_fit(X[40:], y[40:], grow=True)
     np.testing.assert_allclose(grown.coef_, whole.coef_, rtol=1e-12)
+
+
+# ----------------------------------------------------------------------------------------- p < 2
+
+LOW = [1.25, 1.5, 1.75]
+every_low_exponent = pytest.mark.parametrize("p", LOW)
+
+
+@every_form
+@every_low_exponent
+@pytest.mark.parametrize("seed", range(3))
+def test_below_2_it_follows_its_reference(form, p, seed):
+    X, y = separable(n=25, d=4, gap=0.3, seed=seed)
+    trace = reference.pumma(X, y, delta=0.1, p=p)
+    assert trace.updated.sum() > 3
+    assert_follows(PUMMA(delta=0.1, p=p), FORMS[form](X), y, trace)
+
+
+@every_low_exponent
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_below_2_it_converges_within_the_bounds(p, intercept, seed):
+    delta = 0.2
+    X, y = separable(n=30, d=5, gap=0.3, shift=0.0, seed=seed)
+    best, _, _ = reference.max_pnorm_margin(X, y, p, intercept=intercept)
+    clf = PUMMA(p=p, delta=delta, fit_intercept=intercept, max_iter=10**5, random_state=0)
+    clf.fit(X, y)
+    assert clf.converged_
+    if intercept:
+        most = PUMMA.max_updates(delta, diameter(X, y, p), best, p)
+    else:
+        most = ROMMA.max_updates(delta, max(reference.norm(x, p) for x in X), best, p)
+    assert 0 < clf.n_updates_ <= most
+    w = clf.coef_[0]
+    reached = np.min(y * (X @ w + clf.intercept_[0])) / reference.norm(w, p / (p - 1))
+    assert (1 - delta) * best * (1 - 1e-6) <= reached <= best * (1 + 1e-4)
+    assert clf.certificate_.margin == pytest.approx(reached, rel=1e-9)
+    assert clf.certificate_.bound >= best * (1 - 1e-9)
+    assert clf.certificate_.ratio >= 1 - delta - 1e-6
+
+
+@every_low_exponent
+@pytest.mark.parametrize("seed", range(3))
+def test_below_2_every_update_lengthens_the_weights(p, seed):
+    """What the bound on the updates rests on: |w|^q grows by (1 - m)^q / (2^(q - 2) |x|_p^q)."""
+    X, y = separable(n=60, d=4, gap=0.1, shift=0.0, seed=seed)
+    clf, q = PUMMA(p=p, delta=0.1, fit_intercept=False), p / (p - 1)
+    w, lengthened = np.zeros(4), []
+    for i, updated in steps(clf, X, y):
+        if updated:
+            grown = reference.norm(clf.coef_[0], q) ** q - reference.norm(w, q) ** q
+            least = ((1 - y[i] * (X[i] @ w)) / reference.norm(X[i], p)) ** q / 2 ** (q - 2)
+            assert grown >= (least if w.any() else 0.0) * (1 - 1e-6)
+            lengthened.append(grown)
+            w = clf.coef_[0]
+    assert len(lengthened) > 3
+
+
+@every_low_exponent
+@pytest.mark.parametrize("seed", range(2))
+def test_below_2_the_bound_is_never_below_the_optimum(p, seed):
+    X, y = separable(n=30, d=4, gap=0.1, seed=seed)
+    clf = PUMMA(delta=0.1, p=p)
+    for start in range(0, 30, 6):
+        clf.partial_fit(X[start : start + 6], y[start : start + 6], classes=[-1, 1])
+        seen = X[: start + 6], y[: start + 6]
+        if len(np.unique(seen[1])) == 2:
+            assert clf.certificate_.bound >= best_margin(*seen, p)
+    one_pass = PUMMA(p=p, max_iter=2, delta=1.0, random_state=0)
+    assert one_pass.fit(X, y).certificate_.bound >= best_margin(X, y, p)
+
+
+def test_below_2_a_certificate_without_an_update_holds():
+    """The p-norm of a row is longer than the Euclidean one, and so may margins be."""
+    X = np.vstack([np.ones((1, 50)), -np.ones((1, 50))])
+    clf = PUMMA(p=1.25, random_state=0).fit(X, [1, -1])
+    best = 50 ** (1 / 1.25)
+    assert clf.certificate_.bound >= best * (1 - 1e-12)
+    assert clf.certificate_.margin == pytest.approx(best, rel=1e-9)
+    model = clf._state.model
+    assert model.ceiling(model.rows(X), np.sqrt(50.0)) >= best
+    assert model.tally.largest_xx[0] >= best**2 * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("p", [1.25, 1.6])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_below_2_streams_and_files_are_the_same_to_the_bit(p, intercept, tmp_path):
+    X, y = three_classes(n=40, d=4)
+    settings_ = {"p": p, "fit_intercept": intercept}
+    whole = PUMMA(**settings_).partial_fit(X, y, classes=[0, 1, 2])
+    parts = PUMMA(**settings_)
+    for start in range(0, 40, 7):
+        part = slice(start, start + 7)
+        parts.partial_fit(X[part], y[part], classes=[0, 1, 2])
+        maxmargin.save(parts, tmp_path / "model")
+        parts = maxmargin.load(tmp_path / "model")
+    np.testing.assert_array_equal(parts.coef_, whole.coef_)
+    np.testing.assert_array_equal(parts.intercept_, whole.intercept_)
+
+
+def test_below_2_with_a_soft_margin():
+    X, y = overlapping(n=30, d=3)
+    clf = PUMMA(p=1.5, soft_margin=1.0, delta=0.1, max_iter=10**4, random_state=0).fit(X, y)
+    best, _, _ = reference.max_pnorm_margin(reference.soft(X, 1.0), y, 1.5, intercept=True)
+    assert clf.converged_
+    assert clf.certificate_.margin <= best * (1 + 1e-6) <= clf.certificate_.bound * (1 + 2e-6)
+    assert clf.certificate_.ratio >= 0.9 - 1e-6
+
+
+@pytest.mark.parametrize("p", [1.01, 1.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_near_1_certificates_hold(p, seed):
+    """Rounding moves weights by 2e-16 to the power p - 1, but not the sums behind a bound."""
+    X, y = separable(n=12, d=4, gap=0.5, seed=seed)
+    clf = PUMMA(p=p, delta=0.5, max_iter=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(X, y)
+    # |w|_q <= n^(1/q) |w|_inf, so the best margin is at least n^(1/p - 1) of that in the 1-norm.
+    assert clf.certificate_.bound >= exact_margin(X, y, 1.0) * 4 ** (1 / p - 1) * (1 - 1e-9)
+    w = clf.coef_[0]
+    reached = np.min(y * (X @ w + clf.intercept_[0])) / reference.norm(w, p / (p - 1))
+    assert clf.certificate_.margin == pytest.approx(reached, rel=1e-9)
+    assert 0.0 < reached <= clf.certificate_.bound
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, np.inf, np.nan])
+def test_other_norms_than_those_above_1_are_refused(p):
+    X, y = separable(n=10)
+    with pytest.raises(ValueError, match=r"'p' parameter of PUMMA must be .*\(1\.0, inf\)"):
+        PUMMA(p=p).fit(X, y)
+
+
+def test_max_updates_below_2_in_numbers():
+    assert ROMMA.max_updates(0.5, 3.0, 1.0, p=1.5) == pytest.approx(1 + 2 * 26 / 0.125)
+    assert PUMMA.max_updates(0.5, 4.0, 1.0, p=1.5) == pytest.approx(1 + 2 * 56 / 0.125)
+    almost = PUMMA.max_updates(0.5, 4.0, 1.0, p=2.0 - 1e-9)
+    assert almost == pytest.approx(PUMMA.max_updates(0.5, 4.0, 1.0), rel=1e-6)
+    assert PUMMA.max_updates(0.5, 4.0, 1.0, p=1.0001) == np.inf
 
 
 # ---------------------------------------------------------------------- margins in other norms

@@ -1,5 +1,6 @@
 """The examples of the gallery run without a warning, draw pictures, and hold what they claim."""
 
+import itertools
 import os
 import runpy
 from importlib.util import find_spec
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from maxmargin import AMIRA
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -176,6 +179,27 @@ def plot_probabilities(facts):
     assert facts["error"] < 0.02
     assert online < facts["best"] + 0.001
     assert plain > facts["best"] + 0.01
+
+
+@claims
+def plot_sequences(facts):
+    margins, bounds = facts["margins"], facts["bounds"]
+    assert facts["planted_margin"] <= margins[-1] <= min(bounds)
+    assert margins[-1] >= AMIRA.margin_fraction(0.1) * bounds[-1]
+    assert 50 < facts["clf"].n_updates_ <= facts["most"]
+    assert facts["errors"][-1] < 0.01 < 0.1 < facts["single_errors"]
+    assert_best_answers_are_the_best(facts)
+
+
+def assert_best_answers_are_the_best(facts):
+    """Viterbi's algorithm against all 3^6 label sequences of short rows, with every output."""
+    random = np.random.default_rng(0)
+    for _ in range(5):
+        w, x = random.normal(size=facts["planted"].size), random.integers(6, size=6)
+        answers = list(itertools.product(range(3), repeat=6))
+        outputs = np.array([w @ facts["joint_features"](x, y) for y in answers])
+        expected = [answers[i] for i in np.argsort(-outputs)[:4]]
+        assert facts["best_answers"](w, x, 4) == expected
 
 
 @claims

@@ -127,7 +127,8 @@ def test_every_bound_is_drawn_beside_what_happens(panels):
     }
     helpers = {"PUMMA.distortion", "Forgetron.max_norm"}
     helpers |= {f"DirectionalPerceptron.{name}" for name in ("step_spread", "best_rate")}
-    assert all_theorems() - drawn == helpers | {"DirectionalPerceptron.critical_rate"}
+    in_words = {"DirectionalPerceptron.critical_rate", "NOCA.max_founding_errors"}
+    assert all_theorems() - drawn == helpers | in_words
 
 
 def test_every_picture_is_on_the_page_in_both_themes(pictures):

@@ -159,6 +159,7 @@ OTHERS = {
 }
 SETTINGS = {
     "lengths": False,
+    "in_plane": True,
     "smallest": 0.1,
     "cache_size": 1.0,
     "certified": False,

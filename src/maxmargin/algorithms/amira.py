@@ -14,7 +14,7 @@ from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squa
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, P_CONSTRAINTS, Facts
 from maxmargin.models.spec import ModelSpec
 
 # With epsilon = 0 an example that was just projected onto margin 1 must not come back for its
@@ -33,6 +33,11 @@ class AMIRARule(NamedTuple):
 
     def step(self, trial):
         return 1.0, (1.0 - trial.margin) / trial.xx
+
+    def step_in_plane(self, trial, plane):
+        """The same for p > 2, where the step to margin 1 is the root of an equation."""
+        a, evaluations = plane.rise(1.0 / math.sqrt(trial.xx * trial.ww), trial.margin)
+        return a, 1.0, evaluations
 
     def uses_weight(self):
         return False
@@ -66,12 +71,18 @@ class AMIRA(OnlineClassifier):
         if y (w.x) <= 1 - epsilon:  w <- w + (1 - y (w.x)) / |x|**2 * y * x
 
     ``epsilon=1`` learns from mistakes only (MIRA), ``epsilon=0`` is passive-aggressive learning.
+    In p-norms the step is made on theta, whose dual is w: ``theta <- theta + a y x`` with the
+    ``a > 0`` that gives ``y (w.x) = 1``.
 
     Parameters
     ----------
     epsilon : float, default=0.1
         How far below 1 a margin may stay uncorrected, between 0 and 1. Smaller values give larger
         margins and more updates.
+    p : float or "log", default=2.0
+        The norm in which distances are measured, at least 2. Large p suits targets that depend on
+        few of many features; "log" is 2 ln(n_features), to the nearest quarter. For more than two
+        classes only with ``multiclass="ovr"`` or pairs.
     multiclass : {"k-best", "1-best", "ovr"}, default="k-best"
         With more than two classes: one weight vector per class, all learned together, where a step
         lifts the margin over the `k` highest rivals of a row's class to 1 (or over the highest one
@@ -99,7 +110,9 @@ class AMIRA(OnlineClassifier):
     approach the best one; `ROMMA` does. With pairs the same holds for ``epsilon / 2``, half
     differences of examples, and the geometric margin. With several classes it holds for the joint
     margin, the least lead of a row's class over a rival divided by the length of all weights, and
-    the radius ``sqrt(2) max |x|``.
+    the radius ``sqrt(2) max |x|``. In p-norms the number of updates grows by the factor ``p - 1``,
+    and ``|w| <= 2 / gamma``: see ``docs/theory.md``. For `PUMMA` and `ALMA` that number grows with
+    ``1 / delta**2`` and ``1 / alpha**2``, here with ``1 / epsilon``.
 
     With `costs`, rivals z of a row of class y whose lead is at most ``(1 - epsilon) costs[y, z]``
     come too close. Of these the `k` that lack most to ``costs[y, z]`` (with "1-best" the first) are
@@ -131,6 +144,7 @@ class AMIRA(OnlineClassifier):
     """
 
     epsilon: float = 0.1
+    p: float | str = 2.0
     multiclass: str = "k-best"
     k: int | None = None
     costs: Any = None
@@ -141,14 +155,16 @@ class AMIRA(OnlineClassifier):
 
     facts = Facts(
         guarantee="(1−ε)/(2−ε) of the margin",
-        updates="(2−ε)/ε · R²/γ²",
+        updates="(p−1)(2−ε)/ε · R²/γ²",
         drift=False,
         paper="Zhao & Huang",
+        cost="d; about 10d for p > 2",
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         **BUDGET_CONSTRAINTS,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
+        "p": P_CONSTRAINTS,
         "multiclass": [StrOptions({"k-best", "1-best", "ovr"})],
         "k": [Interval(Integral, 1, None, closed="left"), None],
         "costs": ["array-like", None],
@@ -157,16 +173,19 @@ class AMIRA(OnlineClassifier):
     }
 
     def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), costs=as_costs(self.costs))
+        return replace(super()._spec(), costs=as_costs(self.costs), in_plane=True)
 
     def _rule(self, p: float) -> AMIRARule:
         return AMIRARule(float(self.epsilon))
 
     @staticmethod
     @check_arguments()
-    def max_updates(epsilon: float, radius: float, margin: float) -> float:
-        """``(2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever."""
-        return quotient(2.0 - epsilon, epsilon) * squared_ratio(radius, margin)
+    def max_updates(epsilon: float, radius: float, margin: float, p: float = 2.0) -> float:
+        """``(p - 1) (2 - epsilon) / epsilon * (R / gamma)**2``: no more updates, ever.
+
+        R and gamma are those of the p-norm. Proof for p > 2 in ``docs/theory.md``.
+        """
+        return (p - 1.0) * quotient(2.0 - epsilon, epsilon) * squared_ratio(radius, margin)
 
     @staticmethod
     @check_arguments()
@@ -242,15 +261,18 @@ class AMIRA(OnlineClassifier):
 
     @staticmethod
     @check_arguments()
-    def max_norm(epsilon: float, margin: float) -> float:
-        """``(2 - epsilon) / gamma``: the weights never get longer."""
-        return quotient(2.0 - epsilon, margin)
+    def max_norm(epsilon: float, margin: float, p: float = 2.0) -> float:
+        """``(2 - epsilon) / gamma``, or ``2 / gamma`` for p > 2: the weights never get longer."""
+        return quotient(2.0 - epsilon if p == 2.0 else 2.0, margin)
 
     @staticmethod
     @check_arguments()
-    def margin_fraction(epsilon: float) -> float:
-        """``(1 - epsilon) / (2 - epsilon)``: at least this part of the best margin is reached."""
-        return (1.0 - epsilon) / (2.0 - epsilon)
+    def margin_fraction(epsilon: float, p: float = 2.0) -> float:
+        """``(1 - epsilon) / (2 - epsilon)``: at least this part of the best margin is reached.
+
+        For p > 2 it is ``(1 - epsilon) / 2``.
+        """
+        return (1.0 - epsilon) / (2.0 - epsilon if p == 2.0 else 2.0)
 
 
 def _relative_losses(squared_losses: float, smallest: float, k: int | None) -> float:

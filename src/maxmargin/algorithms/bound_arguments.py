@@ -65,6 +65,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "margin_errors": [*COUNT, None],
     "width": POSITIVE,
     "rho": NOT_NEGATIVE,
+    "rho_min": NOT_NEGATIVE,
     "tau": BELOW_ONE,
     "quiet": COUNT,
     "components": COUNT_FROM_ONE,

@@ -48,6 +48,7 @@ MAGNITUDES = Interval(Real, 1e-50, 1e50, closed="both")
 
 class NOCARule(NamedTuple):
     tau: float
+    rho_min: float
     epsilon: float
     width: float
     least: float
@@ -182,6 +183,9 @@ class NOCA(Streamable):
         ``output="density"`` the difference of two densities, not negative.
     tau : float, default=0.9
         Factor by which each margin error lowers it, between 0 and 1.
+    rho_min : float, default=0.0
+        When margin errors have lowered rho below this, no more components are founded, as if
+        `max_components` were reached, but for classes that have none: see `max_founding_errors`.
     epsilon : float, default=1.0
         Distance within which a row joins a component. It is about the scale of the data: scale the
         features first.
@@ -232,10 +236,10 @@ class NOCA(Streamable):
 
     Notes
     -----
-    Guarantee: at most ``ln(r / rho) / ln(tau)`` margin errors before `rho_` falls below r. What the
-    paper proves, `max_margin_errors`, holds for densities as they are (``output="density"``,
-    ``weighting="equal"``) that are small everywhere. The last hypothesis swings more from order to
-    order than the mistakes made on the way.
+    Guarantee: at most ``ln(r / rho) / ln(tau)`` margin errors that leave `rho_` at r or above; with
+    `rho_min` r, no others found components. What the paper proves, `max_margin_errors`, holds for
+    densities as they are (``output="density"``, ``weighting="equal"``) that are small everywhere.
+    The last hypothesis swings more from order to order than the mistakes made on the way.
 
     Where the paper and the defaults differ (`weighting`, `output`, `nearest`, `variance`), the
     other value is the paper's.
@@ -257,6 +261,7 @@ class NOCA(Streamable):
 
     rho: float = 0.1
     tau: float = 0.9
+    rho_min: float = 0.0
     epsilon: float = 1.0
     width: float | None = None
     floor: float = 0.7
@@ -282,6 +287,7 @@ class NOCA(Streamable):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rho": [Interval(Real, 0, None, closed="left")],
         "tau": [Interval(Real, 0, 1, closed="neither")],
+        "rho_min": [Interval(Real, 0, 0.5, closed="both")],
         "epsilon": [MAGNITUDES],
         "width": [MAGNITUDES, None],
         "floor": [MAGNITUDES],
@@ -375,6 +381,7 @@ class NOCA(Streamable):
         width = float(self.epsilon / 2 if self.width is None else self.width)
         return NOCARule(
             tau=float(self.tau),
+            rho_min=float(self.rho_min),
             epsilon=float(self.epsilon),
             width=width,
             least=(self.floor * width) ** 2,
@@ -425,6 +432,24 @@ class NOCA(Streamable):
         )
 
     # -------------------------------------------------------------------------------- the theorems
+    @staticmethod
+    @check_arguments()
+    def max_founding_errors(rho_min: float, *, rho: float = 0.1, tau: float = 0.9) -> float:
+        """``log(rho_min / rho) / log(tau)``, section 3.1: no more margin errors found components.
+
+        Rows far from all components of their class found others, and so does the first row of each
+        class.
+
+        Examples
+        --------
+        >>> from maxmargin import NOCA
+        >>> round(NOCA.max_founding_errors(0.001), 1)
+        43.7
+        """
+        if rho_min <= 0.0:
+            return math.inf
+        return max(0.0, math.log(rho_min / rho) / math.log(tau)) if rho > 0.0 else 0.0
+
     @staticmethod
     @check_arguments()
     def max_margin_errors(

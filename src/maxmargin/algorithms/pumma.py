@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
-from maxmargin._validation import Interval
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
-from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMARule
-from maxmargin.core.numba_backend import bridge
+from maxmargin.algorithms.romma import LARGEST_RATIO2, ROMMA, ROMMARule
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import P_CONSTRAINTS, Facts
+from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
 from maxmargin.models.base import Model
 from maxmargin.models.spec import ModelSpec
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -21,7 +20,7 @@ from maxmargin.training.passes import Outcome, Plan, run_passes
 
 @rule
 class PUMMARule(NamedTuple):
-    """ROMMA's step for p > 2, where the two demands are equations without a closed solution.
+    """ROMMA's step for p other than 2, where its two demands are equations without a formula.
 
     In the units of the plane the shortest weights are the dual g of a point ``a z' + b t'`` with
     ``g.z' = demand`` and ``g.t' = 1``, see `Plane`.
@@ -53,9 +52,6 @@ class PUMMARule(NamedTuple):
         return False
 
 
-bridge("step_in_plane", inline=False)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class PUMMA(OnlineClassifier):
     """PUMMA: ROMMA on pairs of a positive and a negative example, in which the intercept cancels.
@@ -77,8 +73,10 @@ class PUMMA(OnlineClassifier):
     delta : float, default=0.1
         The margin reached is at least ``1 - delta`` of the best one; between 0 and 1.
     p : float or "log", default=2.0
-        The norm in which distances are measured, 2 to 1000. Large p suits targets that depend on
-        few of many features; "log" is 2 ln(n_features), to the nearest quarter.
+        The norm in which distances are measured, above 1 and at most 1000. Large p suits targets
+        that depend on few of many features; "log" is 2 ln(n_features), to the nearest quarter. With
+        p below 2 the weights of all features tend to be of the same size, and updates may be many:
+        see `max_updates`.
     <shared>
 
     Notes
@@ -87,8 +85,11 @@ class PUMMA(OnlineClassifier):
     at least `margin_fraction` of the best margin with intercept. (Without one, rows take the place
     of pairs, and `ROMMA.max_updates` holds, for any p.) ``1 / |w|`` bounds that margin, so the
     smallest output is itself the certified ratio. A point with both labels has the bound 0 (unless
-    there is a `soft_margin`). On other data that are not separable ``|w|`` grows until margins of 1
-    are less than the rounding of ``w.x``; there `fit` ends, and a stream starts anew.
+    there is a `soft_margin`). Below p = 2 rounding moves the weight of a coordinate that cancels by
+    2e-16 to the power ``p - 1``, and margins are met no better than that: with p near 1 `fit` may
+    not end for small `delta`, while certificates hold as ever. On other data that are not separable
+    ``|w|`` grows until margins of 1 are less than the rounding of ``w.x``; there `fit` ends, and a
+    stream starts anew.
 
     On rows that cannot be separated there is no margin to find, and the weights say little: use
     `soft_margin` (Adult: 80.7 % right as it comes, 84.5 with ``soft_margin=1.0``; digits: 90.9 and
@@ -113,15 +114,15 @@ class PUMMA(OnlineClassifier):
 
     facts = Facts(
         guarantee="1−δ of the geometric margin",
-        updates="1 + (p−1)(D²/γ² − 4)/δ²",
+        updates="1 + (p−1)(D²/γ² − 4)/δ², for p ≥ 2",
         drift=False,
         paper="Ishibashi, Hatano & Takeda 2008",
-        cost="2d; about 10d for p > 2",
+        cost="2d; about 10d for p ≠ 2",
     )
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "delta": [Interval(Real, 0, 1, closed="both")],
-        "p": P_CONSTRAINTS,
+        "p": [ALL_EXPONENTS, StrOptions({"log"})],
     }
     del _parameter_constraints["intercept_scaling"]
 
@@ -133,7 +134,7 @@ class PUMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     def _spec(self) -> ModelSpec:
-        return replace(super()._spec(), intercept="pair")
+        return replace(super()._spec(), intercept="pair", in_plane=True)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -142,15 +143,20 @@ class PUMMA(OnlineClassifier):
         return tags
 
     @staticmethod
-    @check_arguments()
+    @check_arguments(p=[ALL_EXPONENTS])
     def max_updates(
         delta: float, diameter: float, margin: float, p: float = 2.0, distortion: float = 1.0
     ) -> float:
         """``1 + (p - 1) ((c D / gamma)**2 - 4) / delta**2``: no more updates, ever (Theorem 2).
 
+        Below p = 2, for which the paper has no theorem, it is ``1 + 2**(q - 2) ((c D / gamma)**q -
+        2**q) / delta**q`` with ``1/p + 1/q = 1``; proof in ``docs/theory.md``.
+
         ``diameter`` is the largest distance D of a positive and a negative example, ``margin`` the
         best margin gamma with intercept; if not in the p-norm, c is their `distortion`.
         """
+        if p < 2.0:
+            return ROMMA.max_updates(0.5 * delta, 0.5 * distortion * diameter, margin, p)
         excess = squared_ratio(distortion * diameter, margin, least=2.0) - 4.0
         return 1.0 + quotient((p - 1.0) * excess, delta * delta)
 

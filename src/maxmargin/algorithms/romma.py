@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import check_arguments, quotient, squared_ratio
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
-from maxmargin.estimator.parameters import Facts
+from maxmargin.estimator.parameters import ALL_EXPONENTS, Facts
 from maxmargin.models.base import Model
 from maxmargin.spaces.problem_scalars import ROUNDING
 from maxmargin.training.passes import Outcome, Plan, run_passes
@@ -120,13 +123,19 @@ class ROMMA(OnlineClassifier):
         return run_passes(model, rows, targets, self._rule(model.p)._replace(anew=False), plan)
 
     @staticmethod
-    @check_arguments()
+    @check_arguments(p=[ALL_EXPONENTS])
     def max_updates(delta: float, radius: float, margin: float, p: float = 2.0) -> float:
         """``1 + (p - 1) ((R / gamma)**2 - 1) / delta**2``: no more updates, in any passes.
 
-        Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Proof in
+        Other p are those of `PUMMA` without intercept, R and gamma then in the p-norm. Below 2 it
+        is ``1 + 2**(q - 2) ((R / gamma)**q - 1) / delta**q`` with ``1/p + 1/q = 1``. Proofs in
         ``docs/theory.md``.
         """
+        if p < 2.0:
+            q, ratio = p / (p - 1.0), np.sqrt(squared_ratio(radius, margin))
+            with np.errstate(over="ignore"):
+                growth = np.float64(quotient(2.0 * ratio, delta)) ** q
+            return 1.0 + 0.25 * float(growth) * (1.0 - float(ratio**-q)) if delta else math.inf
         excess = squared_ratio(radius, margin) - 1.0
         return 1.0 + quotient((p - 1.0) * excess, delta * delta)
 

@@ -131,6 +131,11 @@ def geometric_margins(
     lowest: np.ndarray, weights: np.ndarray, width: int, p: float = 2.0
 ) -> np.ndarray:
     """Divide the lowest outputs by the dual norms of the weights, all but the intercept's."""
-    norms = np.linalg.norm(np.delete(weights, width, axis=1), ord=p / (p - 1.0), axis=1)
+    features, q = np.delete(weights, width, axis=1), p / (p - 1.0)
     with np.errstate(invalid="ignore"):  # of weights that diverged
+        if q > 2.0:  # large powers are those of numbers up to 1
+            largest = np.abs(features).max(axis=1, initial=np.finfo(np.float64).tiny)
+            norms = largest * np.linalg.norm(features / largest[:, None], ord=q, axis=1)
+        else:
+            norms = np.linalg.norm(features, ord=q, axis=1)
         return np.divide(lowest, norms, out=np.zeros_like(lowest), where=norms > 0.0)

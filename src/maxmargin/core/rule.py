@@ -1,6 +1,6 @@
 """What a learning rule is: a few pure functions of seven numbers.
 
-A rule is a NamedTuple of hyper-parameters (floats) with up to eight methods:
+A rule is a NamedTuple of hyper-parameters (floats) with up to nine methods:
 
 ``active(trial) -> bool``
     Is an update due?
@@ -11,6 +11,9 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to eight methods:
     computed only when an update is due.
 ``step(trial) -> (shrink, step)``
     The update ``w <- shrink * w + step * y * x``.
+``step_in_plane(trial, plane) -> (a, b, evaluations)``
+    In p-norms, for rules that need more than scalars to find their step: the new theta as a point
+    of the `Plane` of the row and theta, and how often points were evaluated.
 ``rest(trial) -> shrink``
     What happens to ``w`` on a trial without an update; 1 unless defined.
 ``project(norm2) -> shrink``
@@ -88,3 +91,4 @@ class Usual:
 rule = with_methods_of(Usual)
 
 bridge("active", "asked", "needs_norm", "step", "rest", "project", "of", "repeats")
+bridge("step_in_plane", inline=False)

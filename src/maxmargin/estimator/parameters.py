@@ -50,13 +50,14 @@ class Exponents(Interval):
     def __str__(self) -> str:
         return (
             f"{super().__str__()}, where the square of the p-norm is smooth, which the theorems "
-            "need, and steps are exact up to rounding (below 2 use p=2; for the infinity norm use "
-            "a large p, such as 2 ln(n_features); docs/theory.md says what is lost)"
+            "need, and steps are exact up to rounding (below 2 use p=2, or PUMMA; for the infinity "
+            "norm use a large p, such as 2 ln(n_features); docs/theory.md says what is lost)"
         )
 
 
-# Of learners in p-norms.
+# Of learners in p-norms, and of those that need no smooth norm.
 P_CONSTRAINTS: list[Any] = [Exponents(), StrOptions({"log"})]
+ALL_EXPONENTS = Interval(Real, 1, LARGEST_P, closed="right")
 # Coordinates behind the features are as long as rows may be.
 NORMS = Interval(Real, SMALLEST_XX**0.5, LARGEST_XX**0.5, closed="both")
 SOFT_MARGINS: list[Any] = [

@@ -34,7 +34,7 @@ from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.pair_space import ELSEWHERE, FOREIGN, NOBODY, PairSpace
 from maxmargin.spaces.pnorm import new_pnorm
 from maxmargin.spaces.pnorm_plane import PlaneSpace
-from maxmargin.spaces.problem_scalars import AWAITING, LARGEST_SCALE, SINCE_SNAPSHOT
+from maxmargin.spaces.problem_scalars import AWAITING, SINCE_SNAPSHOT
 
 Rows = DenseRows | SparseRows
 
@@ -67,7 +67,7 @@ class LinearModel(Model):
     private : number of rows with a private coordinate that is recorded (0: none)
     """
 
-    p: Annotated[float, Saved(at_least=2.0)]
+    p: Annotated[float, Saved(at_least=1.0)]
     linear: Annotated[LinearSpace, Saved()]
 
     loop = staticmethod(learn)
@@ -85,8 +85,8 @@ class LinearModel(Model):
             off |= {"share", "mark", "mark_share"}
         elif not split:
             off |= {"share", "mark_share"}
-        in_planes = p != 2.0 and spec.intercept == "pair" and not spec.fit_intercept
-        kind: Any = PlaneSpace if in_planes else LinearSpace  # which has the same fields
+        by_rows = spec.in_plane and not spec.has_pairs()
+        kind: Any = PlaneSpace if by_rows and p != 2.0 else LinearSpace  # which has the same fields
         self.linear = blank(
             kind,
             sizes,
@@ -206,7 +206,7 @@ class LinearModel(Model):
     def maintain(self, space: Any) -> None:
         """What the loop asks for when it is due: see `core.loop.maintain`, and snapshots."""
         scalars = self.linear.scalars.table
-        limit, scales = LARGEST_SCALE ** (2.0 / self.p), np.abs(scalars.scale)
+        limit, scales = self.linear.geometry.scale_limit(), np.abs(scalars.scale)
         if not ((1.0 / limit <= scales) & (scales <= limit)).all():  # else it is not compiled
             maintain(space)
         due = np.flatnonzero(scalars.updates >= scalars.next_mark)
@@ -282,7 +282,9 @@ class LinearModel(Model):
 
     def ceiling(self, rows: Any, radius: float) -> float:
         private = self.tail.private / np.sqrt(np.min(getattr(rows.tail, "sample_weight", 1.0)))
-        return bounds.ceiling(float(np.hypot(radius, private)), joint=self.is_joint)
+        # Below p = 2 the p-norm is larger than the Euclidean one, by at most this factor.
+        factor = (self.width() + 1) ** max(0.0, 1.0 / self.p - 0.5)
+        return bounds.ceiling(factor * float(np.hypot(radius, private)), joint=self.is_joint)
 
     def updates(self) -> int:
         return int(self.linear.scalars.table.updates.sum())
@@ -355,7 +357,7 @@ def weighted_tail(model: Any, sample_weight: np.ndarray) -> WeightedTail:
     """The coordinates behind the features of rows with these weights."""
     if model.p != 2.0:
         raise ValueError(
-            "Weights act by the soft margin where there is one, and with p > 2 they cannot: use "
+            "Weights act by the soft margin where there is one, and with p != 2 they cannot: use "
             "soft_margin=0, or p=2."
         )
     if model.spec.has_pairs() and not model.private_coordinates():

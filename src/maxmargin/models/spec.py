@@ -22,6 +22,7 @@ class ModelSpec:
     plus : which rows a `Projectron` learns from
     costs : the margins wanted of each class over its rivals; None if all are 1
     lengths : must the length of w be known after a row was evicted?
+    in_plane : in p-norms, is a step found in the plane of the row and theta (`spaces.pnorm_plane`)?
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
     certified : are the vectors behind a certificate kept?
     device : where kernel values are computed; what was learned on one can go on on another
@@ -49,6 +50,7 @@ class ModelSpec:
     careful: bool = False
     plus: bool = False
     lengths: bool = field(default=True, compare=False)
+    in_plane: bool = field(default=False, compare=False)
     smallest: float = field(default=0.0, compare=False)
     cache_size: float = field(default=200.0, compare=False)
     certified: bool = field(default=True, compare=False)

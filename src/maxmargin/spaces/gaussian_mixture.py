@@ -195,7 +195,7 @@ def learn_mixture(rows, labels, order, rule, mixture):  # type: ignore[no-untype
             state[0].errors += 1
             state[0].rho *= rule.tau
         k = mixture.nearest(own)
-        full = state[0].components == mixture.owners.size
+        full = state[0].components == mixture.owners.size or state[0].rho < rule.rho_min
         far = k >= 0 and math.sqrt(mixture.distances[k]) > rule.epsilon
         if k < 0 or (not full and (error or far)):
             mixture.establish(mixture.free_place(), own, rule.width)

@@ -32,12 +32,12 @@ SMALLEST_SUM, LARGEST_SUM = 1e-200, 1e200
 
 
 class PNorm(NamedTuple):
-    """The geometry for p > 2; see `Euclid` for what a space asks.
+    """The geometry for p > 1 other than 2; see `Euclid` for what a space asks.
 
     Attributes
     ----------
     p : the exponent of the norm in which examples are measured
-    largest_scale : a scale of the weights whose p-th power is as large as the square of Euclid's
+    largest_scale : a scale of the weights whose p-th power is at most the square of Euclid's
     dual_power : raises to p - 1
     units : what v is multiplied by before it is raised, for each problem
     powers : u, for each problem
@@ -132,6 +132,8 @@ class PNorm(NamedTuple):
             self.sum_powers(weights, c)
 
     def square_bound(self, rows, i):
+        if self.p < 2.0:
+            return self.square_of(rows, i)
         return rows.square(i)  # |x|_p <= |x|_2, without a power
 
     def square_of(self, rows, i):
@@ -311,7 +313,7 @@ def new_pnorm(p: float, problems: int, size: int) -> PNorm:
         PNorm,
         {"problems": problems, "coordinates": size},
         p=float(p),
-        largest_scale=LARGEST_SCALE ** (2.0 / p),
+        largest_scale=LARGEST_SCALE ** min(1.0, 2.0 / p),
         dual_power=power(p - 1.0),
         curvature=power(p - 2.0),
     )

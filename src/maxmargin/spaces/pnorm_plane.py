@@ -1,12 +1,13 @@
-"""The plane of a pair's half difference z and of theta, in which PUMMA's next theta lies.
+"""The plane of a row or a pair's half difference, z, and of theta, in which the next theta lies.
 
 The unit vectors are ``z' = z / |z|_p`` and ``t' = theta / |theta|_p``, and a point of the plane is
 ``a z' + b t'``. Outside the support of z all that matters of theta is one sum, so an evaluation
 costs what z costs. Where p-th powers of a point leave the range of float64, it is divided by its
 largest coordinate first.
 
-The point whose dual g has ``g.z' = demand`` and ``g.t' = 1`` is the minimum of the convex function
-``N(a, b)**2 / 2 - demand * a - b``: Newton's method finds it, or bisection.
+PUMMA's point has a dual g with ``g.z' = demand`` and ``g.t' = 1``, and is the minimum of the convex
+function ``N(a, b)**2 / 2 - demand * a - b``: Newton's method finds it, or bisection. AMIRA's has
+``b = 1`` and ``g.z' = demand``, one equation in one unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from maxmargin.core.array_fields import Array, Follows, Saved
 from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.linear_space import LinearSpace
-from maxmargin.spaces.problem_scalars import Scalars
+from maxmargin.spaces.problem_scalars import ROUNDING, Scalars
 
 # Newton's method stops at the first accuracy of both demands, and must reach the second.
 SOLVED = 1e-14
@@ -28,6 +29,8 @@ MOST_NEWTON_STEPS = 40
 MOST_BISECTIONS = 200
 # Coordinates whose p-th powers are within exp(+-LARGEST_LOG) are raised as they are.
 LARGEST_LOG = 460.0
+# Second derivatives are infinite where a coordinate is 0 and p < 2: it counts as this one there.
+SMALLEST_COORDINATE = 1e-150
 
 
 class Plane(NamedTuple):
@@ -85,7 +88,7 @@ class Plane(NamedTuple):
     def power_sums(self, a, b):
         """``N**p``, and its first and second derivatives up to constant factors."""
         for k in range(self.support):
-            self.buffer.base[k] = abs(a * self.z[k] + b * self.t[k])
+            self.buffer.base[k] = max(abs(a * self.z[k] + b * self.t[k]), SMALLEST_COORDINATE)
         self.curvature.raise_all(self.buffer, self.support)
         total = dz = dt = zz = zt = tt = 0.0
         for k in range(self.support):
@@ -99,7 +102,7 @@ class Plane(NamedTuple):
             zt += curved * z * t
             tt += curved * t * t
         if self.outside > 0.0:
-            curved = self.curvature.power_of(abs(b))
+            curved = self.curvature.power_of(max(abs(b), SMALLEST_COORDINATE))
             total += curved * b * b * self.outside
             dt += curved * b * self.outside
             tt += curved * self.outside
@@ -146,6 +149,34 @@ class Plane(NamedTuple):
             a, b, error = trial_a, trial_b, new_error
         return a, b, evaluations, error <= ACCEPTABLE and a > 0.0 and b >= 0.0
 
+    def rise(self, demand, margin):
+        """The a of the point ``a z' + t'`` whose dual g has ``g.z' = demand``, and the evaluations.
+
+        ``g.z'`` grows with a, from ``margin * demand`` at theta, where margin < 1. Newton's method
+        between bounds on the root, which halves them where it leaves them or is slow:
+        ``g.z' >= a - 3`` because ``a g.z' = N**2 - g.t' >= N (N - 1)`` and ``N >= a - 1``, and for
+        p >= 2 smoothness gives ``g.z' <= (margin * demand) + (p - 1) a``.
+        """
+        low, high = demand * (1.0 - margin) / (self.p - 1.0), demand + 3.0
+        a, change, evaluations = low, high - low, 0
+        while evaluations < MOST_BISECTIONS:
+            square, g_z, _, zz, _, _ = self.bend(a, 1.0)
+            evaluations += 1
+            excess = g_z - demand
+            if abs(excess) <= SOLVED * demand + 2.0 * self.p * ROUNDING * math.sqrt(square):
+                break
+            if excess < 0.0:
+                low = a
+            else:
+                high = a
+            before, change = change, (-excess / zz if zz > 0.0 else math.inf)
+            if not (low < a + change < high and abs(change) <= 0.5 * abs(before)):
+                change = 0.5 * (low + high) - a
+            if a + change == a:
+                break
+            a += change
+        return a, evaluations
+
     def bisection(self, demand):
         """Always safe: only b / a is unknown, and one equation has a single root in it."""
         low, high, evaluations = 0.0, 1.0, 0
@@ -170,12 +201,15 @@ class Plane(NamedTuple):
         return a, a * high, evaluations + 1
 
 
-bridge("slope", "bend", "power_sums", "largest_coordinate", "newton", "bisection", inline=False)
+bridge(
+    *("slope", "bend", "power_sums", "largest_coordinate", "newton", "rise", "bisection"),
+    inline=False,
+)
 
 
 @with_methods_of(LinearSpace)
 class PlaneSpace(NamedTuple):
-    """A `LinearSpace` of p > 2 for rules whose step is found in the plane of y * x and theta.
+    """A `LinearSpace` in p-norms for rules whose step is found in the plane of y * x and theta.
 
     Where there is no intercept, y * x takes the place of a pair's half difference. Its fields are
     those of a `LinearSpace`; it is not derived from it, because skops takes only classes that are

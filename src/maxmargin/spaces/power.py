@@ -14,7 +14,9 @@ QUARTER = 0.25
 
 
 class Power(NamedTuple):
-    """``x**exponent`` for x >= 0; by square roots if the exponent is a multiple of a quarter.
+    """``x**exponent``; by square roots if the exponent is 0 or a positive multiple of a quarter.
+
+    x may be 0 unless the exponent is negative.
 
     Attributes
     ----------
@@ -94,7 +96,7 @@ def raise_all(power, buffer, count):  # type: ignore[no-untyped-def]
 
 def power(exponent: float) -> Power:
     quarters = exponent / QUARTER
-    if quarters != round(quarters):
+    if quarters != round(quarters) or quarters < 0.0:
         return Power(float(exponent), 0, -1)
     return Power(float(exponent), int(quarters) // 4, int(quarters) % 4)
 

@@ -26,10 +26,7 @@ def fit_until_converged(clf: ClassifierMixin, X: Any, y: np.ndarray) -> Any:
 
     A run that was given up must never enter a mean over converged ones.
     """
-    # TODO: set it unconditionally when all estimators have the parameter.
-    if "n_iter_no_change" in clf.get_params():
-        clf.set_params(n_iter_no_change=None)
-    fit_until_stopped(clf, X, y)
+    fit_until_stopped(clf.set_params(n_iter_no_change=None), X, y)
     if not clf.converged_:
         raise RuntimeError(f"{clf} did not converge in {clf.n_iter_} passes over {y.size} rows.")
     return clf
