@@ -51,6 +51,7 @@ POSSIBLE = {
     "margin_errors": 2,
     "width": 1.0,
     "rho": 0.1,
+    "rho_min": 0.01,
     "tau": 0.9,
     "quiet": 2,
     "components": 3,
