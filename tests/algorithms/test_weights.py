@@ -700,7 +700,7 @@ def test_weights_of_classes_of_experts_are_refused():
             partial(Relaxation.max_updates, 1.0, 1.2, 1.5),
         ),
     ],
-    ids=str,
+    ids=["Perceptron", "with a margin", "Relaxation", "overrelaxation"],
 )
 def test_bounds_with_weights(clf, most, weights, seed):
     X, y = separable(n=60, d=3, gap=0.4, seed=seed)
