@@ -583,7 +583,7 @@ def test_experts_that_are_wrong_about_a_weight():
             experts.new_votes(2),
             np.zeros(1, maxmargin.core.loop.TALLY).view(np.recarray),
         )
-        experts.hold(said, order, targets, 2, votes, np.exp(-0.7), 0.0, scores, tally)
+        experts.vote(said, order, targets, 2, votes, np.exp(-0.7), 0.0, scores, tally)
         found.append(votes.weights)
     np.testing.assert_allclose(found[0], 0.5)
     wanted = np.exp(-0.7 * np.array([3.0, 0.5]))
@@ -647,7 +647,7 @@ def test_what_weights_cannot_be_combined_with():
     ones = np.ones(y.size)
     with pytest.raises(ValueError, match="on a budget they cannot"):
         Perceptron(budget=5, kernel="rbf", gamma=1.0, soft_margin=1.0).fit(X, y, ones)
-    with pytest.raises(ValueError, match="with p > 2 they cannot"):
+    with pytest.raises(ValueError, match="with p != 2 they cannot"):
         ALMA(p=4.0, soft_margin=1.0).fit(X, y, ones)
     with pytest.raises(ValueError, match="pairs of a stream"):
         PUMMA(soft_margin=1.0).partial_fit(X, y, [0, 1], ones)

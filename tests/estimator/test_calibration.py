@@ -492,13 +492,13 @@ def test_files_without_are_as_they_were(tmp_path):
     ("name", "value", "why"),
     [
         ("theta", -1.0, "negative"),
-        ("levels", np.nan, "none"),
+        ("levels", np.nan, "NaN or infinity"),
         ("curvature", 0.0, "not positive"),
         ("fading", 0.0, "not positive"),
-        ("scales", np.inf, "none"),
+        ("scales", np.inf, "NaN or infinity"),
     ],
 )
-def test_maps_that_are_none_are_refused(name, value, why, tmp_path):
+def test_broken_maps_are_refused(name, value, why, tmp_path):
     clf = streamed("two classes")
     getattr(maps_of(clf), name)[...] = value
     save(clf, tmp_path / "model.mm")

@@ -425,7 +425,7 @@ def test_a_given_vocabulary_is_kept():
 def test_vocabularies_have_a_limit(monkeypatch):
     monkeypatch.setattr("maxmargin.streams.tables.LARGEST_VOCABULARY", 2)
     table = pa.table({"t": ["a", "b", "c"], "y": [0, 1, 0]})
-    with pytest.raises(StreamError, match="'t' has more than 2 values; hash them by recipe="):
+    with pytest.raises(StreamError, match="'t' has more than 2 values; use a recipe that hashes"):
         FrameSource(table).survey()
 
 

@@ -145,7 +145,7 @@ class DirectionalPerceptron(OnlineClassifier):
         return DirectionalRule(beta, float(rate), pull, length)
 
     def _run_passes(self, model: Model, rows: Rows, targets: Targets, plan: Plan) -> Outcome:
-        plan = plan._replace(least_margin=float(self.beta))
+        plan = plan._replace(wanted_margin=float(self.beta))
         return run_passes(model, rows, targets, self._rule(model.p), plan)
 
     @staticmethod

@@ -446,9 +446,11 @@ class NOCA(Streamable):
         >>> round(NOCA.max_founding_errors(0.001), 1)
         43.7
         """
-        if rho_min <= 0.0:
+        if rho_min == 0.0:
             return math.inf
-        return max(0.0, math.log(rho_min / rho) / math.log(tau)) if rho > 0.0 else 0.0
+        if rho <= rho_min:
+            return 0.0
+        return math.log(rho_min / rho) / math.log(tau) if tau > 0.0 else 1.0
 
     @staticmethod
     @check_arguments()

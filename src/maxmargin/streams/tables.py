@@ -366,8 +366,8 @@ class TableSource(Source):
             values.update(values_of(Category(name, 0), table, (*MISSING, *self._na)).texts)
         if len(values) > LARGEST_VOCABULARY:
             raise StreamError(
-                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; hash "
-                "them by recipe=Recipe(categories='hash'), or leave the column out by ",
+                f"{self.name}: column {name!r} has more than {LARGEST_VOCABULARY:,} values; use a "
+                "recipe that hashes categories, or leave the column out by ",
                 Option("columns", ""),
                 ".",
             )

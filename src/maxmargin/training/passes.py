@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     shown : the problems that users see
     calibrating : the model with what follows its scores, if that is asked for
     report : is called at each full pass, if given; see `callbacks`
-    least_margin : the passes end when a certificate proves that no margin is as large
+    wanted_margin : the passes end when a certificate proves that no margin is as large
     """
 
     options: Options
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
     shown: slice
     calibrating: Calibrating | None = None
     report: stopping.Report | None = None
-    least_margin: float = 0.0
+    wanted_margin: float = 0.0
 
     @property
     def separable(self) -> bool:
@@ -187,10 +187,10 @@ class Passes:
     def _is_out_of_reach(self) -> bool:
         """Does a certificate prove that there is no margin as large as the one asked for?"""
         plan, model = self.plan, self.model
-        if plan.least_margin == 0.0 or model.bounds()[plan.shown].min() >= plan.least_margin:
+        if plan.wanted_margin == 0.0 or model.bounds()[plan.shown].min() >= plan.wanted_margin:
             return False
         margins = model.margins(self.rows, self.targets)
-        return certified(model, margins, plan.ceiling, plan.shown).bound < plan.least_margin
+        return certified(model, margins, plan.ceiling, plan.shown).bound < plan.wanted_margin
 
     def _present_recent(self, mistakes: int, advance: Advance | None) -> None:
         """Present the rows that still matter, after a full pass with so many mistakes."""

@@ -163,10 +163,10 @@ def complaint(plan: Plan, certificate: Certificate, n_iter: int, stuck: bool, fo
             f"passes, less than the {wanted:.4f} that tol={options.tol} asks for. If no update was "
             "left to make, ask the rule for more: a smaller delta, epsilon or alpha."
         )
-    if 0.0 < certificate.bound < plan.least_margin:
+    if 0.0 < certificate.bound < plan.wanted_margin:
         return (
             f"{name} proves after {n_iter} passes that no margin exceeds "
-            f"{certificate.bound:.4g}: the margin of {plan.least_margin:.4g} that is asked for is "
+            f"{certificate.bound:.4g}: the margin of {plan.wanted_margin:.4g} that is asked for is "
             "out of reach. Ask for less; MaxMargin finds the largest margin."
         )
     if certificate.bound == 0.0:
