@@ -33,7 +33,7 @@ class Scores:
         self._outputs: list[np.ndarray] | None = [] if classes.size == 2 else None
         self._truth: list[np.ndarray] = []
         self._log_loss, self._with_probabilities = 0.0, 0
-        self._unseen: Any = None  # a label that is none of the classes
+        self._unseen: Any = None  # a label that is not among the classes
 
     def add(
         self,

@@ -86,7 +86,7 @@ class Predictions:
             self.remove(next(iter(self._waiting)))
 
     def get(self, key: str, now: float) -> Prediction | None:
-        """The prediction with this id; None if there is none, or it has expired."""
+        """The prediction with this id; None if the id is unknown or has expired."""
         one = self._waiting.get(key)
         return None if one is None or self._has_expired(one, now) else one
 
