@@ -34,7 +34,7 @@ from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.core.trace import MeanTrace, Trace
 from maxmargin.models.base import Model
-from maxmargin.models.linear_model import LinearModel, PairModel, read_only
+from maxmargin.models.linear_model import LinearModel, read_only
 from maxmargin.streams import Option, OptionError
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def knows_level(model: Model) -> bool:
 
     Its weights must be vectors that move along the row itself.
     """
-    is_plain = isinstance(model, LinearModel) and not isinstance(model, PairModel)
+    is_plain = isinstance(model, LinearModel) and model.steps_along_rows
     return is_plain and model.p == 2.0 and not model.is_joint  # type: ignore[attr-defined]
 
 
