@@ -28,7 +28,7 @@ _PARTS = {
         certificate_vectors.Witness
     """,
     "streams": "recipe.Recipe",
-    "training": "feature_columns.Features calibration.Maps state.State",
+    "training": "feature_columns.Features calibration.Maps prediction_sets.SetTracker state.State",
 }
 
 TRUSTED_TYPES = [
