@@ -1,4 +1,4 @@
-"""The maximum 2-norm soft margin, exactly, by Newton's method; one or more problems at a time.
+"""The maximum soft margin, exactly, by Newton's method; one or more problems at a time.
 
     P(w, b) = |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, g_i - y_i (w.x_i + b))^2
 
@@ -15,6 +15,11 @@ made: steps are found by conjugate gradients, after some passes of dual coordina
 The hard margin is the limit of lambda = 0. Goals ``g_i = 1 + lambda a_i``, with the coefficients
 from the last round, make it the solution for lambda > 0 too (the method of multipliers: Hestenes
 1969, Powell 1969), so lambda need not become so small that the numbers fail.
+
+The hinge loss, ``1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))``, is solved in the same
+rounds. Its coefficients are at most ``s_i / (2 lambda)``. So with mu in the place of lambda, from
+round to round a smaller one, losses grow quadratically with the slack up to ``mu / (2 lambda)`` and
+linearly from there on, and goals are ``1 + mu a_i / s_i``.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from maxmargin.certificates import geometric_margins
+from maxmargin.certificates import geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.certificates.scalar_bounds import soft_margin
@@ -61,6 +66,11 @@ FIRST_PASSES, MOST_PASSES, PROGRESS = 4, 32, 1.5
 PATIENCE, GAIN = 3, 1e-14
 # Rounds of the hard margin: how much lambda falls, and at most how many steps each takes.
 FALL, ROUNDS, STEPS_PER_ROUND = 0.1, 24, 20
+# Rounds of the hinge loss: the first mu over lambda, how much mu falls, the limit at which it falls
+# no more, at most how many rounds there are, and how many steps each takes.
+FIRST_MU, HINGE_FALL, LEAST_LIMIT, HINGE_ROUNDS, HINGE_STEPS = 2.0, 1.0 / 3.0, 1e-6, 60, 30
+# A round is over when a step gains less than that share of the value.
+LEAST_GAIN = 1e-11
 # Of fewer numbers than these the minimum itself is found: it takes no longer.
 SMALL = 2**16
 # No bound on a hard margin means anything below that fraction of the largest norm.
@@ -85,6 +95,7 @@ class Task(NamedTuple):
     radius : the largest norm of a row, without that coordinate
     tol : wanted is a margin of 1 - tol of the best possible one
     max_iter : steps at most
+    hinge : is the loss the hinge loss, and not its square?
     """
 
     rows: Any
@@ -97,16 +108,21 @@ class Task(NamedTuple):
     radius: float
     tol: float
     max_iter: int
+    hinge: bool = False
 
 
 class Solution(NamedTuple):
-    """Weights with the intercept last, margins, what proves the bounds, and how it went."""
+    """Weights with the intercept last, margins, what proves the bounds, and how it went.
+
+    With the hinge loss there is no evidence, but the bounds themselves.
+    """
 
     weights: np.ndarray
     margins: np.ndarray
     evidence: list[Evidence]
     n_iter: int
     reached: np.ndarray
+    bounds: np.ndarray | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Solution]) -> Solution:
@@ -117,6 +133,9 @@ class Solution(NamedTuple):
             [evidence for part in parts for evidence in part.evidence],
             max(part.n_iter for part in parts),
             np.concatenate([part.reached for part in parts]),
+            None
+            if parts[0].bounds is None
+            else np.concatenate([part.bounds for part in parts if part.bounds is not None]),
         )
 
 
@@ -177,7 +196,9 @@ class Newton:
     numbers, slack : the rows of the present sample, and their slacks
     goals : what outputs should reach, one number or one for each slack
     signs : which rows are positive, once hard margins are looked at, else None
-    penalty : lambda, for the present sample
+    penalty : lambda, or mu, for the present sample
+    limit : slacks from which losses grow linearly
+    units : the penalty when the sums of each problem were made
     travel : how far weights and intercept have come in all, which bounds the rounding of slacks
     """
 
@@ -193,7 +214,8 @@ class Newton:
         self.ratio = np.zeros(problems)
         self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
         self.steps = 0
-        self.is_hard = task.penalty == 0.0
+        self.is_hard, self.is_hinge = task.penalty == 0.0, task.hinge and task.penalty > 0.0
+        self.limit, self.units = np.inf, np.ones(problems)
         self.is_small = task.sample_weight.size * size <= SMALL and task.width <= MOST_DIRECT
         self.goals: Any = 1.0
         self.signs: Any = None
@@ -206,6 +228,8 @@ class Newton:
         task = self.task
         direct = task.width <= MOST_DIRECT
         self.full_penalty = task.penalty or 0.01 * self._spread()
+        if self.is_hinge:
+            self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
         if direct:
             for numbers in self._samples():
                 self._begin(numbers, Hessians(self))
@@ -213,13 +237,13 @@ class Newton:
         self._begin(self.everything, None)
         count = self.everything.size
         few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
-        if not (direct or few or self.is_hard):
+        if not (direct or few or self.is_hard or self.is_hinge):
             self._ascend()
         kind = Hessians if direct else Grams if few else Gradients
         self.curvature = kind(self)
         self.curvature.begin()
-        if self.is_hard:
-            self._harden(advance)
+        if self.is_hard or self.is_hinge:
+            self._multiply(advance)
         else:
             self._descend(task.max_iter, 1.0 - task.tol, advance)
         return self._solution()
@@ -273,8 +297,9 @@ class Newton:
         self.sums[sides], self.totals[sides] = 0.0, 0.0
         newton_passes.pulls(
             *(task.rows, self.numbers, task.targets, self.first, self.open),
-            *(task.sample_weight, self.slack, self.sums, self.totals),
+            *(task.sample_weight, self.slack, self.limit, self.sums, self.totals),
         )
+        self.units[self.open] = self.penalty
         for c in self.open:
             self.ratio[c] = self._ratio(c)
 
@@ -299,7 +324,7 @@ class Newton:
             moved = self._step() or not exact
             self.steps += final
             if final:
-                advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+                advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % certified")
 
     def _values(self) -> np.ndarray:
         """2 lambda P, for the open problems."""
@@ -323,13 +348,13 @@ class Newton:
             w, step = self.weights[c, :width], steps[c, :width]
             slack, change = self.slack[c], self.change[c]
             t = newton_passes.best_step(
-                *(slack, change, task.sample_weight, self.numbers),
+                *(slack, change, task.sample_weight, self.numbers, self.limit),
                 *(self.penalty, float(w @ step), float(step @ step)),
             )
             self.weights[c] += t * steps[c]
             self._travelled(c, t * steps[c])
             self._travelled(c, self.weights[c])
-            ins, outs = newton_passes.move(slack, change, t, self.entered, self.left)
+            ins, outs = newton_passes.move(slack, change, t, self.limit, self.entered, self.left)
             self.curvature.changed(c, self.entered[:ins], self.left[:outs])
             moved |= bool(ins or outs or abs(t - 1.0) > 1e-6)
         return moved
@@ -341,6 +366,13 @@ class Newton:
         """The margin of problem c over its bound, here and now, but for rounding."""
         width, totals = self.task.width, self.totals[2 * c : 2 * c + 2]
         w, sums = self.weights[c, :width], self.sums[2 * c : 2 * c + 2, :width]
+        if self.is_hinge:
+            unit = self.units[c]
+            dual = hinge_bounds.dual_value_of_sums(
+                sums / unit, totals[:, 0] / unit, self.task.intercept
+            )
+            value = 0.5 * float(w @ w) + self._losses(c) / (2.0 * self.task.penalty * self.share)
+            return max(dual / value, 0.0) if value > 0.0 else 0.0
         hidden = (0.0 if self.signs is not None else self.penalty) * totals[:, 1]
         bound = mixture_length(sums, totals[:, 0], hidden, self.task.intercept)
         if bound == np.inf:
@@ -350,6 +382,16 @@ class Newton:
             reached = lowest.mean() if self.task.intercept else lowest.min()
             return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
         return float(1.0 / np.sqrt(w @ w + totals[:, 1].sum() / self.penalty) / bound)
+
+    def between(self, c: int) -> np.ndarray:
+        """The places of rows that are part of the Hessian."""
+        return np.flatnonzero((self.slack[c] > 0.0) & (self.slack[c] < self.limit))
+
+    def _losses(self, c: int) -> float:
+        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
+        goals = self.goals if np.ndim(self.goals) == 0 else self.goals[c]
+        lacking = np.maximum(self.slack[c] - (goals - 1.0), 0.0)
+        return float(self.task.sample_weight[self.numbers] @ lacking)
 
     # -------------------------------------------------------------------------------- many features
     def _ascend(self) -> None:
@@ -374,20 +416,21 @@ class Newton:
                 return
             before = lowest
 
-    # --------------------------------------------------------------------------------- hard margins
+    # ------------------------------------------------------------------ hard margins and hinge loss
     def _lowest(self, c: int) -> np.ndarray:
         """The lowest outputs of the positive and of the negative rows."""
         own, outputs = self.signs[c], self.goals[c] - self.slack[c]
         return np.array([outputs[own].min(), outputs[~own].min()])
 
-    def _harden(self, advance: Callable[..., None]) -> None:
-        """Rounds with falling lambda, and goals that make up for it."""
+    def _multiply(self, advance: Callable[..., None]) -> None:
+        """Rounds with a falling penalty, and goals that make up for it."""
         task = self.task
-        self.signs = np.zeros(self.slack.shape, dtype=bool)
-        newton_passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
+        if self.is_hard:
+            self.signs = np.zeros(self.slack.shape, dtype=bool)
+            newton_passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
         self.goals = np.ones_like(self.slack)
         waiting = self.ours
-        for _ in range(ROUNDS):
+        for _ in range(HINGE_ROUNDS if self.is_hinge else ROUNDS):
             self._round(advance)
             self.open = waiting = np.array(
                 [c for c in waiting if self.ratio[c] < 1.0 - task.tol and not self._is_nothing(c)],
@@ -398,38 +441,47 @@ class Newton:
             self._raise_goals()
 
     def _round(self, advance: Callable[..., None]) -> None:
-        """Steps until nothing changes with this lambda."""
-        moved = True
-        for done in range(STEPS_PER_ROUND + 1):
+        """Steps until nothing changes with this penalty."""
+        moved, most = True, HINGE_STEPS if self.is_hinge else STEPS_PER_ROUND
+        lowest = np.full(self.weights.shape[0], np.inf)
+        for done in range(most + 1):
             self._weigh()
-            self.open = self.open[self.ratio[self.open] < 1.0 - self.task.tol]
-            over = done == STEPS_PER_ROUND or self.steps >= self.task.max_iter
+            unsolved = self.ratio[self.open] < 1.0 - self.task.tol
+            if self.is_hinge:
+                now = self._values()
+                unsolved &= now < (1.0 - LEAST_GAIN) * lowest[self.open]
+                lowest[self.open] = now
+            self.open = self.open[unsolved]
+            over = done == most or self.steps >= self.task.max_iter
             if self.open.size == 0 or over or not moved:
                 return
             moved = self._step()
             self.steps += 1
-            advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+            advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % certified")
 
     def _raise_goals(self) -> None:
-        """The next round: coefficients stay what they are, as lambda falls."""
-        coefs = np.maximum(self.slack[self.open], 0.0) / self.penalty
+        """The next round: coefficients stay what they are, as the penalty falls."""
+        coefs = np.clip(self.slack[self.open], 0.0, self.limit) / self.penalty
         outputs = self.goals[self.open] - self.slack[self.open]
-        self.penalty *= FALL
+        before = [self.between(c) for c in self.open]
+        fall = FALL if self.is_hard else HINGE_FALL if self.limit > LEAST_LIMIT else 1.0
+        self.penalty, self.limit = self.penalty * fall, self.limit * fall
         self.goals[self.open] = 1.0 + self.penalty * coefs
-        after = self.goals[self.open] - outputs
-        for c, slack in zip(self.open, after, strict=True):
-            before = self.slack[c] > 0.0
-            self.slack[c] = slack
-            now = slack > 0.0
-            self.curvature.changed(c, np.flatnonzero(now & ~before), np.flatnonzero(before & ~now))
+        self.slack[self.open] = self.goals[self.open] - outputs
+        for c, was in zip(self.open, before, strict=True):
+            now = self.between(c)
+            entered = np.setdiff1d(now, was, assume_unique=True)
+            self.curvature.changed(c, entered, np.setdiff1d(was, now, assume_unique=True))
 
     def _is_nothing(self, c: int) -> bool:
         """Is it proved that no hyperplane separates the rows?"""
-        return self._evidence(c).bound() <= NOTHING * self.task.radius
+        return self.is_hard and self._evidence(c).bound() <= NOTHING * self.task.radius
 
     # ------------------------------------------------------------------------------------- the end
     def _solution(self) -> Solution:
         task, width = self.task, self.task.width
+        if self.is_hinge:
+            return self._hinge_solution()
         evidence = [self._evidence(c) for c in self.ours]
         margins = self._hard_margins() if self.is_hard else self._soft_margins()
         bounds = np.array([sums.bound() for sums in evidence])
@@ -437,6 +489,36 @@ class Newton:
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
         self.weights[:, width] *= task.intercept
         return Solution(self.weights, margins, evidence, self.steps, reached)
+
+    def _hinge_solution(self) -> Solution:
+        """On fresh outputs."""
+        task, width, rows = self.task, self.task.width, self.everything.size
+        self.open, self.goals = self.ours, 1.0
+        self._look_anew()
+        total = float(task.sample_weight[self.everything].sum())
+        errors = ROUNDING * (width + 16.0) * (self.travel @ [task.radius, 1.0])
+        margins, bounds = np.empty((2, self.ours.size))
+        for c, (w, error) in enumerate(zip(self.weights[:, :width], errors, strict=True)):
+            value = hinge_bounds.highest_value(
+                square=float(w @ w),
+                losses=self._losses(c),
+                total_weight=total,
+                error=float(error) + 4.0 * ROUNDING,
+                rows=rows + width,
+                penalty=task.penalty,
+            )
+            both, unit = slice(2 * c, 2 * c + 2), self.units[c]
+            proved = hinge_bounds.proved_dual_value(
+                self.sums[both, :width] / unit,
+                self.totals[both, 0] / unit,
+                intercept=task.intercept,
+                updates=float(self.totals[both, 2].sum()),
+                radius=task.radius,
+            )
+            margins[c], bounds[c] = hinge_bounds.told(value), hinge_bounds.told(proved)
+        reached = margins >= (1.0 - task.tol) * bounds
+        self.weights[:, width] *= task.intercept
+        return Solution(self.weights, margins, [], self.steps, reached, bounds)
 
     def _soft_margins(self) -> np.ndarray:
         task = self.task
@@ -517,12 +599,12 @@ class Hessians:
 
     def _add_up(self, c: int) -> None:
         self.matrices[c], self.removed[c] = 0.0, 0
-        self._add(c, np.flatnonzero(self.state.slack[c] > 0.0), 1.0)
+        self._add(c, self.state.between(c), 1.0)
 
     def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
         """Rows came and went. What is left of many that went is mostly their rounding."""
         self.removed[c] += left.size
-        if self.removed[c] > np.count_nonzero(self.state.slack[c] > 0.0):
+        if self.removed[c] > self.state.between(c).size:
             self._add_up(c)
             return
         self._add(c, entered, 1.0)
@@ -552,7 +634,8 @@ class Grams:
     """The products of all rows with each other, where they are few.
 
     Given the active rows, the minimum is at ``w = sum of beta_i x_i`` with
-    ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``.
+    ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``. Rows
+    beyond the limit have ``beta = y s limit / lambda``.
     """
 
     def __init__(self, state: Newton) -> None:
@@ -572,20 +655,25 @@ class Grams:
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         state, task = self.state, self.state.task
-        active = np.flatnonzero(state.slack[c] > 0.0)
+        active, beyond = state.between(c), np.flatnonzero(state.slack[c] >= state.limit)
         there = np.zeros((1, task.width + 1))
+        fixed = np.where(self.signs[c, beyond], 1.0, -1.0)
+        fixed *= task.sample_weight[state.numbers[beyond]] * (state.limit / state.penalty)
+        newton_passes.combine(task.rows, state.numbers[beyond], fixed, there)
         if active.size:
             goals = np.broadcast_to(state.goals, state.slack.shape)[c, active]
             system = self.gram[np.ix_(active, active)]
             ends = np.arange(active.size)
             system[ends, ends] += state.penalty / task.sample_weight[state.numbers[active]]
-            sides = np.stack([np.where(self.signs[c, active], goals, -goals), np.ones(active.size)])
+            aims = np.where(self.signs[c, active], goals, -goals)
+            aims -= self.gram[np.ix_(active, beyond)] @ fixed
+            sides = np.stack([aims, np.ones(active.size)])
             factor, bias = cholesky(system), 0.0
             if factor is None:
                 return -gradient / (state.penalty + self.gram.trace())
             wanted, ones = dpotrs(factor, sides.T, lower=1)[0].T
             if task.intercept:
-                bias = float(wanted.sum() / ones.sum())
+                bias = float((wanted.sum() + fixed.sum()) / ones.sum())
             newton_passes.combine(task.rows, state.numbers[active], wanted - bias * ones, there)
             there[0, task.width] = bias
         step = there[0] - state.weights[c]
@@ -608,7 +696,7 @@ class Gradients:
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         state, task = self.state, self.state.task
-        active, penalty, width = state.numbers[state.slack[c] > 0.0], state.penalty, task.width
+        active, penalty, width = state.numbers[state.between(c)], state.penalty, task.width
         diagonal = np.zeros((1, width + 1))
         newton_passes.diagonal(task.rows, active, task.sample_weight, diagonal)
         enough = enough_residual(task.tol, penalty, state.weights[c])
