@@ -89,6 +89,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "verbose": ["verbose"],
     "calibration": [StrOptions({"online"}), None],
+    "coverage": [Interval(Real, 0, 1, closed="neither"), None],
 }
 # Of learners that can work on a budget.
 BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
@@ -260,6 +261,11 @@ fit_intercept : bool, default={fit_intercept}
         With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learned
         from the scores that rows had before they were learned from. No row is held out. It is for
         streams, and for `fit` with ``max_iter=1``: see `docs/probabilities.md`.
+    coverage : float, default=None
+        The share of rows whose label is to be in its prediction set, such as 0.9: then there is
+        `predict_set`. The share is kept on any stream, drift included, up to a bound that is
+        proved (`coverage_`). For streams, and for `fit` with ``max_iter=1``: see
+        `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -282,5 +288,8 @@ fit_intercept : bool, default={fit_intercept}
         Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    coverage_ : Coverage
+        With `coverage`: the target, the share of rows so far whose label was in its set, and the
+        proved bound on their distance.
     columns_ : dict
         The columns of features that came by their names, in dicts (see `learn_one`)."""

@@ -30,7 +30,7 @@ _PARTS = {
         diagonal_space.AdaptiveRates diagonal_space.Leader
     """,
     "streams": "recipe.Recipe",
-    "training": "feature_columns.Features calibration.Maps state.State",
+    "training": "feature_columns.Features calibration.Maps prediction_sets.SetTracker state.State",
 }
 
 TRUSTED_TYPES = [
