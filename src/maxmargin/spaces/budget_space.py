@@ -20,7 +20,8 @@ import numpy as np
 from maxmargin.core import fixed_order_sums
 from maxmargin.core.array_fields import Array
 from maxmargin.core.joint_loop import Rivals
-from maxmargin.core.numba_backend import Compiled, bridge
+from maxmargin.core.loop import AnyRow
+from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
 
 FROM_BEFORE = -1
@@ -61,6 +62,7 @@ class SharedSlots(NamedTuple):
         return 0
 
 
+@with_methods_of(AnyRow)
 class SlotSpace(NamedTuple):
     """Weights of one or more problems, ``w = scale * sum_p coefs_p phi(x_p)``.
 
