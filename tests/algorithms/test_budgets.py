@@ -64,8 +64,8 @@ PERCEPTRONS = [
     Projectron(threshold=0.01, plus=False),
 ]
 RULES = [
-    Perceptron(margin=0.2, rate=0.5),
     AMIRA(epsilon=0.3, multiclass="ovr"),
+    Perceptron(margin=0.2, rate=0.5),
     PassiveAggressive(C=0.5),
     NORMA(rate=0.3, decay=0.1, truncation=0.0),
     TrackingALMA(rate=0.3, radius=1.5, margin=0.5),

@@ -414,8 +414,9 @@ DEFAULTS = [
 WEIGHING = (Perceptron, NORMA, Forgetron, FixedShare, NOCA)
 HEEDING = [
     *everything_or([each for each in DEFAULTS if type(each) in WEIGHING], DEFAULTS),
-    *(AMIRA(soft_margin=1.0), ROMMA(soft_margin=1.0), PUMMA(soft_margin=1.0), MaxMargin()),
-    *(PassiveAggressive(C=0.1), PassiveAggressive(soft_margin=1.0), Relaxation(rate=0.5)),
+    *(AMIRA(soft_margin=1.0), PUMMA(soft_margin=1.0), MaxMargin(), PassiveAggressive(C=0.1)),
+    *everything_or([], [ROMMA(soft_margin=1.0), PassiveAggressive(soft_margin=1.0)]),
+    *everything_or([], [Relaxation(rate=0.5)]),
     BisectionPerceptron(soft_margin=1.0, max_checks=2000),
 ]
 
