@@ -114,7 +114,9 @@ class PointQuestion(NamedTuple):
             where = (rows, numbers, targets, self.first)
             passes.signed_outputs(*where, self.open, self.points, slack)
             slack[self.open] = 1.0 - slack[self.open]
-            passes.pulls(*where, self.open, part.sample_weight, slack, sums.pulls, sums.totals)
+            passes.pulls(
+                *(*where, self.open, part.sample_weight, slack, np.inf), sums.pulls, sums.totals
+            )
             if moving.size:
                 passes.signed_outputs(*where, moving, self.steps, change)
                 passes.along_steps(
