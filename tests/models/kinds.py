@@ -44,6 +44,10 @@ SPECS = {
     "kernel, joint, costs": ModelSpec(**RBF, multiclass="1-best", costs=COSTS),
     **{f"budget, {way}": ModelSpec(**RBF, budget=7, on_full=way) for way in ON_FULL},
     **{f"linear budget, {way}": ModelSpec(budget=5, on_full=way) for way in ON_FULL},
+    **{
+        f"shared budget, {way}": ModelSpec(**RBF, budget=7, on_full=way, multiclass="k-best")
+        for way in ("oldest", "project")
+    },
 }
 
 

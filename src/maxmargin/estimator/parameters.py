@@ -179,9 +179,10 @@ multiclass : {"ovr", "1-best"}, default="ovr"
 
 BUDGET = """\
 budget : int, default=None
-        How many rows are kept at most, for each problem, in a kernel's space (also that of the
-        linear kernel). Memory is then allocated once and does not grow; several classes are learned
-        one-vs-rest. See `docs/budgets.md`.
+        How many rows are kept at most, in a kernel's space (also that of the linear kernel).
+        Memory is then allocated once and does not grow. Several classes have so many rows each
+        where they are learned one-vs-rest, and in all where they are learned together. See
+        `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
         What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
         row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
