@@ -15,6 +15,7 @@ __version__ = "0.2.0"
 ALGORITHMS = (
     "ALMA",
     "AMIRA",
+    "AutoMargin",
     "BisectionPerceptron",
     "DirectionalPerceptron",
     "FixedShare",

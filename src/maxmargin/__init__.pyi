@@ -4,6 +4,7 @@ from maxmargin import evaluate as evaluate
 from maxmargin import streams as streams
 from maxmargin.algorithms.alma import ALMA as ALMA
 from maxmargin.algorithms.amira import AMIRA as AMIRA
+from maxmargin.algorithms.automargin import AutoMargin as AutoMargin
 from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron as BisectionPerceptron
 from maxmargin.algorithms.directionalperceptron import (
     DirectionalPerceptron as DirectionalPerceptron,

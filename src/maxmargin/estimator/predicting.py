@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.certificates import Certificate
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
-from maxmargin.training.calibration import Maps, log_odds, log_shares, sigmoids
+from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
 from maxmargin.training.decision import Decision
 from maxmargin.training.inputs import shown
 from maxmargin.training.passes import certified
@@ -29,9 +29,7 @@ class _IfCalibrated:
     """
 
     def __init__(self, method: Any) -> None:
-        self._method = available_if(lambda clf: getattr(clf, "calibration", None) is not None)(
-            method
-        )
+        self._method = available_if(lambda clf: clf._has_probabilities())(method)
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, clf: BaseLearner | None, kind: type | None = None) -> Any:
@@ -80,6 +78,9 @@ class Predicting(BaseLearner):
             return np.repeat(self.classes_, scores.size)
         codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+    def _has_probabilities(self) -> bool:
+        return getattr(self, "calibration", None) is not None
 
     @if_calibrated
     @reading
@@ -142,6 +143,10 @@ class Predicting(BaseLearner):
         """Those of the positive class of each problem that users see."""
         return log_odds(self._maps(state), shown(state), scores)
 
+    def _sigmoids(self, state: State) -> Sigmoids:
+        """The maps from scores to `_log_odds`."""
+        return sigmoids(self._maps(state), shown(state))
+
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
@@ -154,14 +159,13 @@ class Predicting(BaseLearner):
     def __decision__(self) -> Decision:
         """How scores, probabilities and classes come about."""
         state = self._fitted()
-        calibrated = self.__trainer__().options.calibration is not None
         return Decision(
             formula=state.model.formula(state.features.count),
             shown=shown(state),
             classes=state.classes,
             multilabel=state.multilabel,
             features=state.features.count,
-            sigmoids=sigmoids(self._maps(state), shown(state)) if calibrated else None,
+            sigmoids=self._sigmoids(state) if self._has_probabilities() else None,
             recipe=state.recipe,
         )
 

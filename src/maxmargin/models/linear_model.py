@@ -71,6 +71,7 @@ class LinearModel(Model):
     linear: Annotated[LinearSpace, Saved()]
 
     loop = staticmethod(learn)
+    learns_rows_in_place = True
     is_joint = False
 
     def __init__(

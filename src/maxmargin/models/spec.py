@@ -27,6 +27,7 @@ class ModelSpec:
     certified : are the vectors behind a certificate kept?
     device : where kernel values are computed; what was learned on one can go on on another
     experts : the specifications of those who vote, with the number of experts of each
+    mixture : of a mixture, the kind of each expert (`spaces.expert_space`)
     """
 
     fit_intercept: bool = True
@@ -55,6 +56,7 @@ class ModelSpec:
     cache_size: float = field(default=200.0, compare=False)
     certified: bool = field(default=True, compare=False)
     experts: tuple[tuple[ModelSpec, int], ...] = ()
+    mixture: tuple[str, ...] = ()
 
     def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
         """The first parameter that is not the same, with both values."""
