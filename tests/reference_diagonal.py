@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Array = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ def slopes(loss: str) -> Callable[[float], float]:
     """How steeply the loss falls at a margin."""
     if loss == "hinge":
         return lambda m: 1.0 if m < 1 else 0.0
-    return lambda m: float(1 / (1 + np.exp(m)))
+    return lambda m: float(expit(-m))
 
 
 def gradients(

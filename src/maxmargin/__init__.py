@@ -15,9 +15,12 @@ __version__ = "0.2.0"
 ALGORITHMS = (
     "ALMA",
     "AMIRA",
+    "AROW",
+    "AdaGrad",
     "AutoMargin",
     "BisectionPerceptron",
     "DirectionalPerceptron",
+    "FTRL",
     "FixedShare",
     "Forgetron",
     "MICRA",
@@ -32,6 +35,7 @@ ALGORITHMS = (
     "ROMMA",
     "RandomBudgetPerceptron",
     "Relaxation",
+    "SCW",
     "TrackingALMA",
 )
 _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {

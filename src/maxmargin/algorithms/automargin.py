@@ -160,6 +160,9 @@ class AutoMargin(OnlineClassifier):
         experts its likelihood is raised to the power s.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
+    coverage : float, default=None
+        With it there are prediction sets, `predict_set`, which contain the label of so large a
+        share of the rows: see `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -180,6 +183,8 @@ class AutoMargin(OnlineClassifier):
         False: there is always more to learn.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    coverage_ : Coverage
+        With `coverage`: the target, the share reached so far, and a proved bound on the difference.
     columns_ : dict
         The columns of features that came by their names, in dicts (see `learn_one`).
 
@@ -244,6 +249,7 @@ class AutoMargin(OnlineClassifier):
             "warm_start",
             "class_weight",
             "verbose",
+            "coverage",
         )
     }
     takes_several: ClassVar[bool] = False

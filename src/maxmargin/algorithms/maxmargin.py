@@ -1,4 +1,4 @@
-"""The maximum margin itself, for who has all rows at hand."""
+"""The maximum margin itself, from all rows at once."""
 
 from __future__ import annotations
 
@@ -41,27 +41,32 @@ from maxmargin.training.state import State
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxMargin(Predicting):
-    """The classifier with the largest 2-norm soft margin, exactly, with a certificate::
+    """The classifier with the largest soft margin, exactly, with a certificate::
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
 
-    by Newton's method, with an intercept b that costs nothing. It is what the online learners of
+    by Newton's method, with an intercept b that costs nothing; or, with ``loss="hinge"``, the same
+    without the square: the standard support vector machine. It is what the online learners of
     this package approach from one row at a time; with all rows at hand it gets there in a few
     steps, and proves it. More than two classes are separated one against the rest.
 
     Parameters
     ----------
     soft_margin : float, default=1.0
-        The lambda of the 2-norm soft margin (``1 / (2 C)`` for the C of the squared hinge loss in
-        :class:`~sklearn.svm.LinearSVC`). 0 is the hard margin, for rows that can be separated.
+        The lambda of the soft margin, ``1 / (2 C)`` for the C of :class:`~sklearn.svm.LinearSVC`
+        and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for rows that can be
+        separated.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        What a row costs that lacks z of its margin: z squared, the 2-norm soft margin, or z.
     tol : float, default=1e-3
-        The margin is to be certified as at least ``1 - tol`` of the best possible one; where that
+        The margin is to be certified as at least ``1 - tol`` of the best possible one; with
+        ``loss="hinge"``, the optimum as at least ``1 - tol`` of the objective reached. Where that
         cannot be had, `converged_` is False, and a warning says what is. Bounds are rounded up by
         1e-9, so nothing below 2e-9 can be reached.
     fit_intercept : bool, default=True
         Learn an intercept. It is not part of the norm, so no scaling of it matters.
     max_iter : int, default=100
-        Newton steps at most; 3 to 10 are usual, some dozens for hard margins.
+        Newton steps at most; 3 to 10 are usual, some dozens for hard margins and the hinge loss.
     class_weight : dict, "balanced" or None, default=None
         What the rows of each class count. "balanced" gives all classes the same total. It
         multiplies `sample_weight`.
@@ -81,7 +86,10 @@ class MaxMargin(Predicting):
     certificate_ : Certificate
         The margin reached, and a proved bound on the best possible one. With ``soft_margin > 0``
         they are those of the rows with a coordinate of their own, ``sqrt(lambda / s_i)`` for row i:
-        the same as for the other learners of this package.
+        the same as for the other learners of this package. With ``loss="hinge"`` the margin is
+        ``1 / (2 P)`` for the value P of the objective that was reached, and the bound ``1 / (2 D)``
+        for a proved lower bound D on its optimum, so that the ratio is ``D / P``: see
+        `docs/certificates.md`.
     n_iter_ : int
         Newton steps made with all rows; 0 if what comes before them was enough.
     converged_ : bool
@@ -106,6 +114,7 @@ class MaxMargin(Predicting):
     ----------
     O. L. Mangasarian, "A finite Newton method for classification", 2002. S. S. Keerthi and D.
     DeCoste, "A modified finite Newton method for fast solution of large scale linear SVMs", 2005.
+    M. R. Hestenes, "Multiplier and gradient methods", 1969 (for the hinge loss and hard margins).
 
     Examples
     --------
@@ -118,6 +127,7 @@ class MaxMargin(Predicting):
     """
 
     soft_margin: float = 1.0
+    loss: str = "squared_hinge"
     tol: float = 1e-3
     fit_intercept: bool = True
     max_iter: int = 100
@@ -135,6 +145,7 @@ class MaxMargin(Predicting):
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "soft_margin": SOFT_MARGINS,
+        "loss": [StrOptions({"squared_hinge", "hinge"})],
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -169,6 +180,7 @@ class MaxMargin(Predicting):
 
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
+            self.loss,
             Options(
                 type(self).__name__,
                 fit_intercept=self.fit_intercept,
@@ -179,7 +191,7 @@ class MaxMargin(Predicting):
                 class_weight=self.class_weight,
                 verbose=self.verbose,
                 incremental=False,
-            )
+            ),
         )
 
     def _validate_params(self) -> None:
@@ -250,8 +262,8 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
+    def __init__(self, loss: str, options: Options) -> None:
+        self.loss, self.options = loss, options
 
     @property
     def spec(self) -> ModelSpec:
@@ -291,6 +303,7 @@ class ExactTrainer:
             radius=radius,
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
+            hinge=self.loss == "hinge",
         )
         problems = inputs.problems_for(classes, multilabel=multilabel)
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
@@ -354,8 +367,10 @@ class ExactTrainer:
                 "separated. Use soft_margin > 0."
             )
         tol, steps = self.options.tol, f"{state.n_iter} step{'s' * (state.n_iter > 1)}"
+        is_hinge = self.loss == "hinge" and self.options.soft_margin > 0.0
+        what = "as optimum over objective" if is_hinge else "of the best margin"
         return (
-            f"MaxMargin certifies {certificate.ratio:.6g} of the best margin after {steps}; "
+            f"MaxMargin certifies {certificate.ratio:.6g} {what} after {steps}; "
             f"tol={tol} asks for 1 - {tol}. Increase {limit}, or scale the features: rounding "
             "may leave no more to gain."
         )

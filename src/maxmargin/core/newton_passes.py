@@ -1,9 +1,11 @@
 """Passes over rows for Newton's method on squared hinge losses, one or more problems at a time.
 
-The slack of a row is how much its output ``y (w.x + b)`` lacks of its goal; rows with a positive
-slack are *active*, and have a part in value, gradient and Hessian. ``numbers`` says which rows
-take part at all, and slacks stand in that order. Line c of all arrays is about the problem
-``first + c`` of the targets; ``lines`` says which of them to work on.
+The slack t of a row is how much its output ``y (w.x + b)`` lacks of its goal. Its loss is 0 for
+t <= 0, ``t^2`` up to a limit L, and ``2 L t - L^2`` beyond (the limit is infinite for the squared
+hinge loss itself). Rows with a positive slack are *active*: they have a part in value and gradient,
+and those below the limit in the Hessian too. ``numbers`` says which rows take part at all, and
+slacks stand in that order. Line c of all arrays is about the problem ``first + c`` of the targets;
+``lines`` says which of them to work on.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ def positive(numbers, targets, first, lines, out):  # type: ignore[no-untyped-de
 
 
 @Compiled
-def pulls(rows, numbers, targets, first, lines, sample_weight, slack, sums, totals):  # type: ignore[no-untyped-def]
-    """Add up the active rows, each times its slack, either class apart.
+def pulls(rows, numbers, targets, first, lines, sample_weight, slack, limit, sums, totals):  # type: ignore[no-untyped-def]
+    """Add up the active rows, each times its slack up to the limit, either class apart.
 
     Their lines 2c and 2c + 1 are of the positive and of the negative rows: ``sums`` of rows, and
-    ``totals`` of slacks, of their squares, and of the rows that were added.
+    ``totals`` of such slacks, of the losses, and of the rows that were added.
     """
     for n in range(numbers.size):
         rows.prefetch(numbers, n)
@@ -43,9 +45,10 @@ def pulls(rows, numbers, targets, first, lines, sample_weight, slack, sums, tota
         for c in lines:
             if slack[c, n] > 0.0:
                 side = 2 * c if targets.sign(i, first + c) > 0.0 else 2 * c + 1
-                mass = sample_weight[i] * slack[c, n]
+                within = min(slack[c, n], limit)
+                mass = sample_weight[i] * within
                 totals[side, 0] += mass
-                totals[side, 1] += mass * slack[c, n]
+                totals[side, 1] += mass * (2.0 * slack[c, n] - within)
                 totals[side, 2] += 1.0
                 rows.add(i, sums, side, mass)
 
@@ -68,9 +71,9 @@ def along_steps(slack, change, sample_weight, numbers, lines, lengths, out):  # 
 
 
 @Compiled
-def best_step(slack, change, sample_weight, numbers, penalty, slope, curvature):  # type: ignore[no-untyped-def]
-    """The t > 0 at which ``penalty (slope t + curvature t^2 / 2) + sum (slack - t change)+^2 / 2``
-    is least.
+def best_step(slack, change, sample_weight, numbers, limit, penalty, slope, curvature):  # type: ignore[no-untyped-def]
+    """The t > 0 at which ``penalty (slope t + curvature t^2 / 2)`` and half the losses of
+    ``slack - t change`` are least together.
 
     Its derivative is piecewise linear and grows: Newton's method finds the root in finitely many
     steps, kept between two points of different sign.
@@ -82,8 +85,8 @@ def best_step(slack, change, sample_weight, numbers, penalty, slope, curvature):
             # Without branches, which would be mispredicted.
             left = slack[n] - t * change[n]
             pull = sample_weight[numbers[n]] * change[n] if left > 0.0 else 0.0
-            first -= pull * left
-            second += pull * change[n]
+            first -= pull * min(left, limit)
+            second += pull * change[n] if left < limit else 0.0
         if first < 0.0:
             low = t
         else:
@@ -100,13 +103,15 @@ def best_step(slack, change, sample_weight, numbers, penalty, slope, curvature):
 
 
 @Compiled
-def move(slack, change, t, entered, left):  # type: ignore[no-untyped-def]
-    """``slack -= t change``; which places became active, or no longer are, and how many of each."""
+def move(slack, change, t, limit, entered, left):  # type: ignore[no-untyped-def]
+    """``slack -= t change``; which places came between 0 and the limit, or no longer are there, and
+    how many of each.
+    """
     ins, outs = 0, 0
     for n in range(slack.size):
-        was = slack[n] > 0.0
+        was = 0.0 < slack[n] < limit
         slack[n] -= t * change[n]
-        now = slack[n] > 0.0
+        now = 0.0 < slack[n] < limit
         if now and not was:
             entered[ins] = n
             ins += 1
@@ -132,6 +137,26 @@ def scatter(rows, numbers, sample_weight, sign, columns, values, hessian):  # ty
             line, amount = columns[k], sign * sample_weight[i] * values[k]
             for other in range(k, size):
                 hessian[line, columns[other]] += amount * values[other]
+
+
+@Compiled
+def leverages(rows, numbers, sample_weight, columns, values, inverse, out):  # type: ignore[no-untyped-def]
+    """Put ``sample_weight x' inverse x`` of the n-th row into ``out[n]``.
+
+    Of the inverse, which is symmetric, the upper triangle is read; otherwise as in `scatter`.
+    """
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        size, total = rows.entries(i, inverse), 0.0
+        for k in range(size):
+            columns[k], values[k] = rows.entry(i, k)
+        for k in range(size):
+            line, above = columns[k], 0.5 * values[k] * inverse[columns[k], columns[k]]
+            for other in range(k + 1, size):
+                above += values[other] * inverse[line, columns[other]]
+            total += 2.0 * values[k] * above
+        out[n] = sample_weight[i] * total
 
 
 @Compiled

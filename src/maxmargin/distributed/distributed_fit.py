@@ -93,6 +93,11 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
     """Raise if an estimator is not one for shards, before any is looked at."""
     if isinstance(estimator, MaxMargin):
         estimator.check_can_fit()
+        if estimator.loss != "squared_hinge" and estimator.soft_margin > 0.0:
+            raise ValueError(
+                f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "
+                "loss='squared_hinge', or fit all rows on one machine."
+            )
     else:
         check_can_mix(estimator, rounds or 1)
 

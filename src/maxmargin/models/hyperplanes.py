@@ -25,6 +25,7 @@ class Hyperplanes:
     masses, hidden : the sums of their coefficients, and of squares in coordinates of their own
     grounds : of each problem: has it an intercept, the coordinate of its own that a row has,
         how many rows were summed up, and the largest norm of a row
+    proved : the bounds, where they do not follow from sums: with the hinge loss
     """
 
     weights: Annotated[np.ndarray, Array("problems", "features")]
@@ -33,17 +34,20 @@ class Hyperplanes:
     masses: Annotated[np.ndarray, Array("problems", 2)]
     hidden: Annotated[np.ndarray, Array("problems", 2)]
     grounds: Annotated[np.ndarray, Array("problems", 4)]
+    proved: Annotated[np.ndarray | None, Array("problems", optional=True)]
 
     unsettled = False
     has_supports = False
 
     def __init__(self, problems: int, width: int) -> None:
         vars(self).update(new_arrays(Hyperplanes, {"problems": problems, "features": width}))
+        self.proved = None
 
     @classmethod
     def of(cls, found: Solution) -> Hyperplanes:
         model = cls(found.weights.shape[0], found.weights.shape[1] - 1)
         model.weights, model.bias = found.weights[:, :-1].copy(), found.weights[:, -1].copy()
+        model.proved = found.bounds
         for c, behind in enumerate(found.evidence):
             model.sums[c], model.masses[c] = behind.vectors, behind.masses
             model.hidden[c] = behind.hidden
@@ -79,10 +83,14 @@ class Hyperplanes:
 
     def bounds(self) -> np.ndarray:
         """Upper bounds on the best margins."""
+        if self.proved is not None:
+            return self.proved
         return np.array([each.bound() for each in self.evidence(self.width())])
 
     def evidence(self, features: int) -> list[Evidence]:
         """What the bounds rest on, in a form that adds up over machines."""
+        if self.proved is not None:
+            return []
         return [
             Evidence(
                 p=2.0,

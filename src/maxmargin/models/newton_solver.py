@@ -1,4 +1,4 @@
-"""The maximum 2-norm soft margin, exactly, by Newton's method; one or more problems at a time.
+"""The maximum soft margin, exactly, by Newton's method; one or more problems at a time.
 
     P(w, b) = |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, g_i - y_i (w.x_i + b))^2
 
@@ -15,6 +15,11 @@ made: steps are found by conjugate gradients, after some passes of dual coordina
 The hard margin is the limit of lambda = 0. Goals ``g_i = 1 + lambda a_i``, with the coefficients
 from the last round, make it the solution for lambda > 0 too (the method of multipliers: Hestenes
 1969, Powell 1969), so lambda need not become so small that the numbers fail.
+
+The hinge loss, ``1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))``, is solved in the same
+rounds. Its coefficients are at most ``s_i / (2 lambda)``. So with mu in the place of lambda, from
+round to round a smaller one, losses grow quadratically with the slack up to ``mu / (2 lambda)`` and
+linearly from there on, and goals are ``1 + mu a_i / s_i``.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from maxmargin.certificates import geometric_margins
+from maxmargin.certificates import geometric_margins, hinge_bounds
 from maxmargin.certificates.bounds import rounding_of_products
 from maxmargin.certificates.evidence import Evidence, mixture_length
 from maxmargin.certificates.scalar_bounds import soft_margin
@@ -42,6 +47,11 @@ from maxmargin.models.hessian import (
     is_gathered,
     newton_step,
     system_of,
+)
+from maxmargin.models.leave_one_out import (
+    gathered_remainders,
+    remainders_of_products,
+    scattered_remainders,
 )
 from maxmargin.spaces.problem_scalars import ROUNDING
 
@@ -61,6 +71,11 @@ FIRST_PASSES, MOST_PASSES, PROGRESS = 4, 32, 1.5
 PATIENCE, GAIN = 3, 1e-14
 # Rounds of the hard margin: how much lambda falls, and at most how many steps each takes.
 FALL, ROUNDS, STEPS_PER_ROUND = 0.1, 24, 20
+# Rounds of the hinge loss: the first mu over lambda, how much mu falls, the limit at which it falls
+# no more, at most how many rounds there are, and how many steps each takes.
+FIRST_MU, HINGE_FALL, LEAST_LIMIT, HINGE_ROUNDS, HINGE_STEPS = 2.0, 1.0 / 3.0, 1e-6, 60, 30
+# A round is over when a step gains less than that share of the value.
+LEAST_GAIN = 1e-11
 # Of fewer numbers than these the minimum itself is found: it takes no longer.
 SMALL = 2**16
 # No bound on a hard margin means anything below that fraction of the largest norm.
@@ -85,6 +100,7 @@ class Task(NamedTuple):
     radius : the largest norm of a row, without that coordinate
     tol : wanted is a margin of 1 - tol of the best possible one
     max_iter : steps at most
+    hinge : is the loss the hinge loss, and not its square?
     """
 
     rows: Any
@@ -97,16 +113,21 @@ class Task(NamedTuple):
     radius: float
     tol: float
     max_iter: int
+    hinge: bool = False
 
 
 class Solution(NamedTuple):
-    """Weights with the intercept last, margins, what proves the bounds, and how it went."""
+    """Weights with the intercept last, margins, what proves the bounds, and how it went.
+
+    With the hinge loss there is no evidence, but the bounds themselves.
+    """
 
     weights: np.ndarray
     margins: np.ndarray
     evidence: list[Evidence]
     n_iter: int
     reached: np.ndarray
+    bounds: np.ndarray | None = None
 
     @classmethod
     def joined(cls, parts: Sequence[Solution]) -> Solution:
@@ -117,19 +138,31 @@ class Solution(NamedTuple):
             [evidence for part in parts for evidence in part.evidence],
             max(part.n_iter for part in parts),
             np.concatenate([part.reached for part in parts]),
+            None
+            if parts[0].bounds is None
+            else np.concatenate([part.bounds for part in parts if part.bounds is not None]),
         )
 
 
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
-    at_once = max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
-    is_small = min(task.width, task.sample_weight.size) <= ONE_THREAD
-    with one_thread() if is_small else nullcontext():
+    size = at_once(task)
+    with one_thread() if is_small(task) else nullcontext():
         parts = [
-            Newton(task, start, min(at_once, problems - start)).run(advance)
-            for start in range(0, problems, at_once)
+            Newton(task, start, min(size, problems - start)).run(advance)
+            for start in range(0, problems, size)
         ]
     return Solution.joined(parts)
+
+
+def at_once(task: Task) -> int:
+    """How many problems are solved together."""
+    return max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
+
+
+def is_small(task: Task) -> bool:
+    """Is one thread of BLAS as good as more?"""
+    return min(task.width, task.sample_weight.size) <= ONE_THREAD
 
 
 def evidence_of_slacks(
@@ -177,7 +210,11 @@ class Newton:
     numbers, slack : the rows of the present sample, and their slacks
     goals : what outputs should reach, one number or one for each slack
     signs : which rows are positive, once hard margins are looked at, else None
-    penalty : lambda, for the present sample
+    penalty : lambda, or mu, for the present sample
+    limit : slacks from which losses grow linearly
+    units : the penalty when the sums of each problem were made
+    bounds : on the margins, once they are solved
+    is_weighed : are the sums those of the present slacks?
     travel : how far weights and intercept have come in all, which bounds the rounding of slacks
     """
 
@@ -192,37 +229,98 @@ class Newton:
         self.travel = np.zeros((problems, 2))
         self.ratio = np.zeros(problems)
         self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
-        self.steps = 0
-        self.is_hard = task.penalty == 0.0
+        self.steps, self.is_weighed = 0, False
+        self.is_hard, self.is_hinge = task.penalty == 0.0, task.hinge and task.penalty > 0.0
+        self.limit, self.units = np.inf, np.ones(problems)
         self.is_small = task.sample_weight.size * size <= SMALL and task.width <= MOST_DIRECT
         self.goals: Any = 1.0
         self.signs: Any = None
-        # The largest coordinate of its own that a row has.
-        least = task.sample_weight[self.everything].min()
-        self.longest_own = 0.0 if self.is_hard else float(np.sqrt(task.penalty / least))
+        self.curvature: Any = None
+        self.longest_own = self._longest_own()
         self.share, self.penalty = 1.0, task.penalty
 
     def run(self, advance: Callable[..., None]) -> Solution:
-        task = self.task
-        direct = task.width <= MOST_DIRECT
+        self.start()
+        return self.finish(advance)
+
+    def start(self, weights: np.ndarray | None = None) -> None:
+        """Come near with samples of the rows, or by dual ascent; or start from these weights."""
+        task, direct, few = self.task, *self._sizes()
         self.full_penalty = task.penalty or 0.01 * self._spread()
-        if direct:
+        if self.is_hinge:
+            self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
+        if weights is not None:
+            self.weights[:] = weights
+        elif direct:
             for numbers in self._samples():
                 self._begin(numbers, Hessians(self))
                 self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_: None)
         self._begin(self.everything, None)
-        count = self.everything.size
-        few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
-        if not (direct or few or self.is_hard):
+        if not (direct or few or self.is_hard or self.is_hinge or weights is not None):
             self._ascend()
         kind = Hessians if direct else Grams if few else Gradients
         self.curvature = kind(self)
         self.curvature.begin()
-        if self.is_hard:
-            self._harden(advance)
+
+    def _sizes(self) -> tuple[bool, bool]:
+        """Are there few enough features for a Hessian, and few enough rows for their products?"""
+        task, count = self.task, self.everything.size
+        few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
+        return task.width <= MOST_DIRECT, few
+
+    @property
+    def has_factors(self) -> bool:
+        """Are systems solved by factors, which `left_out` needs?"""
+        return any(self._sizes())
+
+    def finish(self, advance: Callable[..., None]) -> Solution:
+        """Steps with all rows."""
+        if self.is_hard or self.is_hinge:
+            self._multiply(advance)
         else:
-            self._descend(task.max_iter, 1.0 - task.tol, advance)
+            self._descend(self.task.max_iter, 1.0 - self.task.tol, advance)
         return self._solution()
+
+    def go_on_with(self, penalty: float) -> None:
+        """Another lambda, from where `finish` ended; slacks, sums and Hessians stay."""
+        self.task = self.task._replace(penalty=penalty)
+        self.penalty = self.full_penalty = penalty
+        self.longest_own = self._longest_own()
+        self.open, self.steps, self.is_weighed = self.ours, 0, True
+
+    def left_out(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``y f(x)`` of rows at these places by weights that are found without them.
+
+        One line for each problem; NaN where rounding leaves no system to solve. Weights are those
+        at the end of the next Newton step, the minimum unless a row changes its state. The second
+        array has losses by the weights found with all rows: of all rows, and of those at these
+        places. See `leave_one_out`.
+        """
+        task, width = self.task, self.task.width
+        steps, losses = np.zeros_like(self.weights), np.empty((self.ours.size, 2))
+        for c in self.ours:
+            gradient = self._gradient(c)
+            step = steps[c] = self.curvature.direction(c, gradient)
+            pull = self.sums[2 * c] - self.sums[2 * c + 1]
+            curved = -gradient - self.penalty * np.append(step[:width], 0.0)
+            losses[c, 0] = self.totals[2 * c : 2 * c + 2, 1].sum() + step @ (curved - 2.0 * pull)
+        slack, change = self.slack[:, places], np.empty((self.ours.size, places.size))
+        newton_passes.signed_outputs(
+            *(task.rows, self.numbers[places], task.targets, self.first, self.ours),
+            *(steps, change),
+        )
+        weights = task.sample_weight[self.numbers[places]]
+        for c in self.ours:
+            active = np.flatnonzero(slack[c] > 0.0)
+            slack[c] -= change[c]
+            losses[c, 1] = slack[c, active] ** 2 @ weights[active]
+            slack[c, active] /= self.curvature.remainders(c, places[active])
+        return 1.0 - slack, losses
+
+    def _longest_own(self) -> float:
+        """The largest coordinate of its own that a row has."""
+        least = self.task.sample_weight[self.everything].min()
+        return 0.0 if self.is_hard else float(np.sqrt(self.task.penalty / least))
 
     def _samples(self) -> list[np.ndarray]:
         """Growing samples of the rows, each in the next, the same for the same rows."""
@@ -270,11 +368,14 @@ class Newton:
     def _weigh(self) -> None:
         """The sums behind gradients and certificates, and the ratios, for the open problems."""
         task, sides = self.task, np.concatenate([2 * self.open, 2 * self.open + 1])
-        self.sums[sides], self.totals[sides] = 0.0, 0.0
-        newton_passes.pulls(
-            *(task.rows, self.numbers, task.targets, self.first, self.open),
-            *(task.sample_weight, self.slack, self.sums, self.totals),
-        )
+        if not self.is_weighed:
+            self.sums[sides], self.totals[sides] = 0.0, 0.0
+            newton_passes.pulls(
+                *(task.rows, self.numbers, task.targets, self.first, self.open),
+                *(task.sample_weight, self.slack, self.limit, self.sums, self.totals),
+            )
+        self.is_weighed = False
+        self.units[self.open] = self.penalty
         for c in self.open:
             self.ratio[c] = self._ratio(c)
 
@@ -299,7 +400,7 @@ class Newton:
             moved = self._step() or not exact
             self.steps += final
             if final:
-                advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+                advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % certified")
 
     def _values(self) -> np.ndarray:
         """2 lambda P, for the open problems."""
@@ -312,9 +413,7 @@ class Newton:
         task, width, moved = self.task, self.task.width, False
         steps = np.zeros_like(self.weights)
         for c in self.open:
-            gradient = self.penalty * self.weights[c] - (self.sums[2 * c] - self.sums[2 * c + 1])
-            gradient[width] = self.sums[2 * c + 1, width] - self.sums[2 * c, width]
-            steps[c] = self.curvature.direction(c, gradient)
+            steps[c] = self.curvature.direction(c, self._gradient(c))
         newton_passes.signed_outputs(
             *(task.rows, self.numbers, task.targets, self.first, self.open),
             *(steps, self.change),
@@ -323,16 +422,22 @@ class Newton:
             w, step = self.weights[c, :width], steps[c, :width]
             slack, change = self.slack[c], self.change[c]
             t = newton_passes.best_step(
-                *(slack, change, task.sample_weight, self.numbers),
+                *(slack, change, task.sample_weight, self.numbers, self.limit),
                 *(self.penalty, float(w @ step), float(step @ step)),
             )
             self.weights[c] += t * steps[c]
             self._travelled(c, t * steps[c])
             self._travelled(c, self.weights[c])
-            ins, outs = newton_passes.move(slack, change, t, self.entered, self.left)
+            ins, outs = newton_passes.move(slack, change, t, self.limit, self.entered, self.left)
             self.curvature.changed(c, self.entered[:ins], self.left[:outs])
             moved |= bool(ins or outs or abs(t - 1.0) > 1e-6)
         return moved
+
+    def _gradient(self, c: int) -> np.ndarray:
+        pull = self.sums[2 * c] - self.sums[2 * c + 1]
+        gradient = self.penalty * self.weights[c] - pull
+        gradient[-1] = -pull[-1]
+        return gradient
 
     def _travelled(self, c: int, by: np.ndarray) -> None:
         self.travel[c] += np.linalg.norm(by[:-1]), abs(by[-1])
@@ -341,6 +446,13 @@ class Newton:
         """The margin of problem c over its bound, here and now, but for rounding."""
         width, totals = self.task.width, self.totals[2 * c : 2 * c + 2]
         w, sums = self.weights[c, :width], self.sums[2 * c : 2 * c + 2, :width]
+        if self.is_hinge:
+            unit = self.units[c]
+            dual = hinge_bounds.dual_value_of_sums(
+                sums / unit, totals[:, 0] / unit, self.task.intercept
+            )
+            value = 0.5 * float(w @ w) + self._losses(c) / (2.0 * self.task.penalty * self.share)
+            return max(dual / value, 0.0) if value > 0.0 else 0.0
         hidden = (0.0 if self.signs is not None else self.penalty) * totals[:, 1]
         bound = mixture_length(sums, totals[:, 0], hidden, self.task.intercept)
         if bound == np.inf:
@@ -350,6 +462,16 @@ class Newton:
             reached = lowest.mean() if self.task.intercept else lowest.min()
             return float(reached / norm / bound) if norm > 0.0 and bound > 0.0 else 0.0
         return float(1.0 / np.sqrt(w @ w + totals[:, 1].sum() / self.penalty) / bound)
+
+    def between(self, c: int) -> np.ndarray:
+        """The places of rows that are part of the Hessian."""
+        return np.flatnonzero((self.slack[c] > 0.0) & (self.slack[c] < self.limit))
+
+    def _losses(self, c: int) -> float:
+        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
+        goals = self.goals if np.ndim(self.goals) == 0 else self.goals[c]
+        lacking = np.maximum(self.slack[c] - (goals - 1.0), 0.0)
+        return float(self.task.sample_weight[self.numbers] @ lacking)
 
     # -------------------------------------------------------------------------------- many features
     def _ascend(self) -> None:
@@ -374,20 +496,21 @@ class Newton:
                 return
             before = lowest
 
-    # --------------------------------------------------------------------------------- hard margins
+    # ------------------------------------------------------------------ hard margins and hinge loss
     def _lowest(self, c: int) -> np.ndarray:
         """The lowest outputs of the positive and of the negative rows."""
         own, outputs = self.signs[c], self.goals[c] - self.slack[c]
         return np.array([outputs[own].min(), outputs[~own].min()])
 
-    def _harden(self, advance: Callable[..., None]) -> None:
-        """Rounds with falling lambda, and goals that make up for it."""
+    def _multiply(self, advance: Callable[..., None]) -> None:
+        """Rounds with a falling penalty, and goals that make up for it."""
         task = self.task
-        self.signs = np.zeros(self.slack.shape, dtype=bool)
-        newton_passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
+        if self.is_hard:
+            self.signs = np.zeros(self.slack.shape, dtype=bool)
+            newton_passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
         self.goals = np.ones_like(self.slack)
         waiting = self.ours
-        for _ in range(ROUNDS):
+        for _ in range(HINGE_ROUNDS if self.is_hinge else ROUNDS):
             self._round(advance)
             self.open = waiting = np.array(
                 [c for c in waiting if self.ratio[c] < 1.0 - task.tol and not self._is_nothing(c)],
@@ -398,45 +521,84 @@ class Newton:
             self._raise_goals()
 
     def _round(self, advance: Callable[..., None]) -> None:
-        """Steps until nothing changes with this lambda."""
-        moved = True
-        for done in range(STEPS_PER_ROUND + 1):
+        """Steps until nothing changes with this penalty."""
+        moved, most = True, HINGE_STEPS if self.is_hinge else STEPS_PER_ROUND
+        lowest = np.full(self.weights.shape[0], np.inf)
+        for done in range(most + 1):
             self._weigh()
-            self.open = self.open[self.ratio[self.open] < 1.0 - self.task.tol]
-            over = done == STEPS_PER_ROUND or self.steps >= self.task.max_iter
+            unsolved = self.ratio[self.open] < 1.0 - self.task.tol
+            if self.is_hinge:
+                now = self._values()
+                unsolved &= now < (1.0 - LEAST_GAIN) * lowest[self.open]
+                lowest[self.open] = now
+            self.open = self.open[unsolved]
+            over = done == most or self.steps >= self.task.max_iter
             if self.open.size == 0 or over or not moved:
                 return
             moved = self._step()
             self.steps += 1
-            advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % of the best margin")
+            advance(1, note=f"{100 * self.ratio[self.ours].min():.2f} % certified")
 
     def _raise_goals(self) -> None:
-        """The next round: coefficients stay what they are, as lambda falls."""
-        coefs = np.maximum(self.slack[self.open], 0.0) / self.penalty
+        """The next round: coefficients stay what they are, as the penalty falls."""
+        coefs = np.clip(self.slack[self.open], 0.0, self.limit) / self.penalty
         outputs = self.goals[self.open] - self.slack[self.open]
-        self.penalty *= FALL
+        before = [self.between(c) for c in self.open]
+        fall = FALL if self.is_hard else HINGE_FALL if self.limit > LEAST_LIMIT else 1.0
+        self.penalty, self.limit = self.penalty * fall, self.limit * fall
         self.goals[self.open] = 1.0 + self.penalty * coefs
-        after = self.goals[self.open] - outputs
-        for c, slack in zip(self.open, after, strict=True):
-            before = self.slack[c] > 0.0
-            self.slack[c] = slack
-            now = slack > 0.0
-            self.curvature.changed(c, np.flatnonzero(now & ~before), np.flatnonzero(before & ~now))
+        self.slack[self.open] = self.goals[self.open] - outputs
+        for c, was in zip(self.open, before, strict=True):
+            now = self.between(c)
+            entered = np.setdiff1d(now, was, assume_unique=True)
+            self.curvature.changed(c, entered, np.setdiff1d(was, now, assume_unique=True))
 
     def _is_nothing(self, c: int) -> bool:
         """Is it proved that no hyperplane separates the rows?"""
-        return self._evidence(c).bound() <= NOTHING * self.task.radius
+        return self.is_hard and self._evidence(c).bound() <= NOTHING * self.task.radius
 
     # ------------------------------------------------------------------------------------- the end
     def _solution(self) -> Solution:
         task, width = self.task, self.task.width
+        if self.is_hinge:
+            return self._hinge_solution()
         evidence = [self._evidence(c) for c in self.ours]
         margins = self._hard_margins() if self.is_hard else self._soft_margins()
-        bounds = np.array([sums.bound() for sums in evidence])
+        bounds = self.bounds = np.array([sums.bound() for sums in evidence])
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
         self.weights[:, width] *= task.intercept
         return Solution(self.weights, margins, evidence, self.steps, reached)
+
+    def _hinge_solution(self) -> Solution:
+        """On fresh outputs."""
+        task, width, rows = self.task, self.task.width, self.everything.size
+        self.open, self.goals = self.ours, 1.0
+        self._look_anew()
+        total = float(task.sample_weight[self.everything].sum())
+        errors = ROUNDING * (width + 16.0) * (self.travel @ [task.radius, 1.0])
+        margins, bounds = np.empty((2, self.ours.size))
+        for c, (w, error) in enumerate(zip(self.weights[:, :width], errors, strict=True)):
+            value = hinge_bounds.highest_value(
+                square=float(w @ w),
+                losses=self._losses(c),
+                total_weight=total,
+                error=float(error) + 4.0 * ROUNDING,
+                rows=rows + width,
+                penalty=task.penalty,
+            )
+            both, unit = slice(2 * c, 2 * c + 2), self.units[c]
+            proved = hinge_bounds.proved_dual_value(
+                self.sums[both, :width] / unit,
+                self.totals[both, 0] / unit,
+                intercept=task.intercept,
+                updates=float(self.totals[both, 2].sum()),
+                radius=task.radius,
+            )
+            margins[c], bounds[c] = hinge_bounds.told(value), hinge_bounds.told(proved)
+        reached = margins >= (1.0 - task.tol) * bounds
+        self.weights[:, width] *= task.intercept
+        return Solution(self.weights, margins, [], self.steps, reached, bounds)
 
     def _soft_margins(self) -> np.ndarray:
         task = self.task
@@ -517,12 +679,12 @@ class Hessians:
 
     def _add_up(self, c: int) -> None:
         self.matrices[c], self.removed[c] = 0.0, 0
-        self._add(c, np.flatnonzero(self.state.slack[c] > 0.0), 1.0)
+        self._add(c, self.state.between(c), 1.0)
 
     def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
         """Rows came and went. What is left of many that went is mostly their rounding."""
         self.removed[c] += left.size
-        if self.removed[c] > np.count_nonzero(self.state.slack[c] > 0.0):
+        if self.removed[c] > self.state.between(c).size:
             self._add_up(c)
             return
         self._add(c, entered, 1.0)
@@ -540,19 +702,32 @@ class Hessians:
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         """The Newton step; down the gradient where rounding leaves no system to solve."""
-        task, penalty = self.state.task, self.state.penalty
-        factor = cholesky(system_of(self.matrices[c], penalty))
+        task, penalty, factor = self.state.task, self.state.penalty, self._factor(c)
+        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
+
+    def remainders(self, c: int, places: np.ndarray) -> np.ndarray:
+        """``1 - h`` of active rows, see `leave_one_out`."""
+        task, chosen, factor = self.state.task, self.state.numbers[places], self._factor(c)
+        if factor is None:
+            return np.full(places.size, np.nan)
+        if not self.gathers:
+            return scattered_remainders(factor, task.rows, chosen, task.sample_weight)
+        return gathered_remainders(factor, task.rows, chosen, task.sample_weight, self.center)
+
+    def _factor(self, c: int) -> np.ndarray | None:
+        factor = cholesky(system_of(self.matrices[c], self.state.penalty))
         if factor is None and self.removed[c]:
             self._add_up(c)
-            factor = cholesky(system_of(self.matrices[c], penalty))
-        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
+            factor = cholesky(system_of(self.matrices[c], self.state.penalty))
+        return factor
 
 
 class Grams:
     """The products of all rows with each other, where they are few.
 
     Given the active rows, the minimum is at ``w = sum of beta_i x_i`` with
-    ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``.
+    ``(K + diag(lambda / s)) beta + b = y goal`` and, for the sake of b, ``sum of beta_i = 0``. Rows
+    beyond the limit have ``beta = y s limit / lambda``.
     """
 
     def __init__(self, state: Newton) -> None:
@@ -572,26 +747,43 @@ class Grams:
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         state, task = self.state, self.state.task
-        active = np.flatnonzero(state.slack[c] > 0.0)
+        active, beyond = state.between(c), np.flatnonzero(state.slack[c] >= state.limit)
         there = np.zeros((1, task.width + 1))
+        fixed = np.where(self.signs[c, beyond], 1.0, -1.0)
+        fixed *= task.sample_weight[state.numbers[beyond]] * (state.limit / state.penalty)
+        newton_passes.combine(task.rows, state.numbers[beyond], fixed, there)
         if active.size:
             goals = np.broadcast_to(state.goals, state.slack.shape)[c, active]
-            system = self.gram[np.ix_(active, active)]
-            ends = np.arange(active.size)
-            system[ends, ends] += state.penalty / task.sample_weight[state.numbers[active]]
-            sides = np.stack([np.where(self.signs[c, active], goals, -goals), np.ones(active.size)])
-            factor, bias = cholesky(system), 0.0
+            aims = np.where(self.signs[c, active], goals, -goals)
+            aims -= self.gram[np.ix_(active, beyond)] @ fixed
+            sides = np.stack([aims, np.ones(active.size)])
+            factor, bias = cholesky(self._system(active)), 0.0
             if factor is None:
                 return -gradient / (state.penalty + self.gram.trace())
             wanted, ones = dpotrs(factor, sides.T, lower=1)[0].T
             if task.intercept:
-                bias = float(wanted.sum() / ones.sum())
+                bias = float((wanted.sum() + fixed.sum()) / ones.sum())
             newton_passes.combine(task.rows, state.numbers[active], wanted - bias * ones, there)
             there[0, task.width] = bias
         step = there[0] - state.weights[c]
         if not (task.intercept and active.size):
             step[task.width] = 0.0
         return step
+
+    def remainders(self, c: int, places: np.ndarray) -> np.ndarray:
+        """``1 - h`` of active rows, see `leave_one_out`."""
+        state = self.state
+        active = np.flatnonzero(state.slack[c] > 0.0)
+        if (factor := cholesky(self._system(active))) is None:
+            return np.full(places.size, np.nan)
+        own = state.penalty / state.task.sample_weight[state.numbers[active]]
+        all_active = remainders_of_products(factor, own, state.task.intercept)
+        return all_active[np.searchsorted(active, places)]
+
+    def _system(self, active: np.ndarray) -> np.ndarray:
+        state, system, ends = self.state, self.gram[np.ix_(active, active)], np.arange(active.size)
+        system[ends, ends] += state.penalty / state.task.sample_weight[state.numbers[active]]
+        return system
 
 
 class Gradients:
@@ -608,7 +800,7 @@ class Gradients:
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         state, task = self.state, self.state.task
-        active, penalty, width = state.numbers[state.slack[c] > 0.0], state.penalty, task.width
+        active, penalty, width = state.numbers[state.between(c)], state.penalty, task.width
         diagonal = np.zeros((1, width + 1))
         newton_passes.diagonal(task.rows, active, task.sample_weight, diagonal)
         enough = enough_residual(task.tol, penalty, state.weights[c])

@@ -24,7 +24,8 @@ import numpy as np
 
 from maxmargin.core.array_fields import Array, Buffer, Follows, Saved
 from maxmargin.core.experts import Mixture
-from maxmargin.core.numba_backend import bridge
+from maxmargin.core.loop import AnyRow
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.core.rule import Trial
 
 # A column of smaller values is measured by this, so that the squares of peaks are numbers.
@@ -74,7 +75,7 @@ class ExpertColumns(NamedTuple):
         for e in range(self.weights.shape[2]):
             outputs[e] = 0.0
         for k in range(rows.own_entries(i)):
-            j, x = rows.entry(i, k)
+            j, x = rows.own_entry(i, k)
             self.add_products(c, j, x, outputs)
         self.add_products(c, self.width, rows.tail.offset, outputs)
 
@@ -89,7 +90,7 @@ class ExpertColumns(NamedTuple):
         for e in range(self.weights.shape[2]):
             lengths[e] = 0.0
         for k in range(rows.own_entries(i)):
-            j, x = rows.entry(i, k)
+            j, x = rows.own_entry(i, k)
             self.add_lengths(c, j, x, lengths)
         self.add_lengths(c, self.width, rows.tail.offset, lengths)
 
@@ -97,22 +98,22 @@ class ExpertColumns(NamedTuple):
         """Let peaks follow row ``i``; does any column change?"""
         highest, changes = self.highest[c], False
         for k in range(rows.own_entries(i)):
-            j, x = rows.entry(i, k)
+            j, x = rows.own_entry(i, k)
             highest = max(highest, abs(x))
         if highest > 0.0:
             self.highest[c] = highest = max(highest, SMALLEST_PEAK)
         for k in range(rows.own_entries(i)):
-            j, x = rows.entry(i, k)
+            j, x = rows.own_entry(i, k)
             if x != 0.0 and (abs(x) > self.peaks[c, j] or highest > self.known[c, j]):
-                self.widen_column(c, j, max(abs(x), SMALLEST_PEAK), highest)
+                self.widen_experts(c, j, max(abs(x), SMALLEST_PEAK), highest)
                 changes = True
         offset = rows.tail.offset
         if offset > self.peaks[c, self.width]:
-            self.widen_column(c, self.width, offset, offset)  # an intercept has no other unit
+            self.widen_experts(c, self.width, offset, offset)  # an intercept has no other unit
             changes = True
         return changes
 
-    def widen_column(self, c, j, value, highest):
+    def widen_experts(self, c, j, value, highest):
         """Let the variances of a column follow its peak and that of all."""
         peak, known = self.peaks[c, j], self.known[c, j]
         now = max(peak, value)
@@ -146,7 +147,7 @@ class ExpertColumns(NamedTuple):
         gathered = max(0.0, gathered * gathered - DELTA * before * before)
         return 1.0 / (now * math.sqrt(DELTA * now * now + gathered)) / variance
 
-    def push_column(self, c, j, x, steps, gains):
+    def push_experts(self, c, j, x, steps, gains):
         """``w_j += step Sigma_jj x``, and Sigma with the gains."""
         if x != 0.0:
             peak = self.peaks[c, j]
@@ -162,13 +163,14 @@ class ExpertColumns(NamedTuple):
                 root = peak * along
                 self.variances[c, j, e] = variance / math.sqrt(1.0 + gains[e] * (root * root))
 
-    def push_row(self, rows, i, c, steps, gains):
+    def push_all_experts(self, rows, i, c, steps, gains):
         for k in range(rows.own_entries(i)):
-            j, x = rows.entry(i, k)
-            self.push_column(c, j, x, steps, gains)
-        self.push_column(c, self.width, rows.tail.offset, steps, gains)
+            j, x = rows.own_entry(i, k)
+            self.push_experts(c, j, x, steps, gains)
+        self.push_experts(c, self.width, rows.tail.offset, steps, gains)
 
 
+@with_methods_of(AnyRow)
 class ExpertSpace(NamedTuple):
     """The experts of one or more problems, and their mixture, as a space of `core.loop.learn`.
 
@@ -241,7 +243,7 @@ class ExpertSpace(NamedTuple):
     def move(self, rows, i, c, y, keep, step, margin, along2, trials):
         for e in range(self.steps.size):
             self.steps[e] *= y
-        self.columns.push_row(rows, i, c, self.steps, self.gains)
+        self.columns.push_all_experts(rows, i, c, self.steps, self.gains)
         self.updates_made[c] += 1
         return False
 
@@ -251,5 +253,5 @@ class ExpertSpace(NamedTuple):
 
 
 bridge("add_products", "predict_row", "add_lengths", "measure_row", "take_in_row")
-bridge("confident_part", "rooted_part", "push_column", "push_row")
-bridge("widen_column", inline=False)
+bridge("confident_part", "rooted_part", "push_experts", "push_all_experts")
+bridge("widen_experts", inline=False)
