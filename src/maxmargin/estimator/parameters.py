@@ -129,8 +129,8 @@ def completed_docstring(cls: type) -> str | None:
     """The docstring of a learner, with what all have in common where it stands in brackets.
 
     ``<shared>`` stands for the parameters that all have and the attributes, ``<multiclass>`` for
-    the parameter of that name where it can be "1-best", ``<budget>`` for those of a budget, and
-    ``<average>`` for averaged weights.
+    the parameter of that name where it can be "1-best", ``<budget>`` for those of a budget,
+    ``<average>`` for averaged weights, and ``<scaling>`` for columns that are measured.
     """
     if not cls.__doc__:
         return cls.__doc__
@@ -140,16 +140,27 @@ def completed_docstring(cls: type) -> str | None:
         kernel=f'"{cls.kernel}"',  # type: ignore[attr-defined]
         gamma=f'"{cls.gamma}"',  # type: ignore[attr-defined]
     )
-    for name in ("intercept_scaling", "n_iter_no_change", "n_jobs"):
+    for name in SHARED_CONSTRAINTS:
         if name not in cls._parameter_constraints:  # type: ignore[attr-defined]
             shared = re.sub(rf"    {name} : (.*\n)+?(?=    \w+ : )", "", shared)
     texts = {"<average>": AVERAGE, "<multiclass>": MULTICLASS, "<budget>": BUDGET}
     texts["<shared>"] = shared
+    texts["<scaling>"] = SCALING.format(default=_quoted(getattr(cls, "scaling", None)))
     completed = inspect.cleandoc(cls.__doc__)  # Python 3.13 removes what is left of it, too
     for place, text in texts.items():
         completed = completed.replace(place, text.replace("\n    ", "\n"))
     return completed
 
+
+def _quoted(value: str | None) -> str:
+    return f'"{value}"' if value else "None"
+
+
+SCALING = """\
+scaling : {{"columns"}} or None, default={default}
+        "columns" measures each column by its largest absolute value so far, the present row
+        included: a column in other units then gives the same predictions, up to rounding. With
+        None columns are taken as they are."""
 
 AVERAGE = """\
 average : bool, default=False

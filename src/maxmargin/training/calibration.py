@@ -32,7 +32,7 @@ from maxmargin.core.array_fields import aligned_zeros, with_width
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.models.base import Model
-from maxmargin.models.linear_model import LinearModel, PairModel, read_only
+from maxmargin.models.linear_model import LinearModel, read_only
 
 # Rows that are remembered: for theta, and for the level and the scale of scores. Chosen on Adult
 # and electricity, see docs/probabilities.md.
@@ -300,7 +300,7 @@ def knows_level(model: Model) -> bool:
 
     Its weights must be vectors that move along the row itself.
     """
-    is_plain = isinstance(model, LinearModel) and not isinstance(model, PairModel)
+    is_plain = isinstance(model, LinearModel) and model.steps_along_rows
     return is_plain and model.p == 2.0 and not model.is_joint  # type: ignore[attr-defined]
 
 
