@@ -91,12 +91,12 @@ GRIDS = {
         ("one kind", 2, np.asarray),
         ("one kind", 2, sparse.csr_matrix),
         ("many kinds", 2, np.asarray),
-        ("many kinds", 3, np.asarray),
+        ("one kind", 3, np.asarray),
         ("the default", 2, np.asarray),
         *everything_or(
             [],
             [
-                ("one kind", 3, np.asarray),
+                ("many kinds", 3, np.asarray),
                 ("one kind", 3, sparse.csr_matrix),
                 ("the default", 3, np.asarray),
             ],

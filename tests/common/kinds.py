@@ -10,6 +10,7 @@ from maxmargin import (
     NORMA,
     PUMMA,
     ROMMA,
+    AutoMargin,
     BisectionPerceptron,
     FixedShare,
     Forgetron,
@@ -76,4 +77,5 @@ KINDS = {
     "clusters": NOCA,
     "bisection": QuickBisection,
     "vote": Vote,
+    "mixture": AutoMargin,
 }

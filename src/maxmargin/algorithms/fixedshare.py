@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from maxmargin._extras import plotting
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.bound_arguments import POSITIVE, check_arguments
+from maxmargin.algorithms.leading_experts import draw_leaders, leaders_of
 from maxmargin.algorithms.movingtargets import Comparison
 from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
@@ -187,10 +187,7 @@ class FixedShare(OnlineClassifier):
     @property
     @reading
     def leaders_(self) -> np.ndarray:
-        votes = self._vote().votes
-        leaders = votes.leaders[: votes.clock.written[0]]
-        trials = votes.clock.stride[0] * np.arange(1, leaders.size + 1)
-        return np.column_stack([trials, leaders])
+        return leaders_of(self._vote().votes)
 
     @property
     def certificate_(self) -> Any:
@@ -208,18 +205,7 @@ class FixedShare(OnlineClassifier):
         -------
         The axes.
         """
-        if axes is None:
-            figure = plotting("matplotlib.figure").Figure(figsize=(9, 4.5), layout="constrained")
-            axes = figure.subplots()
-        trials, leaders = self.leaders_.T
-        shown, places = np.unique(leaders, return_inverse=True)
-        names = [repr(learner) for learner in self._experts()]
-        axes.plot(trials, places, drawstyle="steps-pre", linewidth=1.0, color="0.7", zorder=1)
-        axes.scatter(trials, places, s=6, c=places, cmap="viridis", zorder=2)
-        axes.set_yticks(range(shown.size), [names[e] for e in shown], fontsize="small")
-        axes.set_xlabel("trials")
-        axes.set_title("The expert of the largest weight")
-        return axes
+        return draw_leaders(self.leaders_, [repr(learner) for learner in self._experts()], axes)
 
     @classmethod
     @check_arguments(radius=POSITIVE)

@@ -15,6 +15,7 @@ from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Eviction, eviction_for
 from maxmargin.models.diagonal_model import DiagonalModel
+from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.joint_model import JointModel, check_costs
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear_model import LinearModel, PairModel, as_rows
@@ -54,6 +55,9 @@ def build(
     """
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, unseen=unseen, random_state=random_state)
+    if spec.mixture:
+        mixed = ExpertModel(spec, problems, X.shape[1], tail_for(spec, radius))
+        return Built(mixed, mixed.rows(X), radius or 0.0)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, unseen, eviction)
     if (spec.device, spec.kernel_dtype) != ANYWHERE:
