@@ -157,8 +157,8 @@ def _quoted(value: str | None) -> str:
 
 SCALING = """\
 scaling : {{"columns"}} or None, default={default}
-        "columns" measures each column by its largest absolute value so far, the present row
-        included: a column in other units then gives the same predictions, up to rounding. With
+        With "columns", each column is measured by its largest absolute value so far, the present
+        row included: a column in other units then gives the same predictions, up to rounding. With
         None columns are taken as they are."""
 
 AVERAGE = """\
