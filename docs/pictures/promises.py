@@ -932,6 +932,45 @@ def moving(kind: Any) -> tuple[Promise, Promise, Promise]:
     return _moving_mistakes(kind), _moving_margin_errors(kind), _moving_losses(kind)
 
 
+@lru_cache
+def untuned() -> tuple[Promise, Promise]:
+    """Mistakes of the vote that knows no target, against how far it moves and against noise."""
+    turns, noises = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0]), np.array([0.0, 0.02, 0.05, 0.1, 0.2])
+    by_turns = [_untuned(_pursuit(float(turn)), 0.0) for turn in turns]
+    by_noise = [_untuned(_pursuit(0.5), float(noise)) for noise in noises]
+    first, second = (np.array(found, float).T for found in (by_turns, by_noise))
+    return (
+        Promise(
+            "FixedShare.tracking",
+            "turns of the target",
+            "mistakes",
+            turns,
+            {"tracking_bound": first[1]},
+            first[0],
+        ),
+        Promise(
+            "FixedShare.tracking, half a turn",
+            "part of wrong labels",
+            "mistakes",
+            noises,
+            {"tracking_bound": second[1]},
+            second[0],
+            scales=("linear", "log"),
+        ),
+    )
+
+
+def _untuned(pursuit: Pursuit, noise: float) -> tuple[int, float]:
+    """The mistakes of the vote with this part of wrong labels, and the bound on them."""
+    wrong = np.random.default_rng(1).uniform(size=len(pursuit.y)) < noise
+    pursuit = pursuit._replace(y=np.where(wrong, -pursuit.y, pursuit.y))
+    # A wrong row is at most 1 on the wrong side of the target.
+    facts = pursuit.facts(NORMA) | {"losses": float(wrong.sum()) * (1.0 + pursuit.margin)}
+    vote = FixedShare.tracking(1.0, len(pursuit.y), fit_intercept=False)
+    vote.partial_fit(pursuit.X, pursuit.y, classes=SIGNS)
+    return vote.n_mistakes_, FixedShare.tracking_bound(**facts)
+
+
 # -------------------------------------------------------------------------------------- FixedShare
 @lru_cache
 def fixed_share() -> Promise:

@@ -11,6 +11,7 @@ from maxmargin import (
     NORMA,
     PUMMA,
     ROMMA,
+    AutoMargin,
     BisectionPerceptron,
     FixedShare,
     Forgetron,
@@ -78,4 +79,5 @@ KINDS = {
     "clusters": NOCA,
     "bisection": QuickBisection,
     "vote": Vote,
+    "mixture": AutoMargin,
 }

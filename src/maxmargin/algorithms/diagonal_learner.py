@@ -20,7 +20,7 @@ class DiagonalLearner(OnlineClassifier):
     scaling: str | None = "columns"
     average: bool = False
     max_iter: int = 10
-    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]  # it never gives up
+    n_iter_no_change: int | None = None
     soft_margin: ClassVar[float] = 0.0  # type: ignore[misc]
     kernel: ClassVar[str] = "linear"  # type: ignore[misc]
     gamma: ClassVar[str] = "scale"  # type: ignore[misc]
@@ -36,7 +36,7 @@ class DiagonalLearner(OnlineClassifier):
         **{
             name: allowed
             for name, allowed in OnlineClassifier._parameter_constraints.items()
-            if name not in (*OF_KERNELS, "soft_margin", "n_iter_no_change")
+            if name not in (*OF_KERNELS, "soft_margin")
         },
         "scaling": [StrOptions({"columns"}), None],
         "average": ["boolean"],

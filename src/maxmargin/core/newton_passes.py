@@ -140,6 +140,26 @@ def scatter(rows, numbers, sample_weight, sign, columns, values, hessian):  # ty
 
 
 @Compiled
+def leverages(rows, numbers, sample_weight, columns, values, inverse, out):  # type: ignore[no-untyped-def]
+    """Put ``sample_weight x' inverse x`` of the n-th row into ``out[n]``.
+
+    Of the inverse, which is symmetric, the upper triangle is read; otherwise as in `scatter`.
+    """
+    for n in range(numbers.size):
+        rows.prefetch(numbers, n)
+        i = numbers[n]
+        size, total = rows.entries(i, inverse), 0.0
+        for k in range(size):
+            columns[k], values[k] = rows.entry(i, k)
+        for k in range(size):
+            line, above = columns[k], 0.5 * values[k] * inverse[columns[k], columns[k]]
+            for other in range(k + 1, size):
+                above += values[other] * inverse[line, columns[other]]
+            total += 2.0 * values[k] * above
+        out[n] = sample_weight[i] * total
+
+
+@Compiled
 def gather(rows, numbers, sample_weight, center, block):  # type: ignore[no-untyped-def]
     """Put the rows, less ``center`` and times the root of their sample_weight, into ``block``."""
     for n in range(numbers.size):

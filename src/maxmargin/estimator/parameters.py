@@ -89,6 +89,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "verbose": ["verbose"],
     "calibration": [StrOptions({"online"}), None],
+    "coverage": [Interval(Real, 0, 1, closed="neither"), None],
 }
 # Of learners that can work on a budget.
 BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
@@ -135,6 +136,7 @@ def completed_docstring(cls: type) -> str | None:
         return cls.__doc__
     shared = SHARED_PARAMETERS.format(
         max_iter=cls.max_iter,  # type: ignore[attr-defined]
+        n_iter_no_change=cls.n_iter_no_change,  # type: ignore[attr-defined]
         fit_intercept=cls.fit_intercept,  # type: ignore[attr-defined]
         kernel=f'"{cls.kernel}"',  # type: ignore[attr-defined]
         gamma=f'"{cls.gamma}"',  # type: ignore[attr-defined]
@@ -178,9 +180,10 @@ multiclass : {"ovr", "1-best"}, default="ovr"
 
 BUDGET = """\
 budget : int, default=None
-        How many rows are kept at most, for each problem, in a kernel's space (also that of the
-        linear kernel). Memory is then allocated once and does not grow; several classes are learned
-        one-vs-rest. See `docs/budgets.md`.
+        How many rows are kept at most, in a kernel's space (also that of the linear kernel).
+        Memory is then allocated once and does not grow. Several classes have so many rows each
+        where they are learned one-vs-rest, and in all where they are learned together. See
+        `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
         What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
         row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
@@ -228,7 +231,7 @@ fit_intercept : bool, default={fit_intercept}
         it, and a fitted learner to be told of it.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
-    n_iter_no_change : int, default=5
+    n_iter_no_change : int, default={n_iter_no_change}
         Let `fit` give up when the second half of its passes makes hardly fewer mistakes (by less
         than a fifth) than the first half, as it is on rows that cannot be separated. This is the
         least number of passes in each half; each has 100 000 rows at least. A warning says what was
@@ -260,6 +263,11 @@ fit_intercept : bool, default={fit_intercept}
         With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learned
         from the scores that rows had before they were learned from. No row is held out. It is for
         streams, and for `fit` with ``max_iter=1``: see `docs/probabilities.md`.
+    coverage : float, default=None
+        The share of rows whose label is to be in its prediction set, such as 0.9: then there is
+        `predict_set`. The share is kept on any stream, drift included, up to a bound that is
+        proved (`coverage_`). For streams, and for `fit` with ``max_iter=1``: see
+        `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -282,5 +290,8 @@ fit_intercept : bool, default={fit_intercept}
         Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    coverage_ : Coverage
+        With `coverage`: the target, the share of rows so far whose label was in its set, and the
+        proved bound on their distance.
     columns_ : dict
         The columns of features that came by their names, in dicts (see `learn_one`)."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core.experts import Mixture, Votes
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
@@ -17,6 +18,7 @@ from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
 from maxmargin.models.build import build
 from maxmargin.models.devices import products_on
+from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.kernel_model import KernelModel
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -24,6 +26,7 @@ from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
+from maxmargin.training import prediction_sets
 from maxmargin.training.calibration import Maps, maps_for, what_is_wrong
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.inputs import problems_for, shown
@@ -59,6 +62,7 @@ def learned(state: State, parameters: Tree) -> Tree:
         "totals": state.totals,
         "multilabel": state.multilabel or None,
         "calibration": state.calibration and state.calibration._asdict(),
+        "sets": state.sets and state.sets._asdict(),
         "model": model_tree.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -94,6 +98,7 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
         schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
         calibration=_checked_maps(found.pop("calibration", None), model),
+        sets=_checked_sets(found.pop("sets", None)),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -134,7 +139,10 @@ def _one_from(
     leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
 ) -> Model:
     # Before memory is allocated for these lengths.
-    if spec.kernel == "linear" and spec.on_full is None:
+    if spec.mixture:
+        shape = problems, width + 1, len(spec.mixture)
+        _check_shape(leaves, "space.columns.weights", shape)
+    elif spec.kernel == "linear" and spec.on_full is None:
         _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
     elif private:
         raise Misfit("there are private coordinates without linear.weights")
@@ -168,11 +176,17 @@ def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width
         groups.append(_one_from(own, one, count * problems, unseen, width, private=0))
         leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
     model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
-    model.groups, votes, clock = groups, model.votes, model.votes.clock
-    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
-    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(votes.weights.sum(), 1.0):
-        raise Misfit("the parts of votes do not fit together")
+    model.groups = groups
+    _check_mixture(model.votes)
     return model
+
+
+def _check_mixture(votes: Votes | Mixture) -> None:
+    """Raise unless weights of experts are such, and leaders are where their clock says."""
+    clock, sums = votes.clock, votes.weights.sum(axis=-1)
+    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
+    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(sums, 1.0).all():
+        raise Misfit("the weights of experts do not fit together")
 
 
 def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
@@ -190,6 +204,8 @@ def _filled(blank: Model, leaves: Tree) -> Model:
     model = model_tree.filled(blank, leaves, done=kernel)
     if isinstance(model, LinearModel):
         _check_linear(model)
+    elif isinstance(model, ExpertModel):
+        _check_mixture(model.space.mixture)
     proved = getattr(model, "_bounds", None)
     if proved is not None and proved.shape != (model.verdicts(),):
         raise Misfit("bounds: there is not one for each problem")
@@ -214,14 +230,15 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
         _check_shape(leaves, "supports.coefs", (problems, supports.size()))
         blank.allocate(supports)
         return
-    paths = [f"store.points.{c}" for c in range(problems)]
+    stores = blank.store.problems()
+    paths = [f"store.points.{c}" for c in range(stores)]
     points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
     capacity = points[0].size()
     _check_shape(leaves, "store.slots.coefs", (problems, capacity))
     if isinstance(blank.eviction, Projecting):
-        _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
+        _check_shape(leaves, "eviction.inverse", (stores * capacity, capacity))
     elif blank.eviction.lengths:
-        _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
+        _check_shape(leaves, "eviction.inner", (stores * capacity, capacity))
     blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
 
 
@@ -317,18 +334,36 @@ def _checked_maps(found: Any, model: Model) -> Maps | None:
     if found is None:
         return None
     fresh = maps_for(model)
-    fits = isinstance(found, dict) and found.keys() == set(fresh._fields)
-    for name, array in found.items() if fits else ():
-        wanted = getattr(fresh, name)
-        fits = isinstance(array, np.ndarray) and array.dtype == float
-        if not (fits := fits and array.shape == wanted.shape):
-            break
-        wanted[...] = array
-    if not fits:
+    if not _take_arrays(fresh, found):
         raise Misfit("calibration: there is not one map to probabilities for each problem")
     if why := what_is_wrong(fresh):
         raise Misfit(f"calibration: {why}")
     return fresh
+
+
+def _checked_sets(found: Any) -> prediction_sets.SetTracker | None:
+    if found is None:
+        return None
+    fresh = prediction_sets.new_tracker(0.5)
+    if not _take_arrays(fresh, found):
+        raise Misfit("sets: there are not the arrays of a tracker of sets")
+    if why := prediction_sets.what_is_wrong(fresh):
+        raise Misfit(f"sets: {why}")
+    return fresh
+
+
+def _take_arrays(fresh: Any, found: Any) -> bool:
+    """Copy arrays by their names into those of a NamedTuple; do they fit?"""
+    if not isinstance(found, dict) or found.keys() != set(fresh._fields):
+        return False
+    for name, array in found.items():
+        wanted = getattr(fresh, name)
+        if not isinstance(array, np.ndarray) or array.dtype != float:
+            return False
+        if array.shape != wanted.shape:
+            return False
+        wanted[...] = array
+    return True
 
 
 def _count(value: object, least: int = 0) -> int:

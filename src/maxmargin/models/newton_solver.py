@@ -48,6 +48,11 @@ from maxmargin.models.hessian import (
     newton_step,
     system_of,
 )
+from maxmargin.models.leave_one_out import (
+    gathered_remainders,
+    remainders_of_products,
+    scattered_remainders,
+)
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 # With more features than that no matrix of their products is made.
@@ -141,14 +146,23 @@ class Solution(NamedTuple):
 
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
-    at_once = max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
-    is_small = min(task.width, task.sample_weight.size) <= ONE_THREAD
-    with one_thread() if is_small else nullcontext():
+    size = at_once(task)
+    with one_thread() if is_small(task) else nullcontext():
         parts = [
-            Newton(task, start, min(at_once, problems - start)).run(advance)
-            for start in range(0, problems, at_once)
+            Newton(task, start, min(size, problems - start)).run(advance)
+            for start in range(0, problems, size)
         ]
     return Solution.joined(parts)
+
+
+def at_once(task: Task) -> int:
+    """How many problems are solved together."""
+    return max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
+
+
+def is_small(task: Task) -> bool:
+    """Is one thread of BLAS as good as more?"""
+    return min(task.width, task.sample_weight.size) <= ONE_THREAD
 
 
 def evidence_of_slacks(
@@ -199,6 +213,8 @@ class Newton:
     penalty : lambda, or mu, for the present sample
     limit : slacks from which losses grow linearly
     units : the penalty when the sums of each problem were made
+    bounds : on the margins, once they are solved
+    is_weighed : are the sums those of the present slacks?
     travel : how far weights and intercept have come in all, which bounds the rounding of slacks
     """
 
@@ -213,40 +229,98 @@ class Newton:
         self.travel = np.zeros((problems, 2))
         self.ratio = np.zeros(problems)
         self.sums, self.totals = np.zeros((2 * problems, size)), np.zeros((2 * problems, 3))
-        self.steps = 0
+        self.steps, self.is_weighed = 0, False
         self.is_hard, self.is_hinge = task.penalty == 0.0, task.hinge and task.penalty > 0.0
         self.limit, self.units = np.inf, np.ones(problems)
         self.is_small = task.sample_weight.size * size <= SMALL and task.width <= MOST_DIRECT
         self.goals: Any = 1.0
         self.signs: Any = None
-        # The largest coordinate of its own that a row has.
-        least = task.sample_weight[self.everything].min()
-        self.longest_own = 0.0 if self.is_hard else float(np.sqrt(task.penalty / least))
+        self.curvature: Any = None
+        self.longest_own = self._longest_own()
         self.share, self.penalty = 1.0, task.penalty
 
     def run(self, advance: Callable[..., None]) -> Solution:
-        task = self.task
-        direct = task.width <= MOST_DIRECT
+        self.start()
+        return self.finish(advance)
+
+    def start(self, weights: np.ndarray | None = None) -> None:
+        """Come near with samples of the rows, or by dual ascent; or start from these weights."""
+        task, direct, few = self.task, *self._sizes()
         self.full_penalty = task.penalty or 0.01 * self._spread()
         if self.is_hinge:
             self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
-        if direct:
+        if weights is not None:
+            self.weights[:] = weights
+        elif direct:
             for numbers in self._samples():
                 self._begin(numbers, Hessians(self))
                 self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_: None)
         self._begin(self.everything, None)
-        count = self.everything.size
-        few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
-        if not (direct or few or self.is_hard or self.is_hinge):
+        if not (direct or few or self.is_hard or self.is_hinge or weights is not None):
             self._ascend()
         kind = Hessians if direct else Grams if few else Gradients
         self.curvature = kind(self)
         self.curvature.begin()
+
+    def _sizes(self) -> tuple[bool, bool]:
+        """Are there few enough features for a Hessian, and few enough rows for their products?"""
+        task, count = self.task, self.everything.size
+        few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
+        return task.width <= MOST_DIRECT, few
+
+    @property
+    def has_factors(self) -> bool:
+        """Are systems solved by factors, which `left_out` needs?"""
+        return any(self._sizes())
+
+    def finish(self, advance: Callable[..., None]) -> Solution:
+        """Steps with all rows."""
         if self.is_hard or self.is_hinge:
             self._multiply(advance)
         else:
-            self._descend(task.max_iter, 1.0 - task.tol, advance)
+            self._descend(self.task.max_iter, 1.0 - self.task.tol, advance)
         return self._solution()
+
+    def go_on_with(self, penalty: float) -> None:
+        """Another lambda, from where `finish` ended; slacks, sums and Hessians stay."""
+        self.task = self.task._replace(penalty=penalty)
+        self.penalty = self.full_penalty = penalty
+        self.longest_own = self._longest_own()
+        self.open, self.steps, self.is_weighed = self.ours, 0, True
+
+    def left_out(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``y f(x)`` of rows at these places by weights that are found without them.
+
+        One line for each problem; NaN where rounding leaves no system to solve. Weights are those
+        at the end of the next Newton step, the minimum unless a row changes its state. The second
+        array has losses by the weights found with all rows: of all rows, and of those at these
+        places. See `leave_one_out`.
+        """
+        task, width = self.task, self.task.width
+        steps, losses = np.zeros_like(self.weights), np.empty((self.ours.size, 2))
+        for c in self.ours:
+            gradient = self._gradient(c)
+            step = steps[c] = self.curvature.direction(c, gradient)
+            pull = self.sums[2 * c] - self.sums[2 * c + 1]
+            curved = -gradient - self.penalty * np.append(step[:width], 0.0)
+            losses[c, 0] = self.totals[2 * c : 2 * c + 2, 1].sum() + step @ (curved - 2.0 * pull)
+        slack, change = self.slack[:, places], np.empty((self.ours.size, places.size))
+        newton_passes.signed_outputs(
+            *(task.rows, self.numbers[places], task.targets, self.first, self.ours),
+            *(steps, change),
+        )
+        weights = task.sample_weight[self.numbers[places]]
+        for c in self.ours:
+            active = np.flatnonzero(slack[c] > 0.0)
+            slack[c] -= change[c]
+            losses[c, 1] = slack[c, active] ** 2 @ weights[active]
+            slack[c, active] /= self.curvature.remainders(c, places[active])
+        return 1.0 - slack, losses
+
+    def _longest_own(self) -> float:
+        """The largest coordinate of its own that a row has."""
+        least = self.task.sample_weight[self.everything].min()
+        return 0.0 if self.is_hard else float(np.sqrt(self.task.penalty / least))
 
     def _samples(self) -> list[np.ndarray]:
         """Growing samples of the rows, each in the next, the same for the same rows."""
@@ -294,11 +368,13 @@ class Newton:
     def _weigh(self) -> None:
         """The sums behind gradients and certificates, and the ratios, for the open problems."""
         task, sides = self.task, np.concatenate([2 * self.open, 2 * self.open + 1])
-        self.sums[sides], self.totals[sides] = 0.0, 0.0
-        newton_passes.pulls(
-            *(task.rows, self.numbers, task.targets, self.first, self.open),
-            *(task.sample_weight, self.slack, self.limit, self.sums, self.totals),
-        )
+        if not self.is_weighed:
+            self.sums[sides], self.totals[sides] = 0.0, 0.0
+            newton_passes.pulls(
+                *(task.rows, self.numbers, task.targets, self.first, self.open),
+                *(task.sample_weight, self.slack, self.limit, self.sums, self.totals),
+            )
+        self.is_weighed = False
         self.units[self.open] = self.penalty
         for c in self.open:
             self.ratio[c] = self._ratio(c)
@@ -337,9 +413,7 @@ class Newton:
         task, width, moved = self.task, self.task.width, False
         steps = np.zeros_like(self.weights)
         for c in self.open:
-            gradient = self.penalty * self.weights[c] - (self.sums[2 * c] - self.sums[2 * c + 1])
-            gradient[width] = self.sums[2 * c + 1, width] - self.sums[2 * c, width]
-            steps[c] = self.curvature.direction(c, gradient)
+            steps[c] = self.curvature.direction(c, self._gradient(c))
         newton_passes.signed_outputs(
             *(task.rows, self.numbers, task.targets, self.first, self.open),
             *(steps, self.change),
@@ -358,6 +432,12 @@ class Newton:
             self.curvature.changed(c, self.entered[:ins], self.left[:outs])
             moved |= bool(ins or outs or abs(t - 1.0) > 1e-6)
         return moved
+
+    def _gradient(self, c: int) -> np.ndarray:
+        pull = self.sums[2 * c] - self.sums[2 * c + 1]
+        gradient = self.penalty * self.weights[c] - pull
+        gradient[-1] = -pull[-1]
+        return gradient
 
     def _travelled(self, c: int, by: np.ndarray) -> None:
         self.travel[c] += np.linalg.norm(by[:-1]), abs(by[-1])
@@ -484,7 +564,7 @@ class Newton:
             return self._hinge_solution()
         evidence = [self._evidence(c) for c in self.ours]
         margins = self._hard_margins() if self.is_hard else self._soft_margins()
-        bounds = np.array([sums.bound() for sums in evidence])
+        bounds = self.bounds = np.array([sums.bound() for sums in evidence])
         with np.errstate(divide="ignore", invalid="ignore"):
             reached = (margins > 0.0) & (margins >= (1.0 - task.tol) * bounds)
         self.weights[:, width] *= task.intercept
@@ -622,12 +702,24 @@ class Hessians:
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         """The Newton step; down the gradient where rounding leaves no system to solve."""
-        task, penalty = self.state.task, self.state.penalty
-        factor = cholesky(system_of(self.matrices[c], penalty))
+        task, penalty, factor = self.state.task, self.state.penalty, self._factor(c)
+        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
+
+    def remainders(self, c: int, places: np.ndarray) -> np.ndarray:
+        """``1 - h`` of active rows, see `leave_one_out`."""
+        task, chosen, factor = self.state.task, self.state.numbers[places], self._factor(c)
+        if factor is None:
+            return np.full(places.size, np.nan)
+        if not self.gathers:
+            return scattered_remainders(factor, task.rows, chosen, task.sample_weight)
+        return gathered_remainders(factor, task.rows, chosen, task.sample_weight, self.center)
+
+    def _factor(self, c: int) -> np.ndarray | None:
+        factor = cholesky(system_of(self.matrices[c], self.state.penalty))
         if factor is None and self.removed[c]:
             self._add_up(c)
-            factor = cholesky(system_of(self.matrices[c], penalty))
-        return newton_step(self.matrices[c], factor, gradient, self.center, penalty, task.intercept)
+            factor = cholesky(system_of(self.matrices[c], self.state.penalty))
+        return factor
 
 
 class Grams:
@@ -662,13 +754,10 @@ class Grams:
         newton_passes.combine(task.rows, state.numbers[beyond], fixed, there)
         if active.size:
             goals = np.broadcast_to(state.goals, state.slack.shape)[c, active]
-            system = self.gram[np.ix_(active, active)]
-            ends = np.arange(active.size)
-            system[ends, ends] += state.penalty / task.sample_weight[state.numbers[active]]
             aims = np.where(self.signs[c, active], goals, -goals)
             aims -= self.gram[np.ix_(active, beyond)] @ fixed
             sides = np.stack([aims, np.ones(active.size)])
-            factor, bias = cholesky(system), 0.0
+            factor, bias = cholesky(self._system(active)), 0.0
             if factor is None:
                 return -gradient / (state.penalty + self.gram.trace())
             wanted, ones = dpotrs(factor, sides.T, lower=1)[0].T
@@ -680,6 +769,21 @@ class Grams:
         if not (task.intercept and active.size):
             step[task.width] = 0.0
         return step
+
+    def remainders(self, c: int, places: np.ndarray) -> np.ndarray:
+        """``1 - h`` of active rows, see `leave_one_out`."""
+        state = self.state
+        active = np.flatnonzero(state.slack[c] > 0.0)
+        if (factor := cholesky(self._system(active))) is None:
+            return np.full(places.size, np.nan)
+        own = state.penalty / state.task.sample_weight[state.numbers[active]]
+        all_active = remainders_of_products(factor, own, state.task.intercept)
+        return all_active[np.searchsorted(active, places)]
+
+    def _system(self, active: np.ndarray) -> np.ndarray:
+        state, system, ends = self.state, self.gram[np.ix_(active, active)], np.arange(active.size)
+        system[ends, ends] += state.penalty / state.task.sample_weight[state.numbers[active]]
+        return system
 
 
 class Gradients:

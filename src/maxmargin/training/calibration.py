@@ -23,36 +23,28 @@ product of that row and m.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_expit
 
 from maxmargin.core.array_fields import aligned_zeros, with_width
+from maxmargin.core.logistic_step import wrong_after_step
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rows import NO_TAIL, DenseRows
-from maxmargin.core.trace import MeanTrace, Trace
 from maxmargin.models.base import Model
 from maxmargin.models.linear_model import LinearModel, read_only
-from maxmargin.streams import Option, OptionError
-
-if TYPE_CHECKING:
-    from maxmargin.training.options import Options
-    from maxmargin.training.state import State
-    from maxmargin.training.types import Rows, Rule, Targets
 
 # Rows that are remembered: for theta, and for the level and the scale of scores. Chosen on Adult
 # and electricity, see docs/probabilities.md.
 WINDOW = 5000.0
 RECENT = 300.0
-# The implicit step is computed to so many digits; Newton's method takes four rounds or five.
-ROUNDS, PRECISION = 60, 1e-12
 # Larger multiples of the scale mean the same, of scores and of levels.
 LARGEST, LARGEST_LEVEL = 1e6, 10.0
 # A mean that has faded so far is multiplied out.
 FADED = 1e-100
 NO_WEIGHTS = np.empty(0)
+NO_ODDS = np.empty((0, 0))
 # Where no level is followed, rows are not looked at.
 NO_ROWS = DenseRows(read_only(np.empty((0, 0))), NO_TAIL)
 
@@ -78,6 +70,15 @@ class Maps(NamedTuple):
     mean: np.ndarray
     fading: np.ndarray
 
+    def odds_of(self, c, score):
+        """The log-odds of problem ``c`` for a score; see `log_odds`."""
+        level, scale = self.levels[c, 1], self.scales[c]
+        if not scale > 0.0:
+            return self.theta[c, 0]
+        lift = max(-LARGEST_LEVEL, min(LARGEST_LEVEL, level / scale))
+        size = max(-LARGEST, min(LARGEST, (score - level) / scale))
+        return self.theta[c, 0] + self.theta[c, 1] * lift + self.theta[c, 2] * size
+
     def learn_label(self, c, score, y, weight):
         """Let the map of problem ``c`` learn that a row with this score has the sign ``y``."""
         H, theta, level = self.curvature, self.theta, self.levels[c, 1]
@@ -97,7 +98,7 @@ class Maps(NamedTuple):
         two = z - H[c, 2, 0] - H[c, 2, 1] * one
         length = 1.0 / H[c, 0, 0] + one * one / H[c, 1, 1] + two * two / H[c, 2, 2]
         margin = y * (theta[c, 0] + theta[c, 1] * u + theta[c, 2] * z)
-        wrong = self.still_wrong(margin, weight * length)
+        wrong = wrong_after_step(margin, weight * length)
         step, curved = weight * y * wrong, weight * wrong * (1.0 - wrong)
         by_score = two / H[c, 2, 2]
         by_level = one / H[c, 1, 1] - H[c, 2, 1] * by_score
@@ -127,28 +128,6 @@ class Maps(NamedTuple):
         H[c, 2, 1] += part * third
         H[c, 2, 2] += amount * third * third
 
-    def still_wrong(self, margin, length):
-        """The chance of the other label after the step: ``sigmoid(-v)`` for the margin v then.
-
-        That has ``v = margin + length * sigmoid(-v)``.
-        """
-        low, high = margin, min(margin + length, max(margin, 0.0) + np.log1p(length) + 1.0)
-        v = margin
-        for _ in range(ROUNDS):
-            wrong = 1.0 / (1.0 + np.exp(min(v, 700.0)))
-            beyond = v - margin - length * wrong
-            if beyond > 0.0:
-                high = v
-            else:
-                low = v
-            then = v - beyond / (1.0 + length * wrong * (1.0 - wrong))
-            if not low <= then <= high:
-                then = 0.5 * (low + high)
-            moved, v = abs(then - v), then
-            if moved <= PRECISION * (1.0 + abs(v)):
-                break
-        return 1.0 / (1.0 + np.exp(min(v, 700.0)))
-
     def meet_row(self, rows, i):
         """Move the mean towards row ``i``; which part of the way."""
         part = 1.0 / min(self.rows[0], RECENT)
@@ -161,7 +140,7 @@ class Maps(NamedTuple):
         return part
 
 
-bridge("learn_label", "curve", "still_wrong", "meet_row")
+bridge("odds_of", "learn_label", "curve", "meet_row")
 
 
 def new_maps(problems: int, width: int | None = None) -> Maps:
@@ -207,16 +186,20 @@ def what_is_wrong(maps: Maps) -> str:
 
 
 @Compiled
-def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials):  # type: ignore[no-untyped-def]
+def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials, odds):  # type: ignore[no-untyped-def]
     """Let the maps of all problems learn from the rows ``order``, one after another.
 
     A row i that stands there as ``-1 - i`` is only looked at. It counts ``weights[i]`` times, or
     once if there are none. ``scores`` are those of the weights that are asked, ``outputs`` those of
     the weights that learn, and ``steps`` what they learned, as in `Trace`. If the mean of all
-    weights is asked, it was one over so many ``trials`` before, which are below 0 otherwise.
+    weights is asked, it was one over so many ``trials`` before, which are below 0 otherwise. The
+    log-odds of each row before it is learned are written into ``odds``, unless that is empty.
     """
     for n in range(order.size):
         i = order[n]
+        if n < odds.shape[0]:
+            for c in range(maps.scales.size):
+                odds[n, c] = maps.odds_of(c, scores[n, c])
         if i < 0:
             continue
         weight = weights[i] if weights.size else 1.0
@@ -301,81 +284,3 @@ def knows_level(model: Model) -> bool:
 def maps_for(model: Model) -> Maps:
     """Those that have followed no rows."""
     return new_maps(model.problems(), model.width() if knows_level(model) else None)
-
-
-def traced(model: Model, places: int) -> Trace | MeanTrace:
-    """A trace with all that maps learn from."""
-    trace = model.tracing(places)
-    if knows_level(model):
-        trace = trace._replace(steps=np.empty((places, model.problems(), 2)))
-    return trace
-
-
-class Calibrating:
-    """A model that learns, and maps that learn from the scores of rows before.
-
-    Parameters
-    ----------
-    model : Model
-    maps : those so far, which stay as they are, or None
-    weights : sample weights only, or None: class weights say what mistakes cost, not how often
-        rows come
-    """
-
-    def __init__(self, model: Model, maps: Maps | None, weights: np.ndarray | None) -> None:
-        if model.spec.average and not isinstance(model, LinearModel):
-            raise ValueError(
-                "calibration='online' cannot follow the mean of a kernel's coefficients: use "
-                "average=False, or kernel='linear'."
-            )
-        self.model, self.weights = model, NO_WEIGHTS if weights is None else weights
-        self.maps = maps_for(model) if maps is None else copied_maps(maps, model.width())
-
-    def present(
-        self, rows: Rows, targets: Targets, order: np.ndarray, rule: Rule, trace: Trace
-    ) -> None:
-        """`Model.present`, with the maps."""
-        model, own = self.model, traced(self.model, order.size)
-        if trace.history.size:  # the caller reads them as well
-            own = trace._replace(steps=own.steps)
-        own = own._replace(touched=trace.touched, stamp=trace.stamp)
-        trials = model.trials() if model.spec.average else -1
-        model.present(rows, targets, order, rule, own)  # type: ignore[arg-type]
-        rows = rows if knows_level(model) else NO_ROWS
-        scores, outputs, weights = own.scores(), own.history, self.weights
-        follow(rows, scores, outputs, own.steps, targets, order, weights, self.maps, trials)
-
-    def settle(self) -> None:
-        """`Model.settle`."""
-        self.model.settle()
-
-
-def in_one_pass(
-    options: Options, state: State, sample_weight: ArrayLike | None, rows: int
-) -> Calibrating:
-    """`Calibrating` for a fit of so many rows, which must be one pass over them."""
-    if not options.incremental:
-        raise ValueError(
-            f"calibration='online' needs rows that come one by one, and {options.name} needs "
-            "all at once: use sklearn.calibration.CalibratedClassifierCV around it."
-        )
-    check_passes("online", "max_iter", options.max_iter)
-    weights = None
-    if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        # Without those of weight 0, which are no rows of a fit.
-        weights = weights[weights > 0.0] if weights.ndim else np.full(rows, float(weights))
-    return Calibrating(state.model, state.calibration, weights)
-
-
-def check_passes(calibration: str | None, option: str, passes: int) -> None:
-    """Raise if rows would be presented again, when they have been learned from."""
-    if calibration is not None and passes > 1:
-        raise OptionError(
-            "calibration='online' needs scores of rows that were not learned from, which only the "
-            "first pass has, and ",
-            Option(option, passes),
-            " asks for more: use ",
-            Option(option, 1),
-            ", or sklearn.calibration.CalibratedClassifierCV around a learner without calibration.",
-        )

@@ -1,0 +1,287 @@
+"""Solutions for many lambdas, and how well each predicts rows that it was not fitted to.
+
+From the largest lambda to the smallest, each solution starts from the one before: slacks, active
+rows and Hessians do not depend on lambda. Where the solver has a factor of its system, outputs of
+rows that are left out follow from it (`leave_one_out`); where it has none, since there are many
+features and many rows, fits without each of some folds of the rows give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.core import newton_passes
+from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.hessian import BLOCK, gathered
+from maxmargin.models.leave_one_out import chosen_places
+from maxmargin.models.newton_solver import MOST_DIRECT, Newton, Solution, Task, at_once, is_small
+
+# How many lambdas, so many of them to a factor of 10.
+LAMBDAS, PER_DECADE = 13, 2
+# Of more rows a random sample is left out: to choose lambda, and for their outputs themselves.
+MOST_LEFT_OUT, MOST_SCORED = 2**12, 2**15
+FOLDS = 5
+BY_FACTORS, BY_FOLDS = "leave-one-out", f"{FOLDS} folds"
+Advance = Callable[..., None]
+
+
+class LeftOut(NamedTuple):
+    """Outputs of rows by weights that were found without them.
+
+    Attributes
+    ----------
+    rows : their numbers
+    margins : ``y f(x)``, of shape (problems, rows)
+    method : `BY_FACTORS` or `BY_FOLDS`
+    """
+
+    rows: np.ndarray
+    margins: np.ndarray
+    method: str
+
+
+class Points(NamedTuple):
+    """What is known of each lambda; all arrays are in the order of ``lambdas``.
+
+    Attributes
+    ----------
+    lambdas : from the smallest to the largest
+    error : the share of rows that are classified wrongly when they are left out
+    loss : their mean squared hinge loss, summed over all problems
+    margins, bounds : of shape (lambdas, problems), as in certificates
+    method : `BY_FACTORS` or `BY_FOLDS`
+    left_out : how many rows were left out
+    weights : of shape (lambdas, problems, features + 1), the intercept last; None unless asked for
+    """
+
+    lambdas: np.ndarray
+    error: np.ndarray
+    loss: np.ndarray
+    margins: np.ndarray
+    bounds: np.ndarray
+    method: str
+    left_out: int
+    weights: np.ndarray | None
+
+
+def usual_lambdas(task: Task) -> np.ndarray:
+    """A grid about the mean squared distance of rows from their mean, times their mean weight.
+
+    In powers of the root of 10, so that similar rows have the same lambdas.
+    """
+    there = np.flatnonzero(task.sample_weight > 0.0)
+    some = there[:: max(1, there.size // BLOCK)][:BLOCK]
+    if task.width <= MOST_DIRECT:
+        ones, origin = np.ones(task.sample_weight.size), np.zeros(task.width + 1)
+        spread = float(gathered(task.rows, some, ones, origin).var(axis=0).sum())
+    else:
+        squares = np.empty(task.sample_weight.size)
+        newton_passes.squares(task.rows, some, squares)
+        spread = float(squares[some].mean()) - task.intercept
+    spread = max(spread, 1e-14 * task.radius**2, 1e-300)
+    middle = np.round(PER_DECADE * np.log10(spread))
+    steps = np.arange(LAMBDAS) - LAMBDAS // 2
+    return np.asarray(10.0 ** ((middle + steps) / PER_DECADE) * task.sample_weight[there].mean())
+
+
+def follow_path(
+    task: Task,
+    problems: int,
+    lambdas: np.ndarray,
+    advance: Advance,
+    *,
+    one_class: bool,
+    keep_weights: bool = False,
+    patience: int | None = None,
+) -> Points:
+    """The path of so many problems, from the largest lambda to the smallest.
+
+    ``one_class``: is each row positive in exactly one problem? With ``patience`` it ends after so
+    many lambdas whose loss is above the lowest, if all problems are solved together.
+    """
+    parts, method = _parts(task, problems), method_for(task)
+    tally = _Tally(task, problems, lambdas.size, one_class)
+    margins, bounds = np.full((2, lambdas.size, problems), np.nan)
+    weights = np.empty((lambdas.size, problems, task.width + 1)) if keep_weights else None
+    with one_thread() if is_small(task) else nullcontext():
+        for part in parts:
+            waited, lowest = 0, np.inf
+            for k, newton, found in _along(task, part, lambdas, advance):
+                margins[k, part], bounds[k, part] = found.margins, newton.bounds
+                if weights is not None:
+                    weights[k, part] = found.weights
+                if method == BY_FACTORS:
+                    tally.add_sample(k, part, newton)
+                else:
+                    for fold in tally.folds:
+                        tally.add_fold(k, part, fold, _by_others(newton.task, part, fold, advance))
+                waited = 0 if tally.loss[k] < lowest else waited + 1
+                lowest = min(lowest, tally.loss[k])
+                if len(parts) == 1 and waited == patience:
+                    break
+    visited = np.isfinite(margins).all(axis=1)
+    return Points(
+        lambdas[visited],
+        tally.error()[visited],
+        tally.loss[visited],
+        margins[visited],
+        bounds[visited],
+        method,
+        tally.places.size,
+        None if weights is None else weights[visited],
+    )
+
+
+def outputs_left_out(task: Task, weights: np.ndarray, advance: Advance) -> LeftOut:
+    """Of a task with these solutions, one line for each problem."""
+    problems, method = weights.shape[0], method_for(task)
+    numbers = np.flatnonzero(task.sample_weight > 0.0)
+    places, folds = chosen_places(numbers.size, MOST_SCORED), []
+    if method == BY_FOLDS:
+        folds = _folds(task, problems, MOST_SCORED)
+        places = np.concatenate(folds)
+    margins = np.empty((problems, places.size))
+    with one_thread() if is_small(task) else nullcontext():
+        for part in _parts(task, problems):
+            if method == BY_FACTORS:
+                newton = _newton(task, part)
+                newton.start(weights[part])
+                newton.finish(advance)
+                margins[part], _ = newton.left_out(places)
+            else:
+                found = [_by_others(task, part, fold, advance) for fold in folds]
+                margins[part] = np.concatenate(found, axis=1)
+    return LeftOut(numbers[places], margins, method)
+
+
+def method_for(task: Task) -> str:
+    """How rows are left out: `BY_FACTORS` wherever the solver has some."""
+    return BY_FACTORS if Newton(task, 0, 1).has_factors else BY_FOLDS
+
+
+class _Tally:
+    """Adds up errors and losses of rows that were left out, for each lambda.
+
+    Of more rows than are left out, the losses by the weights found with all rows are known exactly:
+    only what leaving out adds to them is estimated.
+
+    Attributes
+    ----------
+    numbers : the rows that count
+    places : which of them are left out
+    folds : which of them are left out together
+    loss : the mean over rows, of the sum over problems
+    """
+
+    def __init__(self, task: Task, problems: int, lambdas: int, one_class: bool) -> None:
+        self.task, self.problems, self.one_class = task, problems, one_class
+        self.numbers, self.folds = np.flatnonzero(task.sample_weight > 0.0), []
+        if method_for(task) == BY_FOLDS:
+            self.folds = _folds(task, problems, MOST_LEFT_OUT)
+            self.places = np.sort(np.concatenate(self.folds))
+        else:
+            self.places = chosen_places(self.numbers.size, MOST_LEFT_OUT)
+        self.weight = task.sample_weight[self.numbers]
+        self.total, self.left_out = self.weight.sum(), self.weight[self.places].sum()
+        self.loss, self.wrong = np.zeros((2, lambdas))
+        # Of rows of one class, the outputs of that class, and the highest of the others.
+        self.own, self.other = np.full((2, lambdas, self.places.size * one_class), -np.inf)
+
+    def add_sample(self, k: int, part: slice, newton: Newton) -> None:
+        """By the k-th lambda, for some problems."""
+        margins, losses = newton.left_out(self.places)
+        of_all, of_some = losses.sum(axis=0)
+        self.loss[k] += (of_all - of_some * self.total / self.left_out) / self.total
+        if not self.one_class:
+            wrong = self.weight * (newton.slack >= 1.0).sum(axis=0)
+            self.wrong[k] += wrong.sum() / self.total - wrong[self.places].sum() / self.left_out
+        self.add_fold(k, part, self.places, margins)
+
+    def add_fold(self, k: int, part: slice, fold: np.ndarray, margins: np.ndarray) -> None:
+        """By the k-th lambda, for some problems, the ``margins`` of rows that were left out."""
+        weight = self.weight[fold] / self.left_out
+        self.loss[k] += (np.maximum(1.0 - margins, 0.0) ** 2).sum(axis=0) @ weight
+        if not self.one_class:
+            self.wrong[k] += (margins <= 0.0).sum(axis=0) @ weight
+            return
+        positive = _signs(self.task, self.numbers[fold], part)
+        here = k, np.searchsorted(self.places, fold)
+        own = np.where(positive, margins, -np.inf).max(axis=0)
+        other = np.where(positive, -np.inf, -margins).max(axis=0)
+        self.own[here] = np.maximum(self.own[here], own)
+        self.other[here] = np.maximum(self.other[here], other)
+
+    def error(self) -> np.ndarray:
+        """The share of rows that are classified wrongly."""
+        if not self.one_class:
+            return self.wrong / self.problems
+        return (self.own <= self.other) @ self.weight[self.places] / self.left_out
+
+
+def _parts(task: Task, problems: int) -> list[slice]:
+    size = at_once(task)
+    return [slice(k, min(k + size, problems)) for k in range(0, problems, size)]
+
+
+def _newton(task: Task, part: slice) -> Newton:
+    return Newton(task, part.start, part.stop - part.start)
+
+
+def _along(
+    task: Task, part: slice, lambdas: np.ndarray, advance: Advance
+) -> Iterator[tuple[int, Newton, Solution]]:
+    """Solutions for all lambdas with their places, from the largest on.
+
+    Each starts from the one before, but where steps are found by conjugate gradients: there dual
+    ascent from the beginning is faster.
+    """
+    newton: Newton | None = None
+    for k in np.argsort(lambdas)[::-1]:
+        if newton is not None and newton.has_factors:
+            newton.go_on_with(float(lambdas[k]))
+        else:
+            newton = _newton(task._replace(penalty=float(lambdas[k])), part)
+            newton.start()
+        yield int(k), newton, newton.finish(advance)
+
+
+def _folds(task: Task, problems: int, enough: int) -> list[np.ndarray]:
+    """Folds of the rows that count, by their places; as many as have ``enough`` rows, or all.
+
+    Of each class, each has as many, but for one; the same ones each time.
+    """
+    numbers = np.flatnonzero(task.sample_weight > 0.0)
+    kinds = np.zeros(numbers.size)
+    for c in range(problems):
+        kinds += (c + 1.0) * _signs(task, numbers, slice(c, c + 1))[0]
+    drawn = np.random.default_rng(0).random(numbers.size)
+    fold_of = np.empty(numbers.size, int)
+    fold_of[np.lexsort((drawn, kinds))] = np.arange(numbers.size) % FOLDS
+    count = min(FOLDS, -(-FOLDS * enough // numbers.size))
+    return [np.flatnonzero(fold_of == k) for k in range(count)]
+
+
+def _by_others(task: Task, part: slice, fold: np.ndarray, advance: Advance) -> np.ndarray:
+    """``y f(x)`` of the rows of a fold, by weights found without them."""
+    held, weight = np.flatnonzero(task.sample_weight > 0.0)[fold], task.sample_weight.copy()
+    weight[held] = 0.0
+    newton = _newton(task._replace(sample_weight=weight), part)
+    newton.run(advance)
+    out = np.empty((newton.ours.size, held.size))
+    newton_passes.signed_outputs(
+        *(task.rows, held, task.targets, newton.first, newton.ours),
+        *(newton.weights, out),
+    )
+    return out
+
+
+def _signs(task: Task, numbers: np.ndarray, part: slice) -> np.ndarray:
+    """Are these rows positive ones? One line for each of the problems."""
+    lines = np.arange(part.stop - part.start)
+    out = np.empty((lines.size, numbers.size), dtype=bool)
+    newton_passes.positive(numbers, task.targets, part.start, lines, out)
+    return out
