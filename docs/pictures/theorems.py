@@ -73,6 +73,11 @@ def moving_targets() -> Figure:
     return _drawn(*(promise for pair in pairs for promise in pair), *promises.untuned())
 
 
+def columns() -> Figure:
+    """Mistakes of AROW along a stream and against r, regrets of AdaGrad and FTRL."""
+    return _drawn(promises.arow(), promises.arow_regularised(), promises.adagrad(), promises.ftrl())
+
+
 def bounded_memory() -> Figure:
     """Mistakes along a stream, and against the memory."""
     return _drawn(
