@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from problems import overlapping
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from standin import Library, OnDevice
 
 import maxmargin
@@ -343,3 +343,25 @@ def test_a_stream_of_blocks_on_the_device_is_learned_from_there(library):
         by_hand.partial_fit(rows, labels, classes=range(10))
     np.testing.assert_array_equal(streamed.dual_coef_, by_hand.dual_coef_)
     np.testing.assert_array_equal(again.dual_coef_, by_hand.dual_coef_)
+
+
+# ---------------------------------------------------------------------------------- the exact margin
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("penalty", [0.1, 0.0])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_the_exact_margin_on_a_device(library, tmp_path, loss, penalty, kernel):
+    X, y = load_iris(return_X_y=True)
+    given = {"kernel": kernel, "gamma": 0.5, "loss": loss, "soft_margin": penalty, "max_iter": 300}
+    usual = maxmargin.MaxMargin(**given).fit(X, y)
+    for rows in (X, library.xp.asarray(X)):
+        clf = maxmargin.MaxMargin(**given, device="cuda").fit(rows, y)
+        assert clf.converged_ == usual.converged_
+        scores = usual.decision_function(X)
+        np.testing.assert_allclose(
+            clf.decision_function(rows), scores, atol=1e-3 * abs(scores).max()
+        )
+        np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
+    maxmargin.save(clf, tmp_path / "model")
+    again = maxmargin.load(tmp_path / "model")
+    assert again.certificate_ == clf.certificate_
+    assert again.set_params(device="cpu").score(X, y) == clf.score(X, y)
