@@ -64,7 +64,7 @@ class OnDevice(np.lib.mixins.NDArrayOperatorsMixin):
         return self.array.copy()
 
 
-for _name in ("sum", "copy", "astype", "view", "max", "min", "any", "all", "var", "mean"):
+for _name in ("sum", "copy", "astype", "view", "max", "min", "any", "all", "var", "mean", "clip"):
 
     def _method(self, *args, _name=_name, **kwargs):
         return OnDevice(np.asarray(getattr(self.array, _name)(*args, **kwargs)))
@@ -91,7 +91,7 @@ class Functions:
 
     subtract, square = staticmethod(np.subtract), staticmethod(np.square)
     minimum, maximum = staticmethod(np.minimum), staticmethod(np.maximum)
-    isfinite = staticmethod(np.isfinite)
+    isfinite, sqrt = staticmethod(np.isfinite), staticmethod(np.sqrt)
 
     @staticmethod
     def asarray(array):
@@ -108,6 +108,10 @@ class Functions:
     @staticmethod
     def concatenate(arrays, axis=0):
         return OnDevice(np.concatenate([each.array for each in arrays], axis))
+
+    @staticmethod
+    def stack(arrays):
+        return OnDevice(np.stack([each.array for each in arrays]))
 
     @staticmethod
     def where(condition, one, other):
