@@ -20,11 +20,12 @@ from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Fac
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.models import devices, kernel_newton
 from maxmargin.models.base import Model
+from maxmargin.models.device_passes import DevicePasses
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.kernel_newton import KernelTask
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.models.newton_solver import HOST, NOTHING, Solution, Task, solve
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.training import inputs, stopping
@@ -355,8 +356,9 @@ class ExactTrainer:
         advance: Any,
     ) -> Solution:
         options, width = self.options, rows.shape[1]
+        is_here = self.spec.device == "cpu"
         task = Task(
-            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
+            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)) if is_here else None,
             targets=inputs.as_targets(codes, classes.size),
             sample_weight=weights,
             penalty=float(options.soft_margin),
@@ -367,8 +369,21 @@ class ExactTrainer:
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
+            passes=HOST if is_here else self._device_passes(rows, codes, classes, weights),
         )
         return solve(task, problems, advance)
+
+    def _device_passes(
+        self, rows: Any, codes: np.ndarray, classes: np.ndarray, weights: np.ndarray
+    ) -> DevicePasses:
+        if sparse.issparse(rows):
+            raise ValueError(
+                "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
+            )
+        products, signs = devices.products_on(self.spec.device), signs_of(codes, classes)
+        return DevicePasses(
+            products, products.here(rows), signs, weights, bool(self.options.fit_intercept)
+        )
 
     def _in_kernel_space(
         self,
@@ -382,14 +397,11 @@ class ExactTrainer:
     ) -> Fitted:
         options, products = self.options, devices.products_on(self.spec.device)
         kernel, points = kernel_for(self.spec, rows, products, whole=True, exact=True)
-        own = codes == 1 if multilabel else codes[:, None] == np.arange(classes.size)
-        if not multilabel and classes.size == 2:
-            own = own[:, 1:]
         task = KernelTask(
             kernel=kernel,
             points=points,
             products=products,
-            signs=np.where(own, 1.0, -1.0),
+            signs=signs_of(codes, classes).astype(float),
             sample_weight=weights,
             penalty=float(options.soft_margin),
             intercept=bool(options.fit_intercept),
@@ -479,6 +491,15 @@ class ExactTrainer:
             f"tol={tol} asks for 1 - {tol}. Increase {limit}, or scale the features: rounding "
             "may leave no more to gain."
         )
+
+
+def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """1 where a row is a positive one, else -1, of shape (rows, problems)."""
+    if codes.ndim == 2:
+        own = codes == 1
+    else:
+        own = codes[:, None] == (np.arange(classes.size) if classes.size > 2 else 1)
+    return np.where(own, np.int8(1), np.int8(-1))
 
 
 def as_model(found: Hyperplanes) -> Model:

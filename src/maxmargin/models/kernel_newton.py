@@ -128,7 +128,9 @@ def fitted_model(
     used = np.flatnonzero(found.coefs.any(axis=0))
     points = task.points.take(used)
     diagonal = task.kernel.diagonal(points)
-    model.allocate(points.bare())
+    rows = points.X
+    needs_squares = task.kernel.points(rows[:1]).squares is not None
+    model.allocate(Points(rows, points.squares if needs_squares else None))
     assert model.supports is not None
     model.supports = model.supports._replace(
         numbers=used.astype(np.int64),
