@@ -123,7 +123,7 @@ def is_exact(name: str) -> bool:
         "project",
         "p-norm",
     )
-    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA"
+    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "FTRL"
     return not any(word in name for word in (*words, *learners))
 
 
