@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from scipy import sparse
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
 from maxmargin.estimator.locks import writing
 from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
@@ -21,14 +22,23 @@ from maxmargin.models.base import Model
 from maxmargin.models.hyperplanes import Hyperplanes
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.models.regularization_path import (
+    RegularizationPath,
+    follow_path,
+    outputs_left_out,
+    signs_of,
+    usual_lambdas,
+)
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.training import inputs, stopping
+from maxmargin.training.calibration import Maps
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
+from maxmargin.training.platt import fitted_maps
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import (
     check_any,
@@ -37,6 +47,9 @@ from maxmargin.training.sample_weights import (
     weights_of_classes,
 )
 from maxmargin.training.state import State
+
+# `soft_margin="auto"` ends after so many lambdas in turn that are no better than the best.
+PATIENCE = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,7 +65,7 @@ class MaxMargin(Predicting):
 
     Parameters
     ----------
-    soft_margin : float, default=1.0
+    soft_margin : float or "auto", default=1.0
         The lambda of the soft margin, ``1 / (2 C)`` for the C of :class:`~sklearn.svm.LinearSVC`
         and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for rows that can be
         separated.
@@ -72,6 +85,10 @@ class MaxMargin(Predicting):
         multiplies `sample_weight`.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
+    calibration : {"loo"}, default=None
+        With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
+        leave-one-out scores, so that no row is held out. With the squared hinge loss and
+        ``soft_margin > 0``; see `docs/probabilities.md`.
     kernel : {"linear"}, default="linear"
         There is no other one here; `PUMMA` has them, with the same soft margin.
 
@@ -94,6 +111,11 @@ class MaxMargin(Predicting):
         Newton steps made with all rows; 0 if what comes before them was enough.
     converged_ : bool
         Is the margin certified as `tol` asks for?
+    soft_margin_ : float
+        The lambda of the fit.
+    path_ : RegularizationPath
+        With ``soft_margin="auto"``, what is known of each lambda that was tried, and how rows were
+        left out; see `path`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -126,13 +148,14 @@ class MaxMargin(Predicting):
     margin 1, certified to be at least 100.00 % of the best possible (at most 1)
     """
 
-    soft_margin: float = 1.0
+    soft_margin: float | str = 1.0
     loss: str = "squared_hinge"
     tol: float = 1e-3
     fit_intercept: bool = True
     max_iter: int = 100
     class_weight: Any = None
     verbose: int = 0
+    calibration: str | None = None
     kernel: str = "linear"
 
     facts: ClassVar[Facts] = Facts(
@@ -144,13 +167,14 @@ class MaxMargin(Predicting):
         kernel=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "soft_margin": SOFT_MARGINS,
+        "soft_margin": [*SOFT_MARGINS, StrOptions({"auto"})],
         "loss": [StrOptions({"squared_hinge", "hinge"})],
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
+        "calibration": [StrOptions({"loo"}), None],
         "kernel": [str, callable],
     }
 
@@ -178,6 +202,44 @@ class MaxMargin(Predicting):
             stopping.warn(warning)
         return self
 
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        lambdas: ArrayLike | None = None,
+        return_weights: bool = False,
+    ) -> RegularizationPath:
+        """Solutions for many values of `soft_margin`, and their leave-one-out errors and losses.
+
+        Each solution starts from the one before, so that all of them cost a few fits. This learner
+        stays as it is, and its own `soft_margin` plays no part; see
+        :class:`~maxmargin.evaluate.PathDisplay` for a picture.
+
+        Leave-one-out outputs come from the factor of the fit with all rows. They are exact for rows
+        that can be left out without any other row entering or leaving the active set, those with
+        ``y f(x) < 1``, and an approximation otherwise. With more than 1500 features and more than
+        1500 rows, five folds take their place. `RegularizationPath.method` says which was used.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        lambdas : array of shape (n_lambdas,), default=None
+            Values of `soft_margin` above 0. By default 13 of them, a factor of ``sqrt(10)`` apart,
+            around the mean squared distance of rows from their mean (with more than 1500 features:
+            their mean squared norm), rounded to such a power, times the mean sample weight.
+        return_weights : bool, default=False
+            Return the weights and intercepts of all solutions.
+
+        Returns
+        -------
+        RegularizationPath
+        """
+        self.check_can_fit()
+        return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
+
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
@@ -190,6 +252,7 @@ class MaxMargin(Predicting):
                 tol=self.tol,
                 class_weight=self.class_weight,
                 verbose=self.verbose,
+                calibration=self.calibration,
                 incremental=False,
             ),
         )
@@ -202,6 +265,20 @@ class MaxMargin(Predicting):
     def check_can_fit(self) -> None:
         """Raise if a parameter has a value that it cannot have."""
         self._validate_params()
+        if self.soft_margin == "auto" and self.loss != "squared_hinge":
+            raise ValueError(
+                "soft_margin='auto' needs loss='squared_hinge', for which leave-one-out outputs "
+                f"are known, got loss={self.loss!r}: give soft_margin a number, or use "
+                "GridSearchCV."
+            )
+        if self.calibration is not None and (
+            self.loss != "squared_hinge" or self.soft_margin == 0.0
+        ):
+            raise ValueError(
+                "calibration='loo' needs loss='squared_hinge' and soft_margin > 0, for which "
+                f"leave-one-out outputs are known, got loss={self.loss!r} and soft_margin="
+                f"{self.soft_margin!r}: use sklearn.calibration.CalibratedClassifierCV."
+            )
         if self.kernel != "linear":
             raise ValueError(
                 f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
@@ -232,6 +309,30 @@ class MaxMargin(Predicting):
             stopping.warn(warning)
 
     @property
+    def soft_margin_(self) -> float:
+        return float(self._fitted().more.get("soft_margin_", self.soft_margin))
+
+    @property
+    def path_(self) -> RegularizationPath:
+        path: RegularizationPath | None = self._fitted().more.get("path_")
+        if path is None:
+            raise AttributeError("There is a path only after a fit with soft_margin='auto'.")
+        return path
+
+    def __learned__(self) -> dict[str, Any]:
+        found = super().__learned__()
+        if path := found and self._fitted().more.get("path_"):
+            found["path"] = {k: v for k, v in path._asdict().items() if v is not None}
+        return found
+
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        path = checked_path(found.pop("path", None))
+        super().__relearn__(found)
+        if path is not None:
+            more = {"path_": path, "soft_margin_": path.soft_margin}
+            self._state = self._fitted()._replace(more=more)
+
+    @property
     def n_updates_(self) -> int:
         raise AttributeError("MaxMargin learns from all rows at once: there are no updates.")
 
@@ -257,6 +358,28 @@ class MaxMargin(Predicting):
         return tags
 
 
+class LinearProblem(NamedTuple):
+    """Rows and labels of a fit, checked.
+
+    task, problems : as `solve` takes them
+    classes, features, radius, multilabel : as in `State`, and the largest norm of a row
+    given : sample weights, without those of classes
+    """
+
+    task: Task
+    problems: int
+    classes: np.ndarray
+    features: Features
+    radius: float
+    multilabel: bool
+    given: np.ndarray
+
+    @property
+    def one_class(self) -> bool:
+        """Is each row positive in exactly one problem?"""
+        return self.problems > 1 and not self.multilabel
+
+
 class ExactTrainer:
     """Finds the largest margin of all rows at once."""
 
@@ -268,7 +391,8 @@ class ExactTrainer:
     @property
     def spec(self) -> ModelSpec:
         options = self.options
-        return ModelSpec(fit_intercept=options.fit_intercept, soft_margin=options.soft_margin)
+        soft_margin = 0.0 if options.soft_margin == "auto" else options.soft_margin
+        return ModelSpec(fit_intercept=options.fit_intercept, soft_margin=soft_margin)
 
     def fit(
         self,
@@ -278,6 +402,47 @@ class ExactTrainer:
         sample_weight: ArrayLike | None = None,
         watch: Watch | None = None,
     ) -> Fitted:
+        options = self.options
+        problem = self._problem(X, y, sample_weight)
+        task = problem.task
+        more: dict[str, Any] = {}
+        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
+            if options.soft_margin == "auto":
+                path = follow_path(
+                    *(task, problem.problems, usual_lambdas(task), advance),
+                    one_class=problem.one_class,
+                    patience=PATIENCE,
+                )
+                task, more["path_"] = task._replace(penalty=path.soft_margin), path
+            found = solve(task, problem.problems, advance)
+            maps = None
+            if options.calibration is not None and np.isfinite(found.weights).all():
+                maps = _calibrated(task, found, problem.given, advance)
+        fitted = self.concluded(
+            found, problem.classes, problem.features, problem.radius, problem.multilabel
+        )
+        more["soft_margin_"] = task.penalty
+        return fitted._replace(state=fitted.state._replace(calibration=maps, more=more))
+
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        lambdas: ArrayLike | None,
+        keep_weights: bool,
+    ) -> RegularizationPath:
+        problem = self._problem(X, y, sample_weight)
+        with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
+            return follow_path(
+                *(problem.task, problem.problems, _lambdas(problem.task, lambdas), advance),
+                one_class=problem.one_class,
+                keep_weights=keep_weights,
+            )
+
+    def _problem(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> LinearProblem:
         options = self.options
         rows, labels, features, radius = inputs.check_fit(options, X, y, multilabel=True)
         if multilabel := labels.ndim == 2:
@@ -296,7 +461,7 @@ class ExactTrainer:
             rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
             targets=inputs.as_targets(codes, classes.size),
             sample_weight=(weights > 0.0).astype(float) if is_hard else weights,
-            penalty=float(options.soft_margin),
+            penalty=1.0 if options.soft_margin == "auto" else float(options.soft_margin),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
             intercept=bool(options.fit_intercept),
@@ -305,10 +470,8 @@ class ExactTrainer:
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
         )
-        problems = inputs.problems_for(classes, multilabel=multilabel)
-        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            found = solve(task, problems, advance)
-        return self.concluded(found, classes, features, radius, multilabel)
+        count = inputs.problems_for(classes, multilabel=multilabel)
+        return LinearProblem(task, count, classes, features, radius, multilabel, given)
 
     def concluded(
         self,
@@ -379,3 +542,57 @@ class ExactTrainer:
 def as_model(found: Hyperplanes) -> Model:
     """They answer what is asked of a model after a fit, and learn nothing more."""
     return cast(Model, found)
+
+
+def _lambdas(task: Task, given: ArrayLike | None) -> np.ndarray:
+    """Those of a path, in order."""
+    if given is None:
+        return usual_lambdas(task)
+    lambdas = np.unique(np.asarray(given, dtype=float))
+    if lambdas.size == 0 or not ((lambdas >= SMALLEST_XX) & (lambdas <= LARGEST_XX)).all():
+        raise ValueError(
+            f"lambdas must be numbers from {SMALLEST_XX:g} to {LARGEST_XX:g}, at least one, got "
+            f"{given!r}."
+        )
+    return lambdas
+
+
+def _calibrated(task: Task, found: Solution, given: np.ndarray, advance: Any) -> Maps:
+    """Platt's sigmoids for outputs of rows that are left out; class weights play no part."""
+    left_out = outputs_left_out(task, found.weights, advance)
+    if not np.isfinite(left_out.margins).all():
+        raise ValueError(
+            "calibration='loo' found no leave-one-out outputs: rounding leaves no system to solve. "
+            "Scale the features, or choose a larger soft_margin."
+        )
+    positive = signs_of(task, left_out.rows, slice(0, found.weights.shape[0]))
+    scores = np.where(positive, left_out.margins, -left_out.margins)
+    return fitted_maps(scores, positive, given[left_out.rows])
+
+
+def checked_path(found: Any) -> RegularizationPath | None:
+    """The path of a file; raises unless its parts fit together."""
+    if found is None:
+        return None
+    if not isinstance(found, dict) or found.keys() - set(RegularizationPath._fields):
+        raise model_tree.Misfit("path: it is none")
+    try:
+        path = RegularizationPath(**found)
+    except TypeError as error:
+        raise model_tree.Misfit("path: parts are missing") from error
+    arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds]
+    if not all(isinstance(each, np.ndarray) and each.dtype == float for each in arrays):
+        raise model_tree.Misfit("path: there are no numbers for the lambdas")
+    fits = path.lambdas.ndim == 1 and path.margins.ndim == 2 and path.lambdas.size > 0
+    fits = (
+        fits
+        and path.margins.shape == path.bounds.shape
+        and path.lambdas.shape
+        == (path.loo_error.shape)
+        == path.loo_loss.shape
+        == path.margins.shape[:1]
+    )
+    fits = fits and type(path.method) is str and type(path.n_left_out) is int
+    if not fits or (path.lambdas <= 0.0).any() or np.isnan(path.loo_loss).all():
+        raise model_tree.Misfit("path: its parts do not fit together")
+    return path._replace(coefs=None, intercepts=None)

@@ -17,7 +17,8 @@ _PARTS = {
         budget_model.BudgetModel budget_model.Store budget_policies.Projecting
         budget_policies.Replacing hyperplanes.Hyperplanes joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
-        kernel_model.Supports linear_model.LinearModel linear_model.PairModel spec.ModelSpec
+        kernel_model.Supports linear_model.LinearModel linear_model.PairModel
+        regularization_path.RegularizationPath spec.ModelSpec
         vote_model.VoteModel
     """,
     "spaces": """
