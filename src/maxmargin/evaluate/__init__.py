@@ -4,15 +4,19 @@ from maxmargin.evaluate.certification import certify
 from maxmargin.evaluate.displays import MarginDisplay, ProgressiveDisplay, WeightsDisplay
 from maxmargin.evaluate.drift import Drift
 from maxmargin.evaluate.monitor import CertificateMonitor
+from maxmargin.evaluate.path_display import PathDisplay
 from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
+from maxmargin.models.regularization_path import RegularizationPath
 
 __all__ = [
     "STEP",
     "CertificateMonitor",
     "Drift",
     "MarginDisplay",
+    "PathDisplay",
     "Progress",
     "ProgressiveDisplay",
+    "RegularizationPath",
     "WeightsDisplay",
     "certify",
     "progressive",
