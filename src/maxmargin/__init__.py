@@ -15,8 +15,11 @@ __version__ = "0.2.0"
 ALGORITHMS = (
     "ALMA",
     "AMIRA",
+    "AROW",
+    "AdaGrad",
     "BisectionPerceptron",
     "DirectionalPerceptron",
+    "FTRL",
     "FixedShare",
     "Forgetron",
     "MICRA",
@@ -31,6 +34,7 @@ ALGORITHMS = (
     "ROMMA",
     "RandomBudgetPerceptron",
     "Relaxation",
+    "SCW",
     "TrackingALMA",
 )
 _HOMES = {name: f"algorithms.{name.lower()}" for name in ALGORITHMS} | {

@@ -2,14 +2,17 @@ from maxmargin import client as client
 from maxmargin import datasets as datasets
 from maxmargin import evaluate as evaluate
 from maxmargin import streams as streams
+from maxmargin.algorithms.adagrad import AdaGrad as AdaGrad
 from maxmargin.algorithms.alma import ALMA as ALMA
 from maxmargin.algorithms.amira import AMIRA as AMIRA
+from maxmargin.algorithms.arow import AROW as AROW
 from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron as BisectionPerceptron
 from maxmargin.algorithms.directionalperceptron import (
     DirectionalPerceptron as DirectionalPerceptron,
 )
 from maxmargin.algorithms.fixedshare import FixedShare as FixedShare
 from maxmargin.algorithms.forgetron import Forgetron as Forgetron
+from maxmargin.algorithms.ftrl import FTRL as FTRL
 from maxmargin.algorithms.maxmargin import MaxMargin as MaxMargin
 from maxmargin.algorithms.micra import MICRA as MICRA
 from maxmargin.algorithms.noca import NOCA as NOCA
@@ -24,6 +27,7 @@ from maxmargin.algorithms.randombudgetperceptron import (
 )
 from maxmargin.algorithms.relaxation import Relaxation as Relaxation
 from maxmargin.algorithms.romma import ROMMA as ROMMA
+from maxmargin.algorithms.scw import SCW as SCW
 from maxmargin.algorithms.trackingalma import TrackingALMA as TrackingALMA
 from maxmargin.certificates import Certificate as Certificate
 from maxmargin.evaluate import certify as certify

@@ -159,9 +159,10 @@ def test_ctrl_c_leaves_the_model(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"soft_margin": "auto", "loss": "hinge"}, "soft_margin='auto' needs loss='squared_hinge'"),
+        ({"soft_margin": "auto", "loss": "hinge"}, "soft_margin='auto' needs .*got loss='hinge'"),
+        ({"soft_margin": "auto", "kernel": "rbf"}, "needs leave-one-out .*kernel='rbf'"),
         ({"soft_margin": "best"}, "'soft_margin' parameter of MaxMargin must be .*'auto'"),
-        ({"calibration": "loo", "loss": "hinge"}, "calibration='loo' needs loss='squared_hinge'"),
+        ({"calibration": "loo", "loss": "hinge"}, "calibration='loo' needs .*got loss='hinge'"),
         ({"calibration": "loo", "soft_margin": 0}, "and soft_margin > 0.*soft_margin=0"),
         ({"calibration": "online"}, "'calibration' parameter of MaxMargin must be .*'loo'"),
     ],

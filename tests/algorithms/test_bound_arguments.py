@@ -56,6 +56,12 @@ POSSIBLE = {
     "quiet": 2,
     "components": 3,
     "floor": 0.9,
+    "r": 0.5,
+    "l1": 0.1,
+    "l2": 0.1,
+    "norm1": 1.5,
+    "deviation": 2.0,
+    "gradients": 3.0,
 }
 THEOREMS = {
     f"{learner}.{name}": getattr(getattr(maxmargin, learner), name)

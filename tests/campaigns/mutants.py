@@ -229,8 +229,8 @@ MUTANTS = (
     ),
     Mutant(
         "certificates: the norm of the weights includes the intercept",
-        "norms = np.linalg.norm(np.delete(weights, width, axis=1), ord=p / (p - 1.0), axis=1)",
-        "norms = np.linalg.norm(weights, ord=p / (p - 1.0), axis=1)",
+        "features, q = np.delete(weights, width, axis=1), p / (p - 1.0)",
+        "features, q = weights, p / (p - 1.0)",
         CERTIFICATES,
     ),
     Mutant(
@@ -346,7 +346,7 @@ MUTANTS = (
     ),
     Mutant(
         "newton: margins are a little larger than they are",
-        "lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(sample_weight)",
+        "lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(total_weight)",
         "lost = 0.99 * np.sqrt(losses)",
         EXACT,
     ),

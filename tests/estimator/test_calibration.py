@@ -31,7 +31,7 @@ from maxmargin.core.rows import DenseRows, Tail
 from maxmargin.datasets import load_adult
 from maxmargin.persistence import ModelFileError, load, save
 from maxmargin.training import calibration
-from maxmargin.training.calibration import NO_ROWS, NO_WEIGHTS
+from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS
 from maxmargin.training.inputs import as_targets
 
 random = np.random.default_rng(3)
@@ -108,7 +108,7 @@ def reference(scores, levels, signs, weights):
 def follow(maps, scores, targets, weights=NO_WEIGHTS, run=calibration.follow):
     """Scores whose level is not known."""
     order, steps = np.arange(len(scores), dtype=np.int32), np.empty((0, 0, 0))
-    run(NO_ROWS, scores, scores, steps, targets, order, weights, maps, -1)
+    run(NO_ROWS, scores, scores, steps, targets, order, weights, maps, -1, NO_ODDS)
 
 
 def known_of(maps, c=0):
@@ -186,6 +186,7 @@ def test_levels_are_scores_of_the_mean_row(seed, n, size, use, is_mean):
         NO_WEIGHTS,
         maps,
         0 if is_mean else -1,
+        NO_ODDS,
     )
     np.testing.assert_allclose((maps.fading * maps.mean)[0], means[-1], atol=1e-12)
     np.testing.assert_allclose(maps.levels[0, 1], levels[-1], rtol=1e-9, atol=1e-11 * size)
@@ -200,7 +201,7 @@ def test_a_mean_that_fades_is_multiplied_out():
     maps, order = calibration.new_maps(1, 1), np.arange(n, dtype=np.int32)
     scores, steps = rows - 1.0, np.tile([1.0, 0.0], (n, 1, 1))
     follower = DenseRows(rows, Tail(1.0, 0.0)), scores, scores, steps
-    calibration.follow(*follower, targets_of(np.ones(n)), order, NO_WEIGHTS, maps, -1)
+    calibration.follow(*follower, targets_of(np.ones(n)), order, NO_WEIGHTS, maps, -1, NO_ODDS)
     assert calibration.FADED < maps.fading[0] < 1.0
     mean = means_of(rows)[-1, 0]
     np.testing.assert_allclose((maps.fading * maps.mean)[0], [mean, 1.0], rtol=1e-12)
@@ -234,6 +235,7 @@ def test_compiled_and_plain_are_the_same():
             weights + 0.5,
             maps,
             5,
+            NO_ODDS,
         )
         found.append(np.concatenate([each.ravel() for each in maps]))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-10, atol=1e-14)

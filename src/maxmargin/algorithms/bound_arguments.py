@@ -70,6 +70,12 @@ ARGUMENTS: dict[str, list[Any]] = {
     "quiet": COUNT,
     "components": COUNT_FROM_ONE,
     "floor": POSITIVE,
+    "r": POSITIVE,
+    "l1": NOT_NEGATIVE,
+    "l2": NOT_NEGATIVE,
+    "norm1": NOT_NEGATIVE,
+    "deviation": NOT_NEGATIVE,
+    "gradients": NOT_NEGATIVE,
 }
 
 

@@ -15,11 +15,15 @@ from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
+from maxmargin.estimator import serialization
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
+from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
+from maxmargin.models import devices, kernel_newton
 from maxmargin.models.base import Model
 from maxmargin.models.hyperplanes import Hyperplanes
+from maxmargin.models.kernel_model import kernel_for
+from maxmargin.models.kernel_newton import KernelTask
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
 from maxmargin.models.regularization_path import (
@@ -89,13 +93,25 @@ class MaxMargin(Predicting):
         With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
         leave-one-out scores, so that no row is held out. With the squared hinge loss and
         ``soft_margin > 0``; see `docs/probabilities.md`.
-    kernel : {"linear"}, default="linear"
-        There is no other one here; `PUMMA` has them, with the same soft margin.
+    kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
+        As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
+        values. All must satisfy Mercer's condition.
+    gamma, degree, coef0 : default="scale", 3, 0.0
+        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`.
+    cache_size : float, default=200.0
+        The most memory for kernel values that `fit` keeps, in MB; others are computed again in each
+        step. The systems of the steps, of as many rows as are active, are not part of it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where products are made. "cuda" needs a GPU and CuPy, and dense rows; arrays of CuPy stay
+        where they are.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, one row per class for more.
+        Weights; one row for two classes, one row per class for more. Only with the linear kernel.
+    support_, support_vectors_, dual_coef_
+        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
+        one line for each problem.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -132,6 +148,10 @@ class MaxMargin(Predicting):
     steps are found by conjugate gradients after some passes of dual coordinate ascent, and no
     matrix is made. The rows are read where they are.
 
+    With other kernels each step solves a system in the rows that are active, of each class, and
+    all classes share one product of the kernel matrix with their coefficients; the first steps are
+    made with samples of 1000, 4000 and 16 000 rows. Kernel values are computed in float64.
+
     References
     ----------
     O. L. Mangasarian, "A finite Newton method for classification", 2002. S. S. Keerthi and D.
@@ -156,7 +176,12 @@ class MaxMargin(Predicting):
     class_weight: Any = None
     verbose: int = 0
     calibration: str | None = None
-    kernel: str = "linear"
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    cache_size: float = 200.0
+    device: str = "cpu"
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -164,7 +189,6 @@ class MaxMargin(Predicting):
         drift=False,
         paper="Mangasarian; Keerthi & DeCoste",
         cost="all rows at once",
-        kernel=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "soft_margin": [*SOFT_MARGINS, StrOptions({"auto"})],
@@ -175,7 +199,10 @@ class MaxMargin(Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
-        "kernel": [str, callable],
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
+        },
     }
 
     @writing
@@ -214,7 +241,7 @@ class MaxMargin(Predicting):
         """Solutions for many values of `soft_margin`, and their leave-one-out errors and losses.
 
         Each solution starts from the one before, so that all of them cost a few fits. This learner
-        stays as it is, and its own `soft_margin` plays no part; see
+        stays as it is, and its own `soft_margin` plays no part (0 is refused); see
         :class:`~maxmargin.evaluate.PathDisplay` for a picture.
 
         Leave-one-out outputs come from the factor of the fit with all rows. They are exact for rows
@@ -238,21 +265,36 @@ class MaxMargin(Predicting):
         RegularizationPath
         """
         self.check_can_fit()
+        self._check_can_leave_out("path", "set these parameters")
         return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
 
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
+            ModelSpec(
+                fit_intercept=self.fit_intercept,
+                soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
+                intercept="pair",
+                kernel=self.kernel,
+                gamma=self.gamma,
+                degree=self.degree,
+                coef0=self.coef0,
+                cache_size=self.cache_size,
+                device=self.device,
+            ),
             Options(
                 type(self).__name__,
                 fit_intercept=self.fit_intercept,
                 soft_margin=self.soft_margin,
                 kernel=self.kernel,
+                gamma=self.gamma,
+                device=self.device,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 class_weight=self.class_weight,
                 verbose=self.verbose,
                 calibration=self.calibration,
+                several_in_kernels=True,
                 incremental=False,
             ),
         )
@@ -265,24 +307,23 @@ class MaxMargin(Predicting):
     def check_can_fit(self) -> None:
         """Raise if a parameter has a value that it cannot have."""
         self._validate_params()
-        if self.soft_margin == "auto" and self.loss != "squared_hinge":
-            raise ValueError(
-                "soft_margin='auto' needs loss='squared_hinge', for which leave-one-out outputs "
-                f"are known, got loss={self.loss!r}: give soft_margin a number, or use "
-                "GridSearchCV."
-            )
-        if self.calibration is not None and (
-            self.loss != "squared_hinge" or self.soft_margin == 0.0
-        ):
-            raise ValueError(
-                "calibration='loo' needs loss='squared_hinge' and soft_margin > 0, for which "
-                f"leave-one-out outputs are known, got loss={self.loss!r} and soft_margin="
-                f"{self.soft_margin!r}: use sklearn.calibration.CalibratedClassifierCV."
+        if self.soft_margin == "auto":
+            self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")
+        if self.calibration is not None:
+            self._check_can_leave_out(
+                "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
             )
         if self.kernel != "linear":
+            devices.check(self._new_trainer().spec, None)
+
+    def _check_can_leave_out(self, what: str, otherwise: str) -> None:
+        """Raise unless leave-one-out outputs are known."""
+        fits = self.loss == "squared_hinge" and self.kernel == "linear" and self.soft_margin != 0.0
+        if not fits:
             raise ValueError(
-                f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
-                "other kernels use PUMMA, with the same soft_margin."
+                f"{what} needs leave-one-out outputs, which are known with loss='squared_hinge', "
+                f"kernel='linear' and soft_margin > 0, got loss={self.loss!r}, kernel="
+                f"{self.kernel!r} and soft_margin={self.soft_margin!r}: {otherwise}."
             )
 
     def conclude(
@@ -341,6 +382,8 @@ class MaxMargin(Predicting):
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
+        if "structure" in found:
+            return serialization.model_by(self, found, classes)
         multilabel = found.get("multilabel", False) is True
         leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
         weights = leaves.get("weights")
@@ -351,28 +394,42 @@ class MaxMargin(Predicting):
             raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
         return as_model(model)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__.get("_state") if name == "device" else None
+        if state is not None and state.model.has_supports:
+            self._state = state._replace(model=devices.on_device(state.model, value))
+        super().__setattr__(name, value)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.classifier_tags.multi_label = self.class_weight is None
         return tags
 
 
-class LinearProblem(NamedTuple):
+class Problem(NamedTuple):
     """Rows and labels of a fit, checked.
 
-    task, problems : as `solve` takes them
-    classes, features, radius, multilabel : as in `State`, and the largest norm of a row
-    given : sample weights, without those of classes
+    rows, codes : with the numbers of their classes
+    classes, features, multilabel : as in `State`
+    radius : the largest norm of a row
+    weights : of rows, with those of their classes
+    given : without
     """
 
-    task: Task
-    problems: int
+    rows: Any
+    codes: np.ndarray
     classes: np.ndarray
     features: Features
     radius: float
     multilabel: bool
+    weights: np.ndarray
     given: np.ndarray
+
+    @property
+    def problems(self) -> int:
+        return inputs.problems_for(self.classes, multilabel=self.multilabel)
 
     @property
     def one_class(self) -> bool:
@@ -385,14 +442,8 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, options: Options) -> None:
-        self.loss, self.options = loss, options
-
-    @property
-    def spec(self) -> ModelSpec:
-        options = self.options
-        soft_margin = 0.0 if options.soft_margin == "auto" else options.soft_margin
-        return ModelSpec(fit_intercept=options.fit_intercept, soft_margin=soft_margin)
+    def __init__(self, loss: str, spec: ModelSpec, options: Options) -> None:
+        self.loss, self.spec, self.options = loss, spec, options
 
     def fit(
         self,
@@ -404,9 +455,11 @@ class ExactTrainer:
     ) -> Fitted:
         options = self.options
         problem = self._problem(X, y, sample_weight)
-        task = problem.task
         more: dict[str, Any] = {}
         with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
+            if options.kernel != "linear":
+                return self._in_kernel_space(problem, advance)
+            task = self._task(problem)
             if options.soft_margin == "auto":
                 path = follow_path(
                     *(task, problem.problems, usual_lambdas(task), advance),
@@ -433,16 +486,15 @@ class ExactTrainer:
         keep_weights: bool,
     ) -> RegularizationPath:
         problem = self._problem(X, y, sample_weight)
+        task = self._task(problem)
         with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
             return follow_path(
-                *(problem.task, problem.problems, _lambdas(problem.task, lambdas), advance),
+                *(task, problem.problems, _lambdas(task, lambdas), advance),
                 one_class=problem.one_class,
                 keep_weights=keep_weights,
             )
 
-    def _problem(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> LinearProblem:
+    def _problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         options = self.options
         rows, labels, features, radius = inputs.check_fit(options, X, y, multilabel=True)
         if multilabel := labels.ndim == 2:
@@ -456,22 +508,59 @@ class ExactTrainer:
         weights = given
         if not multilabel:
             weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
-        is_hard, width = options.soft_margin == 0.0, rows.shape[1]
-        task = Task(
+        if options.soft_margin == 0.0:
+            weights = (weights > 0.0).astype(float)
+        return Problem(rows, codes, classes, features, radius, multilabel, weights, given)
+
+    def _task(self, problem: Problem) -> Task:
+        options, rows, width = self.options, problem.rows, problem.rows.shape[1]
+        return Task(
             rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
-            targets=inputs.as_targets(codes, classes.size),
-            sample_weight=(weights > 0.0).astype(float) if is_hard else weights,
+            targets=inputs.as_targets(problem.codes, problem.classes.size),
+            sample_weight=problem.weights,
             penalty=1.0 if options.soft_margin == "auto" else float(options.soft_margin),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
             intercept=bool(options.fit_intercept),
-            radius=radius,
+            radius=problem.radius,
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
         )
-        count = inputs.problems_for(classes, multilabel=multilabel)
-        return LinearProblem(task, count, classes, features, radius, multilabel, given)
+
+    def _in_kernel_space(self, problem: Problem, advance: Any) -> Fitted:
+        options, products = self.options, devices.products_on(self.spec.device)
+        rows, codes, classes, features, _, multilabel, weights, _ = problem
+        kernel, points = kernel_for(self.spec, rows, products, whole=True, exact=True)
+        own = codes == 1 if multilabel else codes[:, None] == np.arange(classes.size)
+        if not multilabel and classes.size == 2:
+            own = own[:, 1:]
+        task = KernelTask(
+            kernel=kernel,
+            points=points,
+            products=products,
+            signs=np.where(own, 1.0, -1.0),
+            sample_weight=weights,
+            penalty=float(options.soft_margin),
+            intercept=bool(options.fit_intercept),
+            tol=float(options.tol or 0.0),
+            max_iter=int(options.max_iter),
+            hinge=self.loss == "hinge",
+            cache_bytes=1e6 * self.spec.cache_size,
+        )
+        found = kernel_newton.solve(task, advance)
+        model = kernel_newton.fitted_model(found, self.spec, task, rows.shape[1], codes)
+        radius = float(np.sqrt(kernel.diagonal(points).max()))
+        state = State(
+            model,
+            classes,
+            features,
+            found.margins,
+            multilabel=multilabel,
+            n_iter=found.n_iter,
+            converged=bool(found.reached.all()),
+        )
+        return self._answer(state, radius, "max_iter")
 
     def concluded(
         self,
@@ -499,6 +588,9 @@ class ExactTrainer:
             converged=bool(found.reached.all()),
             schema=schema,
         )
+        return self._answer(state, radius, limit)
+
+    def _answer(self, state: State, radius: float, limit: str) -> Fitted:
         return Fitted(state, "" if state.converged else self._complaint(state, radius, limit))
 
     def learn(

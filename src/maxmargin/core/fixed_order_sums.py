@@ -34,6 +34,16 @@ def dense_square(values, i):  # type: ignore[no-untyped-def]
 
 
 @primitive
+def dense_weighted_square(values, i, weights, c):  # type: ignore[no-untyped-def]
+    """The sum of ``w_j x_j**2`` for the dense row ``x = values[i]`` and ``w = weights[c]``."""
+    lanes = np.zeros(LANES)
+    for j in range(values.shape[1]):
+        x = np.float64(values[i, j])
+        lanes[j % LANES] += x * x * weights[c, j]
+    return folded(lanes)
+
+
+@primitive
 def sparse_dot(values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
     """``x.w`` for the row that has ``values[start:stop]`` in ``columns[start:stop]``."""
     lanes = np.zeros(LANES)
@@ -49,6 +59,16 @@ def sparse_square(values, start, stop):  # type: ignore[no-untyped-def]
     for j in range(start, stop):
         x = np.float64(values[j])
         lanes[(j - start) % LANES] += x * x
+    return folded(lanes)
+
+
+@primitive
+def sparse_weighted_square(values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
+    """The sum of ``w_j x_j**2`` for ``values[start:stop]`` in ``columns[start:stop]``."""
+    lanes = np.zeros(LANES)
+    for j in range(start, stop):
+        x = np.float64(values[j])
+        lanes[(j - start) % LANES] += x * x * weights[c, columns[j]]
     return folded(lanes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.core.numba_backend import Compiled
+from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rule import Trial
 from maxmargin.core.trace import NO_TRACE, Trace
 
@@ -18,6 +18,21 @@ LARGEST_XX = 1e100
 
 # Counts that all problems share, and the largest squared norm of a row so far.
 TALLY = np.dtype([("trials", "i8"), ("mistakes", "i8"), ("largest_xx", "f8")], align=True)
+
+
+class AnyRow:
+    """What a space does where it does not say otherwise: its metric does not depend on rows."""
+
+    def take_in(self, rows, i, c, f, trial):
+        """Prepare to learn from row ``i``, whose output is ``f``; its output then."""
+        return f
+
+    def length2(self, rows, i, c, xx):
+        """The squared length of row ``i`` in the metric of problem ``c``; its norm is known."""
+        return xx
+
+
+bridge("take_in", "length2")
 
 
 @Compiled
@@ -56,7 +71,9 @@ def learn(rows, targets, order, start, rule, space, tally, trace):  # type: igno
                 rival = max(rival, f)
             own_rule = rule.of(c)
             weight, before = targets.weight_of(i), space.updates(c)
-            trial = Trial(y * f, space.norm2(c), xx, largest_xx, trials, before, weight)
+            f = space.take_in(rows, i, c, f, trials)
+            length2 = space.length2(rows, i, c, xx) if rule.needs_norm() else xx
+            trial = Trial(y * f, space.norm2(c), length2, largest_xx, trials, before, weight)
             keep, step = 1.0, 0.0
             update = own_rule.active(trial)
             if update:

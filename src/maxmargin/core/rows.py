@@ -102,6 +102,12 @@ class DenseRows(NamedTuple):
         """``x.x`` of row ``i``."""
         return fixed_order_sums.dense_square(self.values, i) + self.tail.tail_square(i)
 
+    def weighted_square(self, i, weights, c):
+        """The sum of ``w_j x_j**2`` for row ``i`` and weight vector ``c``, without private ones."""
+        width, offset = self.values.shape[1], self.tail.offset
+        square = fixed_order_sums.dense_weighted_square(self.values, i, weights, c)
+        return square + offset * offset * weights[c, width]
+
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
         width = self.values.shape[1]
@@ -113,6 +119,10 @@ class DenseRows(NamedTuple):
         """Number of stored features of row ``i``."""
         return self.values.shape[1]
 
+    def own_entry(self, i, k):
+        """``(column, value)`` of the k-th of them."""
+        return k, float(self.values[i, k])
+
     def entries(self, i, weights):
         """Number of coordinates of row ``i`` that are stored and that ``weights`` have."""
         width = self.values.shape[1]
@@ -122,7 +132,7 @@ class DenseRows(NamedTuple):
         """``(column, value)`` of the k-th of them."""
         width = self.values.shape[1]
         if k < width:
-            return k, float(self.values[i, k])
+            return self.own_entry(i, k)
         return self.tail.tail_entry(i, k - width, width)
 
     def prefetch(self, order, n):
@@ -162,6 +172,14 @@ class SparseRows(NamedTuple):
         square = fixed_order_sums.sparse_square(self.values, self.starts[i], self.starts[i + 1])
         return square + self.tail.tail_square(i)
 
+    def weighted_square(self, i, weights, c):
+        """The sum of ``w_j x_j**2`` for row ``i`` and weight vector ``c``, without private ones."""
+        start, stop, offset = self.starts[i], self.starts[i + 1], self.tail.offset
+        square = fixed_order_sums.sparse_weighted_square(
+            self.values, self.columns, start, stop, weights, c
+        )
+        return square + offset * offset * weights[c, self.width]
+
     def add(self, i, weights, c, amount):
         """``w += amount * x`` for row ``i`` and weight vector ``c``."""
         for at in range(self.starts[i], self.starts[i + 1]):
@@ -172,6 +190,11 @@ class SparseRows(NamedTuple):
         """Number of stored features of row ``i``."""
         return self.starts[i + 1] - self.starts[i]
 
+    def own_entry(self, i, k):
+        """``(column, value)`` of the k-th of them."""
+        at = self.starts[i] + k
+        return self.columns[at], float(self.values[at])
+
     def entries(self, i, weights):
         """Number of coordinates of row ``i`` that are stored and that ``weights`` have."""
         return self.own_entries(i) + self.tail.tail_entries(i, weights, self.width)
@@ -180,8 +203,7 @@ class SparseRows(NamedTuple):
         """``(column, value)`` of the k-th of them."""
         stored = self.own_entries(i)
         if k < stored:
-            at = self.starts[i] + k
-            return self.columns[at], float(self.values[at])
+            return self.own_entry(i, k)
         return self.tail.tail_entry(i, k - stored, self.width)
 
     def prefetch(self, order, n):
@@ -216,5 +238,5 @@ bridge(
     "tail_entry",
     "hidden_square",
 )
-bridge("own_entries", "entries", "entry")
-bridge("size", "dot", "square", "add", "prefetch", "prefetch_behind")
+bridge("own_entries", "own_entry", "entries", "entry")
+bridge("size", "dot", "square", "weighted_square", "add", "prefetch", "prefetch_behind")

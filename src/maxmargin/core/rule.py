@@ -1,6 +1,6 @@
 """What a learning rule is: a few pure functions of seven numbers.
 
-A rule is a NamedTuple of hyper-parameters (floats) with up to nine methods:
+A rule is a NamedTuple of hyper-parameters (floats) with up to ten methods:
 
 ``active(trial) -> bool``
     Is an update due?
@@ -14,6 +14,9 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to nine methods:
 ``step_in_plane(trial, plane) -> (a, b, evaluations)``
     In p-norms, for rules that need more than scalars to find their step: the new theta as a point
     of the `Plane` of the row and theta, and how often points were evaluated.
+``precision_gain(trial) -> gain``
+    In a diagonal geometry (`spaces.diagonal_space`), given the trial of a `step`: the precision of
+    each column j grows by ``gain * x_j**2``; 0 unless defined.
 ``rest(trial) -> shrink``
     What happens to ``w`` on a trial without an update; 1 unless defined.
 ``project(norm2) -> shrink``
@@ -41,7 +44,8 @@ class Trial(NamedTuple):
     ----------
     margin : y * f(x), before the update
     ww : w.w
-    xx : x.x (the squared p-norm in a p-norm space; if not `needs_norm`, at least that)
+    xx : x.x (the squared p-norm in a p-norm space; if not `needs_norm`, at least that; in a
+        diagonal geometry the variance of the margin, x' Sigma x)
     largest_xx : the largest x.x so far, this trial included
         (of all trials if the rule `needs_norm`, else of those that brought an update)
     t : number of this trial, from 1
@@ -74,6 +78,9 @@ class Usual:
     def needs_norm(self):
         return False
 
+    def precision_gain(self, trial):
+        return 0.0
+
     def rest(self, trial):
         return 1.0
 
@@ -90,5 +97,6 @@ class Usual:
 # Class decorator of rules.
 rule = with_methods_of(Usual)
 
-bridge("active", "asked", "needs_norm", "step", "rest", "project", "of", "repeats")
+bridge("active", "asked", "needs_norm", "step", "precision_gain", "rest", "project", "of")
+bridge("repeats")
 bridge("step_in_plane", inline=False)

@@ -93,6 +93,11 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
     """Raise if an estimator is not one for shards, before any is looked at."""
     if isinstance(estimator, MaxMargin):
         estimator.check_can_fit()
+        if estimator.kernel != "linear" or estimator.device != "cpu":
+            raise ValueError(
+                "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
+                "rows on one machine."
+            )
         if estimator.soft_margin == "auto" or estimator.calibration is not None:
             raise ValueError(
                 "MaxMargin leaves rows out with all rows in one place: for shards give soft_margin "

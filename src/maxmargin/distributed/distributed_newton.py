@@ -59,48 +59,31 @@ NUMBERS_AT_ONCE = 2**18
 
 # ------------------------------------------------------------------------------------ what is asked
 class Sums(NamedTuple):
-    """What shards answer; all of it adds up.
+    """What shards answer; all of it adds up."""
 
-    Attributes
-    ----------
-    pulls : active rows times their slacks, of the positive rows of problem c in line 2c, and of
-        the negative ones in line 2c + 1; see `core.newton_passes.pulls`
-    totals : of slacks, of their squares, and of active rows, in the same lines
-    along : costs of steps of other lengths, and half their derivatives by the length, a table for
-        each problem; see `core.newton_passes.along_steps`
-    curvature : upper triangles of Hessians, or their diagonals, of the open problems
-    """
-
+    # Active rows times their slacks: of the positive rows of problem c in line 2c, of the negative
+    # ones in line 2c + 1; see `core.newton_passes.pulls`.
     pulls: np.ndarray
-    totals: np.ndarray
+    totals: np.ndarray  # of slacks, of their squares, and of active rows, in the same lines
+    # Costs of steps of other lengths, and half their derivatives by the length, a table for each
+    # problem; see `core.newton_passes.along_steps`.
     along: np.ndarray
-    curvature: np.ndarray
+    curvature: np.ndarray  # upper triangles of Hessians, or their diagonals, of the open problems
 
 
 class PointQuestion(NamedTuple):
-    """The question at a point for each of the open problems.
+    """The question at a point for each of the open problems."""
 
-    Attributes
-    ----------
-    classes : how many there are
-    first : the first of the problems of this run
-    open : those that are asked about, numbered from the first on
-    points, steps : weights, the intercept last, and the steps that led there
-    lengths : other lengths of these steps, a line for each problem
-    center : of the rows of Hessians
-    gathers : do rows fill so much of their width that they are gathered?
-    intercept : is there one?
-    """
-
-    classes: int
-    first: int
-    open: np.ndarray
+    classes: int  # how many there are
+    first: int  # the first of the problems of this run
+    open: np.ndarray  # those that are asked about, numbered from the first on
+    # Weights, the intercept last, and the steps that led there.
     points: np.ndarray
     steps: np.ndarray
-    lengths: np.ndarray
-    center: np.ndarray
-    gathers: bool
-    intercept: bool
+    lengths: np.ndarray  # other lengths of these steps, a line for each problem
+    center: np.ndarray  # of the rows of Hessians
+    gathers: bool  # do rows fill so much of their width that they are gathered?
+    intercept: bool  # is there one?
 
     def answer(self, shard: Any) -> Sums:
         problems, size = self.points.shape

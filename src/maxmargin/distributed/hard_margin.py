@@ -33,36 +33,23 @@ CLOSER = 0.25
 
 
 class Objections(NamedTuple):
-    """The rows that violate some hyperplanes.
+    """The rows that violate some hyperplanes."""
 
-    Attributes
-    ----------
-    lowest : the lowest outputs of the positive and of the negative rows, a line for each problem
-    X, codes : rows that are too low, without those that others are lower than
-    """
-
+    # The lowest outputs of the positive and of the negative rows, a line for each problem.
     lowest: np.ndarray
+    # Rows that are too low, without those that others are lower than.
     X: Any
     codes: np.ndarray | None
 
 
 class Proposal(NamedTuple):
-    """The question which rows violate hyperplanes.
+    """The question which rows violate hyperplanes."""
 
-    Attributes
-    ----------
-    classes : how many there are
-    weights : a line for each problem, the intercept last
-    goals : outputs that are high enough
-    most : rows that a shard sends of each class in each problem
-    intercept : is there one?
-    """
-
-    classes: int
-    weights: np.ndarray
-    goals: np.ndarray
-    most: int
-    intercept: bool
+    classes: int  # how many there are
+    weights: np.ndarray  # a line for each problem, the intercept last
+    goals: np.ndarray  # outputs that are high enough
+    most: int  # rows that a shard sends of each class in each problem
+    intercept: bool  # is there one?
 
     def answer(self, shard: Any) -> Objections:
         found = [self._answer(part) for part in shard.rows()]

@@ -40,17 +40,11 @@ class Block(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A shard in memory.
+    """A shard in memory."""
 
-    Attributes
-    ----------
-    number : its place among all shards, from 0 on
-    name : for messages
-    X, y, weight : rows, labels, and how often rows count (None: once)
-    """
-
-    number: int
-    name: str
+    number: int  # its place among all shards, from 0 on
+    name: str  # for messages
+    # Rows, labels, and how often rows count (None: once).
     X: Any
     y: Any
     weight: Any = None
@@ -68,20 +62,14 @@ class Held(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file, which is read wherever its rows are needed.
+    """A file, which is read wherever its rows are needed."""
 
-    Attributes
-    ----------
-    number, name : see `Held`
-    path : as `maxmargin.streams.open` takes it
-    options : for `maxmargin.streams.open`
-    schema : how the columns of all files are read, see `maxmargin.streams.Source.schema`
-    """
-
+    # See `Held`.
     number: int
     name: str
-    path: str
-    options: dict[str, Any]
+    path: str  # as `maxmargin.streams.open` takes it
+    options: dict[str, Any]  # for `maxmargin.streams.open`
+    # How the columns of all files are read, see `maxmargin.streams.Source.schema`.
     schema: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
@@ -131,22 +119,13 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What a survey has found about all rows, and how labels become numbers.
+    """What a survey has found about all rows, and how labels become numbers."""
 
-    Attributes
-    ----------
-    learner : an estimator without what it learned, for messages
-    features : the columns
-    classes : the labels, sorted
-    class_weight : how often rows of each class count, by their codes
-    multilabel : can a row have several labels?
-    """
-
-    learner: BaseEstimator
-    features: Features
-    classes: np.ndarray
-    class_weight: np.ndarray
-    multilabel: bool
+    learner: BaseEstimator  # an estimator without what it learned, for messages
+    features: Features  # the columns
+    classes: np.ndarray  # the labels, sorted
+    class_weight: np.ndarray  # how often rows of each class count, by their codes
+    multilabel: bool  # can a row have several labels?
 
     def encode(self, block: Block) -> Rows:
         X = as_wide(block.X, self.features.count) if sparse.issparse(block.X) else block.X

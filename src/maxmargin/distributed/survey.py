@@ -37,36 +37,27 @@ class Sample(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What there is in some shards.
+    """What there is in some shards."""
 
-    Attributes
-    ----------
-    rows, stored : how many rows count, and how many of their values are stored
-    columns : each kind of columns, with the name of the first shard that has it
-    kinds : each kind of labels (numbers, text, several a row), in the same way
-    layouts : sparse or dense, in the same way
-    labels, totals : which labels there are, and the sums of the weights of their rows; of several
-        labels a row, how many rows have each
-    total_weight, least : the sum of all weights, and the least one
-    weighted : is there another weight than 1?
-    radius : the largest norm of a row
-    zero : has a column 0 a value?
-    samples : of each shard
-    """
-
+    # How many rows count, and how many of their values are stored.
     rows: int
     stored: int
+    # Each kind of columns, with the name of the first shard that has it.
     columns: tuple[tuple[Features, str], ...]
+    # Each kind of labels (numbers, text, several a row), in the same way.
     kinds: tuple[tuple[str, str], ...]
-    layouts: tuple[tuple[str, str], ...]
+    layouts: tuple[tuple[str, str], ...]  # sparse or dense, in the same way
+    # Which labels there are, and the sums of the weights of their rows; of several labels a row,
+    # how many rows have each.
     labels: np.ndarray
     totals: np.ndarray
+    # The sum of all weights, and the least one.
     total_weight: float
     least: float
-    weighted: bool
-    radius: float
-    zero: bool
-    samples: tuple[Sample, ...]
+    weighted: bool  # is there another weight than 1?
+    radius: float  # the largest norm of a row
+    zero: bool  # has a column 0 a value?
+    samples: tuple[Sample, ...]  # of each shard
 
 
 NOTHING = Found(
@@ -235,28 +226,20 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 # ------------------------------------------------------------------------------------- what follows
 class Overview(NamedTuple):
-    """The survey of all rows.
+    """The survey of all rows."""
 
-    Attributes
-    ----------
-    columns : how rows become numbers
-    rows, filled : how many rows count, and how many of their features are stored, on average
-    total_weight, least : the sum of what they count, and the least of it
-    weighted : is there one that does not count 1?
-    totals : the sums of the weights of the rows of each class, without those of the classes
-    radius : the largest norm of a row
-    sample : some of the rows, each of which counts for many
-    """
-
-    columns: Columns
+    columns: Columns  # how rows become numbers
+    # How many rows count, and how many of their features are stored, on average.
     rows: int
     filled: float
+    # The sum of what they count, and the least of it.
     total_weight: float
     least: float
-    weighted: bool
+    weighted: bool  # is there one that does not count 1?
+    # The sums of the weights of the rows of each class, without those of the classes.
     totals: np.ndarray
-    radius: float
-    sample: Sample
+    radius: float  # the largest norm of a row
+    sample: Sample  # some of the rows, each of which counts for many
 
 
 def overview_of(

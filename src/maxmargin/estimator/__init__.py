@@ -57,6 +57,7 @@ class OnlineClassifier(Incremental, Streamable, Watched):
     n_jobs: int | None = None
     verbose: int = 0
     calibration: str | None = None
+    coverage: float | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = SHARED_CONSTRAINTS
     facts: ClassVar[Facts]

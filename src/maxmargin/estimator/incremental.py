@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin._extras import Self
 from maxmargin.estimator.locks import access_to, writing
-from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated
+from maxmargin.estimator.predicting import Predicting, as_scores, if_calibrated, if_covering
 from maxmargin.training.learning import (
     class_of_zero,
     foretell,
@@ -95,6 +95,7 @@ class Incremental(Predicting):
         order: np.ndarray,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        sets: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """`partial_fit` of the rows ``order``, which says what was seen before each was learned.
 
@@ -104,6 +105,9 @@ class Incremental(Predicting):
             As in `partial_fit`; rows may also be a list of dicts, as `learn_one` takes them.
         order : array of int32
             A row i that stands there as ``-1 - i`` is only looked at.
+        sets : array of shape (n_places, 2), default=None
+            With `coverage`, to write down the prediction sets in: was the label outside, and how
+            many classes were inside?
 
         Returns
         -------
@@ -113,7 +117,7 @@ class Incremental(Predicting):
             Made since the call began, after each row of the order.
         """
         self.check_parameters()
-        batch = Batch(X, y, classes, sample_weight, order)
+        batch = Batch(X, y, classes, sample_weight, order, sets=sets)
         changing = access_to(self).changing
         self._state, scores, made = foretell(self.__trainer__(), self.__state__(), batch, changing)
         self.__state__()
@@ -291,6 +295,23 @@ class Incremental(Predicting):
             state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
             probabilities = self._probabilities(state, scores)[0]
         return dict(zip(state.classes.tolist(), probabilities.tolist(), strict=True))
+
+    @if_covering
+    def predict_set_one(self, x: Row) -> set[Hashable]:
+        """The prediction set of a single row, with ``coverage``; see `predict_set`.
+
+        Parameters
+        ----------
+        x : dict, pair (indices, values), or array of shape (n_features,)
+
+        Returns
+        -------
+        set of labels
+        """
+        with access_to(self).changing:
+            state, scores = self._fitted(), np.reshape(self.decision_one(x), (1, -1))
+            (inside,) = self._sets(state, scores)
+        return set(state.classes[inside].tolist())
 
     def _scores_of_one(self, x: Row) -> np.ndarray:
         """The scores of a single row where there is no fast route."""

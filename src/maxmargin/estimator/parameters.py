@@ -89,6 +89,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     ],
     "verbose": ["verbose"],
     "calibration": [StrOptions({"online"}), None],
+    "coverage": [Interval(Real, 0, 1, closed="neither"), None],
 }
 # Of learners that can work on a budget.
 BUDGET_CONSTRAINTS: dict[str, list[Any]] = {
@@ -130,8 +131,8 @@ def completed_docstring(cls: type) -> str | None:
     """The docstring of a learner, with what all have in common where it stands in brackets.
 
     ``<shared>`` stands for the parameters that all have and the attributes, ``<multiclass>`` for
-    the parameter of that name where it can be "1-best", ``<budget>`` for those of a budget, and
-    ``<average>`` for averaged weights.
+    the parameter of that name where it can be "1-best", ``<budget>`` for those of a budget,
+    ``<average>`` for averaged weights, and ``<scaling>`` for columns that are measured.
     """
     if not cls.__doc__:
         return cls.__doc__
@@ -141,16 +142,27 @@ def completed_docstring(cls: type) -> str | None:
         kernel=f'"{cls.kernel}"',  # type: ignore[attr-defined]
         gamma=f'"{cls.gamma}"',  # type: ignore[attr-defined]
     )
-    for name in ("intercept_scaling", "n_iter_no_change", "n_jobs"):
+    for name in SHARED_CONSTRAINTS:
         if name not in cls._parameter_constraints:  # type: ignore[attr-defined]
             shared = re.sub(rf"    {name} : (.*\n)+?(?=    \w+ : )", "", shared)
     texts = {"<average>": AVERAGE, "<multiclass>": MULTICLASS, "<budget>": BUDGET}
     texts["<shared>"] = shared
+    texts["<scaling>"] = SCALING.format(default=_quoted(getattr(cls, "scaling", None)))
     completed = inspect.cleandoc(cls.__doc__)  # Python 3.13 removes what is left of it, too
     for place, text in texts.items():
         completed = completed.replace(place, text.replace("\n    ", "\n"))
     return completed
 
+
+def _quoted(value: str | None) -> str:
+    return f'"{value}"' if value else "None"
+
+
+SCALING = """\
+scaling : {{"columns"}} or None, default={default}
+        "columns" measures each column by its largest absolute value so far, the present row
+        included: a column in other units then gives the same predictions, up to rounding. With
+        None columns are taken as they are."""
 
 AVERAGE = """\
 average : bool, default=False
@@ -251,6 +263,11 @@ fit_intercept : bool, default={fit_intercept}
         With "online" there are probabilities, `predict_proba`: a sigmoid of the score, learned
         from the scores that rows had before they were learned from. No row is held out. It is for
         streams, and for `fit` with ``max_iter=1``: see `docs/probabilities.md`.
+    coverage : float, default=None
+        The share of rows whose label is to be in its prediction set, such as 0.9: then there is
+        `predict_set`. The share is kept on any stream, drift included, up to a bound that is
+        proved (`coverage_`). For streams, and for `fit` with ``max_iter=1``: see
+        `docs/guarantees.md`.
 
     Attributes
     ----------
@@ -273,5 +290,8 @@ fit_intercept : bool, default={fit_intercept}
         Did `fit` end with a pass without an update, or with the certificate that `tol` asks for?
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    coverage_ : Coverage
+        With `coverage`: the target, the share of rows so far whose label was in its set, and the
+        proved bound on their distance.
     columns_ : dict
         The columns of features that came by their names, in dicts (see `learn_one`)."""

@@ -13,12 +13,14 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin._validation import StrOptions
 from maxmargin.certificates import Certificate
+from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
 from maxmargin.training.calibration import Maps, log_odds, log_shares, sigmoids
 from maxmargin.training.decision import Decision
 from maxmargin.training.inputs import shown
 from maxmargin.training.passes import certified
+from maxmargin.training.prediction_sets import SetTracker, coverage_of, prediction_sets
 from maxmargin.training.recipes import prepared
 from maxmargin.training.state import State
 
@@ -53,6 +55,29 @@ def _calibrations(clf: BaseLearner | None) -> list[str]:
     known = getattr(clf, "_parameter_constraints", {}).get("calibration", [])
     names = [name for each in known if isinstance(each, StrOptions) for name in each.options]
     return [name for name in names if name != "online" or hasattr(clf, "partial_fit")]
+
+
+class _IfCovering:
+    """A method that a learner has only with a target coverage."""
+
+    def __init__(self, method: Any) -> None:
+        self._method = available_if(lambda clf: getattr(clf, "coverage", None) is not None)(method)
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, clf: BaseLearner | None, kind: type | None = None) -> Any:
+        try:
+            return self._method.__get__(clf, kind)
+        except AttributeError:
+            name = self.__wrapped__.__name__  # type: ignore[attr-defined]
+            raise AttributeError(
+                f"This {type(clf).__name__} has no {name}, since it has no target coverage: set "
+                "coverage=0.9, or the share that you need, before it learns."
+            ) from None
+
+
+def if_covering(method: Method) -> Method:
+    """Let a learner have this method only if it has prediction sets."""
+    return cast(Method, _IfCovering(method))
 
 
 def if_calibrated(method: Method) -> Method:
@@ -157,6 +182,60 @@ class Predicting(BaseLearner):
                 "probabilities yet."
             )
         return state.calibration
+
+    # ------------------------------------------------------------------------------ prediction sets
+    @if_covering
+    @reading
+    def predict_set(self, X: ArrayLike) -> np.ndarray:
+        """Which classes are in the prediction set of each row, with ``coverage``.
+
+        The label of the next row that is learned from is in its set for the share ``coverage`` of
+        all rows, up to the bound in `coverage_`, on any stream. A set may have several classes, or
+        none: then the learner cannot tell. See `docs/guarantees.md`.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, of shape (n_samples, n_classes)
+            In the order of `classes_`.
+
+        Examples
+        --------
+        >>> from maxmargin import PassiveAggressive
+        >>> clf = PassiveAggressive(coverage=0.9)
+        >>> X = [[x / 100.0] for x in range(-100, 100)]
+        >>> clf = clf.partial_fit(X * 5, [x > 0.1 for (x,) in X] * 5, classes=[False, True])
+        >>> clf.predict_set([[-0.9], [0.9]]).tolist()
+        [[True, False], [False, True]]
+        >>> abs(clf.coverage_.observed - 0.9) <= clf.coverage_.bound
+        True
+        """
+        return self._sets(*self._scored(X))
+
+    def _sets(self, state: State, scores: np.ndarray) -> np.ndarray:
+        """The sets for scores of shape (rows, problems)."""
+        tracker, is_odds = self._tracker(state), self.__trainer__().options.calibration is not None
+        evidence = self._log_odds(state, scores) if is_odds else scores
+        return prediction_sets(tracker, evidence, is_odds, state.classes.size)
+
+    def _tracker(self, state: State) -> SetTracker:
+        coverage = self.__trainer__().options.coverage
+        if state.sets is None or state.sets.target[0] != coverage:
+            raise NotFittedError(
+                f"This {type(self).__name__} has learned from no row since coverage={coverage} was "
+                "set: there are no prediction sets yet."
+            )
+        return state.sets
+
+    @property
+    @reading
+    def coverage_(self) -> Coverage:
+        if getattr(self, "coverage", None) is None:
+            raise AttributeError("There are prediction sets only with coverage, such as 0.9.")
+        return coverage_of(self._tracker(self._fitted()))
 
     @reading
     def __decision__(self) -> Decision:

@@ -24,6 +24,7 @@ from maxmargin.models.vote_model import VoteModel
 from maxmargin.persistence import model_tree
 from maxmargin.persistence.learner_files import shown as in_words
 from maxmargin.persistence.model_tree import MOST, Misfit
+from maxmargin.training import prediction_sets
 from maxmargin.training.calibration import Maps, maps_for, what_is_wrong
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.inputs import problems_for, shown
@@ -59,6 +60,7 @@ def learned(state: State, parameters: Tree) -> Tree:
         "totals": state.totals,
         "multilabel": state.multilabel or None,
         "calibration": state.calibration and state.calibration._asdict(),
+        "sets": state.sets and state.sets._asdict(),
         "model": model_tree.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -94,6 +96,7 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
         schema=restored(found.pop("schema", None)),
         totals=_checked_totals(found.pop("totals", None), classes),
         calibration=_checked_maps(found.pop("calibration", None), model),
+        sets=_checked_sets(found.pop("sets", None)),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -317,18 +320,36 @@ def _checked_maps(found: Any, model: Model) -> Maps | None:
     if found is None:
         return None
     fresh = maps_for(model)
-    fits = isinstance(found, dict) and found.keys() == set(fresh._fields)
-    for name, array in found.items() if fits else ():
-        wanted = getattr(fresh, name)
-        fits = isinstance(array, np.ndarray) and array.dtype == float
-        if not (fits := fits and array.shape == wanted.shape):
-            break
-        wanted[...] = array
-    if not fits:
+    if not _take_arrays(fresh, found):
         raise Misfit("calibration: there is not one map to probabilities for each problem")
     if why := what_is_wrong(fresh):
         raise Misfit(f"calibration: {why}")
     return fresh
+
+
+def _checked_sets(found: Any) -> prediction_sets.SetTracker | None:
+    if found is None:
+        return None
+    fresh = prediction_sets.new_tracker(0.5)
+    if not _take_arrays(fresh, found):
+        raise Misfit("sets: there are not the arrays of a tracker of sets")
+    if why := prediction_sets.what_is_wrong(fresh):
+        raise Misfit(f"sets: {why}")
+    return fresh
+
+
+def _take_arrays(fresh: Any, found: Any) -> bool:
+    """Copy arrays by their names into those of a NamedTuple; do they fit?"""
+    if not isinstance(found, dict) or found.keys() != set(fresh._fields):
+        return False
+    for name, array in found.items():
+        wanted = getattr(fresh, name)
+        if not isinstance(array, np.ndarray) or array.dtype != float:
+            return False
+        if array.shape != wanted.shape:
+            return False
+        wanted[...] = array
+    return True
 
 
 def _count(value: object, least: int = 0) -> int:

@@ -11,7 +11,7 @@ from maxmargin import streams
 from maxmargin._extras import Self
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import writing
-from maxmargin.training.calibration import check_passes
+from maxmargin.training.following import check_passes
 from maxmargin.training.stream_run import Request, fit_stream
 
 
@@ -70,7 +70,7 @@ class Streamable(BaseLearner):
             request = request._replace(progress=bool(getattr(self, "verbose", False)))
         request.check()
         self.check_parameters()
-        check_passes(self.__trainer__().options.calibration, "passes", passes)
+        check_passes(self.__trainer__().options, "passes", passes)
         before = self.__state__() if getattr(self, "warm_start", False) else None
         if before is None:
             self.check_can_stream()

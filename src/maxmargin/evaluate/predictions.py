@@ -9,21 +9,13 @@ import numpy as np
 
 
 class Predictions(NamedTuple):
-    """Predictions for some rows.
+    """Predictions for some rows."""
 
-    Attributes
-    ----------
-    truth, predicted : arrays of class codes
-        In ``truth``, the code of an unseen class is the number of classes.
-    outputs : array of shape (n_rows, n_outputs), or None
-        One output for two classes, else one for each.
-    probabilities : array of shape (n_rows, n_classes), or None
-    """
-
+    # In ``truth``, the code of an unseen class is the number of classes.
     truth: np.ndarray
     predicted: np.ndarray
-    outputs: np.ndarray | None = None
-    probabilities: np.ndarray | None = None
+    outputs: np.ndarray | None = None  # one output for two classes, else one for each
+    probabilities: np.ndarray | None = None  # of shape (n_rows, n_classes)
 
     def part(self, rows: slice | np.ndarray) -> Predictions:
         """The predictions for these rows."""

@@ -14,6 +14,7 @@ from maxmargin.models import devices
 from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Eviction, eviction_for
+from maxmargin.models.diagonal_model import DiagonalModel
 from maxmargin.models.joint_model import JointModel, check_costs
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear_model import LinearModel, PairModel, as_rows
@@ -83,6 +84,7 @@ def _linear(
     private = X.shape[0] if spec.soft_margin > 0.0 and radius is not None else 0
     kind = PairModel if spec.has_pairs() else LinearModel
     kind = JointModel if spec.is_joint(problems) else kind
+    kind = DiagonalModel if spec.metric is not None else kind
     model = kind(spec, problems, X.shape[1], private, tail_for(spec, radius), p)
     return Built(model, model.rows(X, sample_weight), radius or 0.0)
 
@@ -126,6 +128,8 @@ def check_combination(
         raise ValueError(f"The 'average' parameter needs p=2, where w is linear, got p={spec.p!r}.")
     if spec.average and spec.has_pairs():
         raise ValueError("The 'average' parameter cannot be True with intercept='pair'.")
+    if spec.metric is not None:
+        check_diagonal(spec, joint, eviction)
     if eviction is not None:
         unusual = {"intercept": spec.has_pairs(), "average": spec.average, "p": spec.p != 2.0}
         for name in (name for name, is_set in unusual.items() if is_set):
@@ -134,3 +138,19 @@ def check_combination(
             )
     elif spec.kernel != "linear" and spec.p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 with a kernel, got {spec.p!r}.")
+
+
+def check_diagonal(spec: ModelSpec, joint: bool, eviction: Eviction | None) -> None:
+    """Raise unless columns can be measured, each for itself."""
+    others = {
+        "kernel": spec.kernel != "linear",
+        "budget": eviction is not None,
+        "multiclass": joint,
+        "soft_margin": spec.soft_margin > 0.0,
+    }
+    for name in (name for name, is_set in others.items() if is_set):
+        raise ValueError(
+            f"The '{name}' parameter cannot be {getattr(spec, name)!r} with "
+            f"scaling={spec.scaling!r}: columns are measured for linear weights, of one problem at "
+            "a time, without a soft margin."
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -72,6 +72,8 @@ class LinearModel(Model):
 
     loop = staticmethod(learn)
     is_joint = False
+    # Do weights move along the row itself?
+    steps_along_rows: ClassVar[bool] = True
 
     def __init__(
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float
@@ -100,6 +102,11 @@ class LinearModel(Model):
         """What the loop runs on."""
         return self.linear
 
+    @property
+    def scored_by(self) -> Any:
+        """What gives the outputs to predict by, of the space or a part of it."""
+        return self.space
+
     def view(self) -> Any:
         """What gives the outputs to predict by, one row at a time, by its method `output`.
 
@@ -108,7 +115,8 @@ class LinearModel(Model):
         seen, average = self.linear.witness, self.spec.average
         kept = MeanWitness(seen.average, seen.past) if average else ()
         linear = self.linear._replace(witness=kept)
-        space = linear if self.space is self.linear else self.space._replace(linear=linear)
+        space = self.scored_by
+        space = linear if space is self.linear else space._replace(linear=linear)
         return MeanSpace(space, self.tally) if average else space
 
     def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Rows:
@@ -298,6 +306,8 @@ class PairModel(LinearModel):
     """Weights with a free intercept, learned from pairs of examples."""
 
     pair: Annotated[PairSpace, Saved()]
+
+    steps_along_rows: ClassVar[bool] = False
 
     def __init__(
         self, spec: ModelSpec, problems: int, width: int, private: int, tail: Tail, p: float

@@ -17,6 +17,7 @@ import numpy as np
 
 from maxmargin.core.numba_backend import Compiled
 from maxmargin.models.base import Model
+from maxmargin.models.diagonal_model import DiagonalModel
 from maxmargin.models.joint_model import JointModel
 from maxmargin.models.linear_model import LinearModel, PairModel
 
@@ -50,6 +51,14 @@ def _of_pairs(model: PairModel, parts: Any, shares: np.ndarray, before: Any = No
     raise ValueError(
         "There is no mean of models with a free intercept: each rests on a pair of rows of margin "
         "1, and a mean has none."
+    )
+
+
+@mixture.register(DiagonalModel)
+def _of_columns(model: DiagonalModel, parts: Any, shares: np.ndarray, before: Any = None) -> Any:
+    raise ValueError(
+        "There is no mean of models that measure each column by the rows they have seen: each of "
+        "them has other scales and variances."
     )
 
 

@@ -26,6 +26,9 @@ class ModelSpec:
     smallest : supports of a kernel model whose coefficients are all smaller are dropped
     certified : are the vectors behind a certificate kept?
     device : where kernel values are computed; what was learned on one can go on on another
+    scaling : "columns" if each is measured by its largest absolute value so far
+    metric : what is kept of each column beside its weight, see `models.diagonal_model`
+    regularization : the numbers of a `Leader`, by their names
     experts : the specifications of those who vote, with the number of experts of each
     """
 
@@ -54,6 +57,9 @@ class ModelSpec:
     smallest: float = field(default=0.0, compare=False)
     cache_size: float = field(default=200.0, compare=False)
     certified: bool = field(default=True, compare=False)
+    scaling: str | None = None
+    metric: str | None = None
+    regularization: tuple[tuple[str, float], ...] = ()
     experts: tuple[tuple[ModelSpec, int], ...] = ()
 
     def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
@@ -61,6 +67,11 @@ class ModelSpec:
         for each in fields(self):
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
             if each.compare and mine != theirs:
+                if each.name == "regularization":  # of which the first that differs
+                    (name, mine), (_, theirs) = next(
+                        both for both in zip(mine, theirs, strict=True) if both[0] != both[1]
+                    )
+                    return name, mine, theirs
                 return each.name, mine, theirs
         return None
 

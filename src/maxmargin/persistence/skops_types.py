@@ -18,7 +18,7 @@ _PARTS = {
         budget_policies.Replacing hyperplanes.Hyperplanes joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
-        regularization_path.RegularizationPath spec.ModelSpec
+        regularization_path.RegularizationPath diagonal_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
     "spaces": """
@@ -26,10 +26,11 @@ _PARTS = {
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
         pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power
         power.PowerBuffer problem_scalars.Scalars budget_space.Slots
-        certificate_vectors.Witness
+        certificate_vectors.Witness diagonal_space.DiagonalSpace diagonal_space.Confidence
+        diagonal_space.AdaptiveRates diagonal_space.Leader
     """,
     "streams": "recipe.Recipe",
-    "training": "feature_columns.Features calibration.Maps state.State",
+    "training": "feature_columns.Features calibration.Maps prediction_sets.SetTracker state.State",
 }
 
 TRUSTED_TYPES = [

@@ -23,20 +23,12 @@ REPEATING = ("dictionary<", "run_end_encoded<", "list_view<", "large_list_view<"
 
 
 class Sizes(NamedTuple):
-    """What a stream holds.
-
-    Attributes
-    ----------
-    rows : int
-    values : int
-        In all columns, dictionaries and nested columns; types without buffers have them too.
-    bytes : int
-        When it is decompressed.
-    """
+    """What a stream holds."""
 
     rows: int
+    # In all columns, dictionaries and nested columns; types without buffers have them too.
     values: int
-    bytes: int
+    bytes: int  # when it is decompressed
 
 
 class Table:

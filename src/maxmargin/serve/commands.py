@@ -26,19 +26,11 @@ class Task(ABC):
 
     It is prepared in its turn, just before its events are written: only the model at that moment
     decides.
-
-    Attributes
-    ----------
-    bytes : int
-        About what it takes in memory while it waits.
-    is_alone : bool
-        Must it not share a write with others?
-    future, loop
-        Where the answer goes, and the event loop of the future, if it has one.
     """
 
-    bytes: int = 0
-    is_alone: ClassVar[bool] = False
+    bytes: int = 0  # about what it takes in memory while it waits
+    is_alone: ClassVar[bool] = False  # must it not share a write with others?
+    # Where the answer goes, and the event loop of the future, if it has one.
     future: asyncio.Future[Any] | concurrent.futures.Future[Any]
     loop: asyncio.AbstractEventLoop | None = None
 

@@ -38,26 +38,16 @@ LESSON_HEADS = msgspec.json.Decoder(LessonHead)
 
 @dataclass(slots=True)
 class Lesson:
-    """Rows to learn from, all or none.
+    """Rows to learn from, all or none."""
 
-    Attributes
-    ----------
-    rows : array of shape (rows, columns), list of dicts, or pyarrow.Table
-    labels : list
-    weights : list of float, or None
-    ids : list of str or None, one for each row; or a list of one, for all of them
-    prediction : str or None
-        The id of the prediction that the label belongs to.
-    answer : int or None
-        The code of the class that this prediction gave to the caller. It is part of the lesson, so
-        that replaying the log scores it even where the prediction is no longer kept.
-    """
-
-    rows: Any
+    rows: Any  # array of shape (rows, columns), list of dicts, or pyarrow.Table
     labels: list[Any]
     weights: list[float] | None = None
+    # One for each row, or one for all of them.
     ids: Sequence[str | None] = ()
-    prediction: str | None = None
+    prediction: str | None = None  # the id of the prediction that the label belongs to
+    # The code of the class that this prediction gave to the caller. It is part of the lesson, so
+    # that replaying the log scores it even where the prediction is no longer kept.
     answer: int | None = None
 
     kind: ClassVar[bytes] = b"L"

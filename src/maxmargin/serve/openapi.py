@@ -109,27 +109,19 @@ VOLATILE = ("events_per_second", "rows_per_second", "latency_ms", "log_bytes", "
 
 # ------------------------------------------------------------------------------------------ routes
 class Operation(NamedTuple):
-    """One method of one route.
-
-    Attributes
-    ----------
-    takes, gives : tuple of types
-        Of the body and of the answer in JSON; one of them.
-    takes_kinds, gives_kinds : tuple of str
-        Content types beside JSON.
-    errors : tuple of int
-        Beside those of all routes, and of all that take a body.
-    """
+    """One method of one route."""
 
     tag: str
     summary: str
     done: str
     about: str = ""
+    # Of the body and of the answer in JSON; one of them.
     takes: tuple[Any, ...] = ()
+    # Content types beside JSON.
     takes_kinds: tuple[str, ...] = ()
     gives: tuple[Any, ...] = ()
     gives_kinds: tuple[str, ...] = ()
-    errors: tuple[int, ...] = ()
+    errors: tuple[int, ...] = ()  # beside those of all routes, and of all that take a body
     parameters: tuple[str, ...] = ()
     status: int = 200
     is_open: bool = False

@@ -26,17 +26,11 @@ Count = Annotated[int, Meta(ge=0, lt=2**53)]
 
 
 class Tally(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
-    """Counts of right and wrong predictions: of all of them, and of the recent ones.
-
-    Attributes
-    ----------
-    rows, mistakes : int
-    recent_wrong : array
-        Which of the recent predictions were wrong; the oldest is overwritten first.
-    """
+    """Counts of right and wrong predictions: of all of them, and of the recent ones."""
 
     rows: Count = 0
     mistakes: Count = 0
+    # Which of the recent predictions were wrong; the oldest is overwritten first.
     recent_wrong: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(RECENT, dtype=bool))
 
     def __post_init__(self) -> None:
@@ -61,23 +55,15 @@ class Tally(msgspec.Struct, kw_only=True, eq=False, forbid_unknown_fields=True):
 
 
 class ProgressiveStats(Tally, kw_only=True):
-    """Counts and losses of predictions that a learner made just before it learned each row.
+    """Counts and losses of predictions that a learner made just before it learned each row."""
 
-    Attributes
-    ----------
-    loss : float
-        The sum of the hinge losses.
-    counts : array
-        Rows of each class.
-    drifts : list of (row, accuracy before, accuracy lately)
-    history : list of (row, accuracy, recent accuracy, recent loss)
-    """
-
-    counts: np.ndarray
-    loss: float = 0.0
+    counts: np.ndarray  # rows of each class
+    loss: float = 0.0  # the sum of the hinge losses
     recent_losses: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(RECENT))
     step: Count = FIRST_STEP
+    # List of (row, accuracy, recent accuracy, recent loss).
     history: Annotated[list[tuple[int, float, float, float]], Meta(max_length=MOST_POINTS)] = []
+    # List of (row, accuracy before, accuracy lately).
     drifts: Annotated[list[tuple[int, float, float]], Meta(max_length=MOST_DRIFTS)] = []
     # Since the last drift: rows and mistakes before the last LATELY rows, and the mistakes in each
     # LOOK of these.

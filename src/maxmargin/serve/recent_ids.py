@@ -33,21 +33,12 @@ class Ids(Generic[V]):
 
 
 class Prediction(msgspec.Struct, array_like=True):
-    """A row that was predicted and waits for its label.
-
-    Attributes
-    ----------
-    id : str
-    row : JSON of an array or object
-    time : float
-        When it was predicted, in seconds of the epoch.
-    answer : int or None
-        The code of the class that the caller was given; some snapshots do not have it.
-    """
+    """A row that was predicted and waits for its label."""
 
     id: str
-    row: msgspec.Raw
-    time: float
+    row: msgspec.Raw  # JSON of an array or object
+    time: float  # when it was predicted, in seconds of the epoch
+    # The code of the class that the caller was given; some snapshots do not have it.
     answer: int | None = None
 
     def __post_init__(self) -> None:

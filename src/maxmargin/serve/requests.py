@@ -198,18 +198,11 @@ def label_task(model: ServedModel, kind: str, body: bytes) -> Label:
 
 # ------------------------------------------------------------------------------------- questions
 class Question(NamedTuple):
-    """Rows to predict.
+    """Rows to predict."""
 
-    Attributes
-    ----------
-    rows : matrix, list of dicts or table
-    raw : list of rows as JSON has them
-    ids : list of str or None, if predictions are to wait for their labels
-    """
-
-    rows: Any
-    raw: list[Any]
-    ids: list[str] | None
+    rows: Any  # matrix, list of dicts or table
+    raw: list[Any]  # rows as JSON has them
+    ids: list[str] | None  # given if predictions are to wait for their labels
     scores: bool
     proba: bool
     is_batch: bool

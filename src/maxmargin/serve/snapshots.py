@@ -49,17 +49,7 @@ class Beginning(NamedTuple):
 
 
 class Snapshot(msgspec.Struct, kw_only=True, eq=False):
-    """The state of a served model after the event ``sequence``, as its file holds it.
-
-    Attributes
-    ----------
-    names : list of str
-        Of all shadows that there have been.
-    ids, labelled, waiting : str
-        JSON of `recent_ids`.
-    answers : Tally
-        Of served predictions; some files do not have them.
-    """
+    """The state of a served model after the event ``sequence``, as its file holds it."""
 
     sequence: Count = 0
     events: Count = 0
@@ -67,10 +57,12 @@ class Snapshot(msgspec.Struct, kw_only=True, eq=False):
     classes: np.ndarray
     live: SavedLearner
     shadows: dict[str, SavedLearner] = {}
-    names: list[str] = []
+    names: list[str] = []  # of all shadows that there have been
+    # JSON of `recent_ids`.
     ids: str = "[]"
     labelled: str = "[]"
     waiting: str = "[]"
+    # Of served predictions; some files do not have them.
     answers: Tally = msgspec.field(default_factory=Tally)
     origin: Origin
 

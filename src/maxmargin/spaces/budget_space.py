@@ -17,7 +17,8 @@ import numpy as np
 
 from maxmargin.core import fixed_order_sums
 from maxmargin.core.array_fields import Array
-from maxmargin.core.numba_backend import Compiled, bridge
+from maxmargin.core.loop import AnyRow
+from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
 
 FROM_BEFORE = -1
@@ -42,6 +43,7 @@ class Slots(NamedTuple):
     ]
 
 
+@with_methods_of(AnyRow)
 class SlotSpace(NamedTuple):
     """Weights of one or more problems, ``w = scale * sum_p coefs_p phi(x_p)``.
 

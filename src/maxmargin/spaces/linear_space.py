@@ -7,10 +7,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Array, Follows, Saved
-from maxmargin.core.numba_backend import bridge
+from maxmargin.core.loop import AnyRow
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.problem_scalars import Scalars
 
 
+@with_methods_of(AnyRow)
 class LinearSpace(NamedTuple):
     """Weights of one or more problems: ``w = scale * weights[c]``.
 

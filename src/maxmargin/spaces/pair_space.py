@@ -16,7 +16,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Array, Buffer, Saved
-from maxmargin.core.numba_backend import bridge
+from maxmargin.core.loop import AnyRow
+from maxmargin.core.numba_backend import bridge, with_methods_of
 from maxmargin.spaces.linear_space import LinearSpace
 from maxmargin.spaces.problem_scalars import AWAITING
 
@@ -26,6 +27,7 @@ POSITIVE, NEGATIVE = 0, 1
 ELSEWHERE, NOBODY, FOREIGN = -1, -2, -3
 
 
+@with_methods_of(AnyRow)
 class PairSpace(NamedTuple):
     """A linear space in which examples act in pairs.
 

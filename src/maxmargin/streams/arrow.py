@@ -24,25 +24,16 @@ LARGEST_TEXT = 2**30
 
 
 class Piece(NamedTuple):
-    """Rows of a table that were read together.
+    """Rows of a table that were read together."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-    end : where the piece ends, in the reader's unit
-    line : number of lines read so far, 0 where there are no lines
-    done : bytes read so far, as they lie on the disk
-    lost : rows left out because they could not be read, by their numbers among all of the piece
-    place : says where row i of the table is, for messages
-    error : what is wrong with the row behind the table, where reading has to end
-    """
-
-    table: Any
-    end: int
-    line: int
-    done: int
+    table: Any  # pyarrow.Table
+    end: int  # where the piece ends, in the reader's unit
+    line: int  # number of lines read so far, 0 where there are no lines
+    done: int  # bytes read so far, as they lie on the disk
+    # Rows left out because they could not be read, by their numbers among all of the piece.
     lost: Sequence[int]
-    place: Callable[[int], str]
+    place: Callable[[int], str]  # says where row i of the table is, for messages
+    # What is wrong with the row behind the table, where reading has to end.
     error: StreamError | None = None
 
 

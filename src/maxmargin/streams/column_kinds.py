@@ -53,32 +53,19 @@ ISO_FORMAT = "%Y-%m-%d"
 
 
 class Values(NamedTuple):
-    """What a column says of each row.
+    """What a column says of each row."""
 
-    Attributes
-    ----------
-    numbers : array or None
-        With NaN for what is missing.
-    places : list of arrays of int
-        Columns of entries 1, counted within those of this column; `NOWHERE` where there is none.
-    codes, texts : array and list, or None
-        Numbers of distinct values in the order in which they appear, and the values; the next
-        number stands for what is missing.
-    words : triple of arrays or None
-        Values, hashed columns and starts of a CSR matrix.
-    missing : array of bool, or None
-        None if it has not been looked for, see `looked_at`.
-    bad : array of bool or None
-        Rows with a value that is not of the kind.
-    """
-
-    missing: np.ndarray | None
-    numbers: np.ndarray | None = None
+    missing: np.ndarray | None  # None if it has not been looked for, see `looked_at`
+    numbers: np.ndarray | None = None  # with NaN for what is missing
+    # Columns of entries 1, counted within those of this column; `NOWHERE` where there is none.
     places: Sequence[np.ndarray] = ()
+    # Numbers of distinct values in the order in which they appear, and the values; the next number
+    # stands for what is missing.
     codes: np.ndarray | None = None
     texts: Sequence[str] = ()
+    # Values, hashed columns and starts of a CSR matrix.
     words: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    bad: np.ndarray | None = None
+    bad: np.ndarray | None = None  # rows with a value that is not of the kind
 
     def looked_at(self) -> Values:
         """The same, where it is known which numbers are missing or too large."""
@@ -122,20 +109,11 @@ class Column(abc.ABC):
 
 @dataclass(frozen=True)
 class Number(Column):
-    """Numbers, also those written as ``$1,234.50``, ``12 %`` or ``(3.10)`` (which is negative).
-
-    Attributes
-    ----------
-    name : str
-    decimal : {".", ","}
-        In text; the other one separates thousands.
-    written : bool
-        Has CSV to hand over text, because there is more in it than digits?
-    """
+    """Numbers, also those written as ``$1,234.50``, ``12 %`` or ``(3.10)`` (which is negative)."""
 
     name: str
-    decimal: str = "."
-    written: bool = False
+    decimal: str = "."  # in text; the other one separates thousands
+    written: bool = False  # has CSV to hand over text, because there is more in it than digits?
 
     kind: ClassVar[str] = "number"
     has_number: ClassVar[bool] = True
@@ -176,20 +154,11 @@ class Boolean(Column):
 
 @dataclass(frozen=True)
 class Category(Column):
-    """Values that each get a column when they are first met, or the one that a hash gives.
-
-    Attributes
-    ----------
-    name : str
-    capacity : int
-        The number of values that get columns.
-    hashed : bool
-        Is it a hash of the column's name and the value?
-    """
+    """Values that each get a column when they are first met, or the one that a hash gives."""
 
     name: str
-    capacity: int
-    hashed: bool = False
+    capacity: int  # the number of values that get columns
+    hashed: bool = False  # is it a hash of the column's name and the value?
 
     kind: ClassVar[str] = "category"
 
@@ -240,21 +209,13 @@ class Text(Column):
 
 @dataclass(frozen=True)
 class Date(Column):
-    """Dates: their age in days, as a number, and month, day of the week and hour.
-
-    Attributes
-    ----------
-    name : str
-    format : str
-        Of text, as `time.strptime` has it; the usual one, which may have a time behind the day, is
-        understood as well.
-    has_time : bool
-        Is the hour of interest?
-    """
+    """Dates: their age in days, as a number, and month, day of the week and hour."""
 
     name: str
+    # Of text, as `time.strptime` has it; the usual one, which may have a time behind the day, is
+    # understood as well.
     format: str = ISO_FORMAT
-    has_time: bool = False
+    has_time: bool = False  # is the hour of interest?
 
     kind: ClassVar[str] = "date"
     has_number: ClassVar[bool] = True

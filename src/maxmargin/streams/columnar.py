@@ -20,18 +20,11 @@ A_LITTLE = 64
 
 
 class Columnar(Protocol):
-    """What has columns with types, and rows in an order.
+    """What has columns with types, and rows in an order."""
 
-    Attributes
-    ----------
-    name : for messages
-    total : bytes in all, if that is known
-    repeatable : can it be read more than once?
-    """
-
-    name: str
-    total: int | None
-    repeatable: bool
+    name: str  # for messages
+    total: int | None  # bytes in all, if that is known
+    repeatable: bool  # can it be read more than once?
 
     def schema(self) -> Any:
         """That of pyarrow."""

@@ -27,21 +27,11 @@ FILES_AT_ONCE = 64
 
 
 class Stored(abc.ABC):
-    """A file that can be opened any number of times.
+    """A file that can be opened any number of times."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    size : int or None
-        In bytes, if that is known.
-    path : PurePath
-        Whose suffix says what is in it.
-    """
-
-    name: str
-    size: int | None
-    path: PurePath
+    name: str  # for messages
+    size: int | None  # in bytes, if that is known
+    path: PurePath  # whose suffix says what is in it
 
     def __str__(self) -> str:
         return self.name
@@ -93,22 +83,13 @@ class LocalFile(Stored):
 
 
 class Folder(NamedTuple):
-    """Parquet files that belong together.
+    """Parquet files that belong together."""
 
-    Attributes
-    ----------
-    name : for messages
-    base : the folder that all are below
-    paths : of the files, sorted
-    stored : the files at these paths
-    files : their file system, as pyarrow takes it; None for that of this machine
-    """
-
-    name: str
-    base: str
-    paths: Sequence[str]
-    stored: Sequence[Stored]
-    files: Any = None
+    name: str  # for messages
+    base: str  # the folder that all are below
+    paths: Sequence[str]  # of the files, sorted
+    stored: Sequence[Stored]  # the files at these paths
+    files: Any = None  # their file system, as pyarrow takes it; None for that of this machine
 
     def __str__(self) -> str:
         return self.name

@@ -55,23 +55,12 @@ IDENTIFIER = "an identifier: each row has its own value"
 
 
 class Found(NamedTuple):
-    """What a column was taken for.
-
-    Attributes
-    ----------
-    name : str
-    column : Column or None
-        None if it is left out.
-    gaps : bool
-        Are there values missing?
-    note : str
-        What a reader should know of it.
-    """
+    """What a column was taken for."""
 
     name: str
-    column: Column | None
-    gaps: bool
-    note: str = ""
+    column: Column | None  # None if it is left out
+    gaps: bool  # are there values missing?
+    note: str = ""  # what a reader should know of it
 
 
 class Choices(NamedTuple):

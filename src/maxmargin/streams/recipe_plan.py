@@ -46,75 +46,44 @@ NO_WORDS = np.empty(0), np.empty(0, np.int64)
 
 
 class OneHotColumn(NamedTuple):
-    """A column of features for each value of a category, for a missing one and for all others.
-
-    Attributes
-    ----------
-    name : str
-    places : dict of int
-        Which feature the value of a row has, those for a missing one included.
-    other : int
-        The feature of all other values.
-    width : int
-        How many features there are.
-    """
+    """A column of features for each value of a category, for a missing one and for all others."""
 
     name: str
-    places: dict[str, int]
-    other: int
-    width: int
+    places: dict[str, int]  # which feature the value of a row has, those for a missing one included
+    other: int  # the feature of all other values
+    width: int  # how many features there are
 
 
 class Preparation(NamedTuple):
     """``(x - center) / scale`` of numbers, flags of those that are missing, and one-hot columns.
 
     The features are in this order: all numbers, all flags, then the columns of each category.
-
-    Attributes
-    ----------
-    columns : all raw columns, in their order, those that are left out included
-    names : those of numbers
-    centers, scales : arrays of shape (n_numbers,)
-    fills : array of shape (n_numbers,)
-        What stands for a number that is missing; NaN if nothing does.
-    flagged : numbers among these that have a flag
-    categories : sequence of OneHotColumn
     """
 
-    columns: Sequence[str]
-    names: Sequence[str]
+    columns: Sequence[str]  # all raw columns, in their order, those that are left out included
+    names: Sequence[str]  # those of numbers
+    # Arrays of shape (n_numbers,).
     centers: np.ndarray
     scales: np.ndarray
-    fills: np.ndarray
-    flagged: Sequence[int] = ()
+    fills: np.ndarray  # what stands for a number that is missing; NaN if nothing does
+    flagged: Sequence[int] = ()  # numbers among these that have a flag
     categories: Sequence[OneHotColumn] = ()
 
 
 class Running(NamedTuple):
-    """Statistics of all rows so far.
-
-    Attributes
-    ----------
-    rows : float
-    counts, means, squares : arrays of shape (n_numbers,)
-        Of each column of numbers: how many there were, their mean, and the sum of the squares of
-        the deviations from it.
-    missing : array of shape (n_columns,)
-        Values that were missing.
-    known : tuple of dict
-        The values of each category, in the order in which they came. The dicts are shared with the
-        records that come later, and only ever get longer.
-    sizes : tuple of int
-        How many of these values there are here.
-    """
+    """Statistics of all rows so far."""
 
     rows: float
+    # Of each column of numbers: how many there were, their mean, and the sum of the squares of the
+    # deviations from it.
     counts: np.ndarray
     means: np.ndarray
     squares: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray  # how many values of each column were missing
+    # The values of each category, in the order in which they came. The dicts are shared with the
+    # records that come later, and only ever get longer.
     known: tuple[dict[str, int], ...] = ()
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()  # how many of these values there are here
 
     def vocabularies(self) -> list[list[str]]:
         return [list(islice(one, size)) for one, size in zip(self.known, self.sizes, strict=True)]
@@ -135,27 +104,18 @@ class Running(NamedTuple):
 
 @dataclass(frozen=True)
 class Parts:
-    """Some rows, read column by column.
+    """Some rows, read column by column."""
 
-    Attributes
-    ----------
-    dense : array of shape (n_rows, n_numbers + n_flags)
-        Numbers with NaN for missing ones, then columns for the flags of missing numbers.
-    missing : array of bool, of shape (n_rows, n_columns), or None
-        None if nothing is.
-    places : array of int64, of shape (n_rows, n_parts)
-        Columns of entries 1 that need no other rows.
-    codes, texts : of each category with a vocabulary
-    hashed : array of int64, of shape (n_rows, n_hashed)
-    words : values, hashed columns and starts of a CSR matrix
-    """
-
+    # Of shape (n_rows, n_numbers + n_flags): numbers, NaN for missing ones, then columns for the
+    # flags of missing numbers.
     dense: np.ndarray
-    missing: np.ndarray | None
-    places: np.ndarray
+    missing: np.ndarray | None  # bool of shape (n_rows, n_columns), None if nothing is
+    places: np.ndarray  # columns of entries 1 that need no other rows
+    # Of each category with a vocabulary.
     codes: Sequence[np.ndarray]
     texts: Sequence[Sequence[str]]
-    hashed: np.ndarray
+    hashed: np.ndarray  # of shape (n_rows, n_hashed)
+    # Values, hashed columns and starts of a CSR matrix.
     words: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     @property

@@ -23,24 +23,16 @@ product of that row and m.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_expit
 
 from maxmargin.core.array_fields import aligned_zeros, with_width
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rows import NO_TAIL, DenseRows
-from maxmargin.core.trace import MeanTrace, Trace
 from maxmargin.models.base import Model
-from maxmargin.models.linear_model import LinearModel, PairModel, read_only
-from maxmargin.streams import Option, OptionError
-
-if TYPE_CHECKING:
-    from maxmargin.training.options import Options
-    from maxmargin.training.state import State
-    from maxmargin.training.types import Rows, Rule, Targets
+from maxmargin.models.linear_model import LinearModel, read_only
 
 # Rows that are remembered: for theta, and for the level and the scale of scores. Chosen on Adult
 # and electricity, see docs/probabilities.md.
@@ -53,6 +45,7 @@ LARGEST, LARGEST_LEVEL = 1e6, 10.0
 # A mean that has faded so far is multiplied out.
 FADED = 1e-100
 NO_WEIGHTS = np.empty(0)
+NO_ODDS = np.empty((0, 0))
 # Where no level is followed, rows are not looked at.
 NO_ROWS = DenseRows(read_only(np.empty((0, 0))), NO_TAIL)
 
@@ -77,6 +70,15 @@ class Maps(NamedTuple):
     rows: np.ndarray
     mean: np.ndarray
     fading: np.ndarray
+
+    def odds_of(self, c, score):
+        """The log-odds of problem ``c`` for a score; see `log_odds`."""
+        level, scale = self.levels[c, 1], self.scales[c]
+        if not scale > 0.0:
+            return self.theta[c, 0]
+        lift = max(-LARGEST_LEVEL, min(LARGEST_LEVEL, level / scale))
+        size = max(-LARGEST, min(LARGEST, (score - level) / scale))
+        return self.theta[c, 0] + self.theta[c, 1] * lift + self.theta[c, 2] * size
 
     def learn_label(self, c, score, y, weight):
         """Let the map of problem ``c`` learn that a row with this score has the sign ``y``."""
@@ -161,7 +163,7 @@ class Maps(NamedTuple):
         return part
 
 
-bridge("learn_label", "curve", "still_wrong", "meet_row")
+bridge("odds_of", "learn_label", "curve", "still_wrong", "meet_row")
 
 
 def new_maps(problems: int, width: int | None = None) -> Maps:
@@ -207,16 +209,20 @@ def what_is_wrong(maps: Maps) -> str:
 
 
 @Compiled
-def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials):  # type: ignore[no-untyped-def]
+def follow(rows, scores, outputs, steps, targets, order, weights, maps, trials, odds):  # type: ignore[no-untyped-def]
     """Let the maps of all problems learn from the rows ``order``, one after another.
 
     A row i that stands there as ``-1 - i`` is only looked at. It counts ``weights[i]`` times, or
     once if there are none. ``scores`` are those of the weights that are asked, ``outputs`` those of
     the weights that learn, and ``steps`` what they learned, as in `Trace`. If the mean of all
-    weights is asked, it was one over so many ``trials`` before, which are below 0 otherwise.
+    weights is asked, it was one over so many ``trials`` before, which are below 0 otherwise. The
+    log-odds of each row before it is learned are written into ``odds``, unless that is empty.
     """
     for n in range(order.size):
         i = order[n]
+        if n < odds.shape[0]:
+            for c in range(maps.scales.size):
+                odds[n, c] = maps.odds_of(c, scores[n, c])
         if i < 0:
             continue
         weight = weights[i] if weights.size else 1.0
@@ -294,88 +300,10 @@ def knows_level(model: Model) -> bool:
 
     Its weights must be vectors that move along the row itself.
     """
-    is_plain = isinstance(model, LinearModel) and not isinstance(model, PairModel)
+    is_plain = isinstance(model, LinearModel) and model.steps_along_rows
     return is_plain and model.p == 2.0 and not model.is_joint  # type: ignore[attr-defined]
 
 
 def maps_for(model: Model) -> Maps:
     """Those that have followed no rows."""
     return new_maps(model.problems(), model.width() if knows_level(model) else None)
-
-
-def traced(model: Model, places: int) -> Trace | MeanTrace:
-    """A trace with all that maps learn from."""
-    trace = model.tracing(places)
-    if knows_level(model):
-        trace = trace._replace(steps=np.empty((places, model.problems(), 2)))
-    return trace
-
-
-class Calibrating:
-    """A model that learns, and maps that learn from the scores of rows before.
-
-    Parameters
-    ----------
-    model : Model
-    maps : those so far, which stay as they are, or None
-    weights : sample weights only, or None: class weights say what mistakes cost, not how often
-        rows come
-    """
-
-    def __init__(self, model: Model, maps: Maps | None, weights: np.ndarray | None) -> None:
-        if model.spec.average and not isinstance(model, LinearModel):
-            raise ValueError(
-                "calibration='online' cannot follow the mean of a kernel's coefficients: use "
-                "average=False, or kernel='linear'."
-            )
-        self.model, self.weights = model, NO_WEIGHTS if weights is None else weights
-        self.maps = maps_for(model) if maps is None else copied_maps(maps, model.width())
-
-    def present(
-        self, rows: Rows, targets: Targets, order: np.ndarray, rule: Rule, trace: Trace
-    ) -> None:
-        """`Model.present`, with the maps."""
-        model, own = self.model, traced(self.model, order.size)
-        if trace.history.size:  # the caller reads them as well
-            own = trace._replace(steps=own.steps)
-        own = own._replace(touched=trace.touched, stamp=trace.stamp)
-        trials = model.trials() if model.spec.average else -1
-        model.present(rows, targets, order, rule, own)  # type: ignore[arg-type]
-        rows = rows if knows_level(model) else NO_ROWS
-        scores, outputs, weights = own.scores(), own.history, self.weights
-        follow(rows, scores, outputs, own.steps, targets, order, weights, self.maps, trials)
-
-    def settle(self) -> None:
-        """`Model.settle`."""
-        self.model.settle()
-
-
-def in_one_pass(
-    options: Options, state: State, sample_weight: ArrayLike | None, rows: int
-) -> Calibrating:
-    """`Calibrating` for a fit of so many rows, which must be one pass over them."""
-    if not options.incremental:
-        raise ValueError(
-            f"calibration='online' needs rows that come one by one, and {options.name} needs "
-            "all at once: use sklearn.calibration.CalibratedClassifierCV around it."
-        )
-    check_passes("online", "max_iter", options.max_iter)
-    weights = None
-    if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-        # Without those of weight 0, which are no rows of a fit.
-        weights = weights[weights > 0.0] if weights.ndim else np.full(rows, float(weights))
-    return Calibrating(state.model, state.calibration, weights)
-
-
-def check_passes(calibration: str | None, option: str, passes: int) -> None:
-    """Raise if rows would be presented again, when they have been learned from."""
-    if calibration is not None and passes > 1:
-        raise OptionError(
-            "calibration='online' needs scores of rows that were not learned from, which only the "
-            "first pass has, and ",
-            Option(option, passes),
-            " asks for more: use ",
-            Option(option, 1),
-            ", or sklearn.calibration.CalibratedClassifierCV around a learner without calibration.",
-        )

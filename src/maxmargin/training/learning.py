@@ -18,13 +18,15 @@ from maxmargin.models.linear_model import LinearModel
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
-from maxmargin.training.calibration import Calibrating, maps_for
+from maxmargin.training.calibration import maps_for
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.following import Following
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.one_row import Locks, OneRow, fast_route, may_overflow
 from maxmargin.training.options import Batch, ClassWeight, Options
 from maxmargin.training.outputs import check_new_X
 from maxmargin.training.passes import diverged
+from maxmargin.training.prediction_sets import new_tracker
 from maxmargin.training.protocol import Learned
 from maxmargin.training.recipes import learned_along
 from maxmargin.training.row_reading import (
@@ -81,19 +83,19 @@ def learn(
     options, rows = trainer.options, given.codes.shape[0]
     weight, totals = weights_in_order(options.class_weight, state, given)
     rule, model = trainer.rule(state.model.p), state.model.streaming(rows, alone)
-    # What is learned in place cannot be counted, or calibrated, at once with that.
-    is_counted = totals is not state.totals or options.calibration is not None
+    # What is learned in place cannot be counted, or followed, at once with that.
+    is_counted = totals is not state.totals or options.follows_scores
     if model is state.model and not alone and (is_counted or may_overflow(model, rule)):
         model = model.twin()
     by_steps = weight if model.spec.soft_margin == 0.0 else None
     targets = inputs.as_targets(given.codes, given.classes.size, state.unseen, by_steps)
     trace = model.tracing(given.order.size) if batch.traced else NO_TRACE
     presented = model.rows(given.X, weight), targets, given.order, rule, trace
-    maps = None
-    if options.calibration is not None:
-        learner = Calibrating(model, state.calibration, given.weight)
+    maps = sets = None
+    if options.follows_scores:
+        learner = Following(options, state, model, given.weight, batch.sets)
         learner.present(*presented)  # type: ignore[arg-type]
-        maps = learner.maps
+        maps, sets = learner.maps, learner.sets
     elif model is state.model:
         with changing:
             present_all(model, *presented)
@@ -102,7 +104,8 @@ def learn(
         model.present(*presented)  # type: ignore[arg-type]
     if not model.is_finite():
         raise ValueError(diverged(options.name))
-    return Learned(state._replace(model=model, totals=totals, calibration=maps), trace)
+    learned = state._replace(model=model, totals=totals, calibration=maps, sets=sets)
+    return Learned(learned, trace)
 
 
 def checked(trainer: OnlineTrainer, state: State | None, batch: Batch) -> CheckedRows:
@@ -320,12 +323,16 @@ def prepared_lesson(
 
 def _for_learning_in_place(options: Options, state: State, model: LinearModel) -> State:
     """With all arrays that a single row changes."""
-    totals, maps = state.totals, None
+    totals, maps, sets = state.totals, None, None
     if options.class_weight == "balanced" and totals is None:
         totals = np.zeros(state.classes.size + 1)
     if options.calibration is not None:
         maps = maps_for(model) if state.calibration is None else state.calibration
-    return state._replace(model=model.streaming(1), totals=totals, calibration=maps)
+    if options.coverage is not None:
+        sets = state.sets
+        if sets is None or sets.target[0] != options.coverage:
+            sets = new_tracker(options.coverage)
+    return state._replace(model=model.streaming(1), totals=totals, calibration=maps, sets=sets)
 
 
 def learn_single(

@@ -29,9 +29,11 @@ from maxmargin.models.budget_model import BudgetModel, Code
 from maxmargin.models.linear_model import LinearModel, PairModel, read_only
 from maxmargin.models.vote_model import Ballot, VoteModel, VoteRule
 from maxmargin.streams.iterators import entries
-from maxmargin.training.calibration import NO_ROWS, NO_WEIGHTS, follow, knows_level, traced
+from maxmargin.training.calibration import NO_ODDS, NO_ROWS, NO_WEIGHTS, follow, knows_level
+from maxmargin.training.following import traced
 from maxmargin.training.inputs import as_targets, listed, shown
 from maxmargin.training.options import ClassWeight, Options
+from maxmargin.training.prediction_sets import NO_SETS, cover, loss_rate
 from maxmargin.training.row_reading import (
     MOST_LAYOUTS,
     Layout,
@@ -177,8 +179,18 @@ class OneRow:
     def followed(self, state: State) -> OneRow:
         """The same for another state of the same model, which may have more names."""
         self.state: State | None = state
-        self.totals, self.maps = state.totals, state.calibration
-        trace = NO_TRACE if self.maps is None else traced(self.model, 1)
+        self.totals, self.maps, self.sets = state.totals, state.calibration, state.sets
+        self.follows = self.maps is not None or self.sets is not None
+        trace: Trace | MeanTrace = NO_TRACE
+        if self.follows:
+            trace = traced(self.model, 1, steps=self.maps is not None)
+        self.odds = NO_ODDS
+        if self.maps is not None and self.sets is not None:
+            self.odds = np.empty((1, self.model.problems()))
+        if self.sets is not None:
+            classes = len(self.labels)
+            coverage = float(self.sets.target[0])
+            self.set_parts = loss_rate(coverage), self.sets, np.empty(classes), np.empty(classes)
         if type(trace) is not type(self.trace):
             self.code.clear()  # machine code for another type
         self.trace = trace
@@ -253,7 +265,7 @@ class OneRow:
         if self.is_weighted or w != 1.0:
             return self._learn_weighted(rows, targets, w)
         learned = self._learn(rows, targets)
-        if layout is not None and self.maps is None:
+        if layout is not None and not self.follows:
             self.learn_sparse = self.code.get(("learn", *_kinds(rows, targets)))
             self.are_usable = self.code[1]
         return learned
@@ -299,8 +311,8 @@ class OneRow:
                 self._maintain()
             if self.is_paired:
                 self.model.begin_rows()
-            if self.maps is not None:
-                self._calibrate(rows, targets, row_weight)
+            if self.follows:
+                self._follow(rows, targets, row_weight)
         except BaseException:
             self._stop()
             raise
@@ -315,13 +327,20 @@ class OneRow:
         """Ctrl-C came after the row was learned."""
         self.state, self.model.unsettled = None, True
 
-    def _calibrate(self, rows: SingleRow, targets: Targets, row_weight: np.ndarray) -> None:
-        """Let the maps to probabilities learn from the scores that the row had."""
-        rows = rows if knows_level(self.model) else NO_ROWS
-        scores, outputs, steps = self.trace.scores(), self.trace.history, self.trace.steps
-        trials = self.model.trials() - 1 if self.model.spec.average else -1
-        parts = rows, scores, outputs, steps, targets, THE_ROW, row_weight, self.maps, trials
-        self._entry(("follow", *_kinds(rows, targets)), follow, *parts)(*parts)
+    def _follow(self, rows: SingleRow, targets: Targets, row_weight: np.ndarray) -> None:
+        """Let the maps to probabilities, and the sets, learn from the scores that the row had."""
+        evidence = scores = self.trace.scores()
+        if self.maps is not None:
+            rows = rows if knows_level(self.model) else NO_ROWS
+            outputs, steps, evidence = self.trace.history, self.trace.steps, self.odds
+            trials = self.model.trials() - 1 if self.model.spec.average else -1
+            followed = rows, scores, outputs, steps, targets, THE_ROW, row_weight
+            parts: Any = *followed, self.maps, trials, evidence
+            self._entry(("follow", *_kinds(rows, targets)), follow, *parts)(*parts)
+        if self.sets is not None:
+            seen = evidence, self.maps is not None, targets.labels, THE_ROW, self.first, self.shown
+            parts = *seen, *self.set_parts, NO_SETS
+            self._entry("cover", cover, *parts)(*parts)
 
     # -------------------------------------------------------------------------------------- predict
     def predict(self, x: Row) -> Hashable:
@@ -541,7 +560,7 @@ def fast_route(
     if state is None or state.multilabel or state.recipe is not None:
         return None
     route = next((each for each in ROUTES if each.is_possible(state.model)), None)
-    is_weighted = options.class_weight is not None or options.calibration is not None
+    is_weighted = options.class_weight is not None or options.follows_scores
     if route is None or (route is not OneRow and is_weighted):
         return None
     if before is not None and before.model is state.model:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from maxmargin.models.build import build
 from maxmargin.models.spec import ModelSpec
 from maxmargin.training import inputs, learning
-from maxmargin.training.calibration import in_one_pass
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.following import in_one_pass
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
@@ -94,10 +94,8 @@ class OnlineTrainer:
         by_steps = given.weight if options.soft_margin == 0.0 else None
         codes = inputs.class_codes(given.y, given.classes)
         targets = inputs.as_targets(codes, given.classes.size, state.unseen, by_steps)
-        plan = Plan(options, given.X.size, ceiling, inputs.shown(state))
-        if options.calibration:
-            follower = in_one_pass(options, state, sample_weight, given.X.shape[0])
-            plan = plan._replace(calibrating=follower)
+        following = in_one_pass(options, state, sample_weight, given.X.shape[0])
+        plan = Plan(options, given.X.size, ceiling, inputs.shown(state), following)
         run = self._run
         if watch is not None:
             run = watch(run, state, (given.X, given.y, sample_weight))
@@ -173,7 +171,8 @@ class OnlineTrainer:
             converged=outcome.converged,
             more=outcome.more,
             totals=totals,
-            calibration=None if plan.calibrating is None else plan.calibrating.maps,
+            calibration=None if plan.following is None else plan.following.maps,
+            sets=None if plan.following is None else plan.following.sets,
         )
         return Fitted(state, outcome.warning, outcome.interrupted)
 

@@ -22,6 +22,7 @@ class Options:
     name : of the learner, for messages
     settles : does a pass without an update mean that there will never be one again?
     takes_several : can rows have several labels?
+    several_in_kernels : can they also with other kernels than the linear one?
     incremental : does it learn from some rows at a time?
     unset : parameters that help where rows cannot be separated, and that are not set
     """
@@ -43,8 +44,10 @@ class Options:
     n_jobs: int | None = None
     verbose: int = 0
     calibration: str | None = None
+    coverage: float | None = None
     settles: bool = False
     takes_several: bool = True
+    several_in_kernels: bool = False
     incremental: bool = True
     unset: tuple[str, ...] = ()
 
@@ -52,6 +55,11 @@ class Options:
     def averages_kernels(self) -> bool:
         """Does it predict by averaged coefficients of a kernel, whose outputs no loop computes?"""
         return self.average and self.kernel != "linear"
+
+    @property
+    def follows_scores(self) -> bool:
+        """Is there something that follows the scores of rows before they are learned?"""
+        return self.calibration is not None or self.coverage is not None
 
 
 # Those that an estimator has as attributes of the same name, if it has them.
@@ -72,6 +80,8 @@ class Batch(NamedTuple):
         ``-1 - i`` is only looked at
     grow : may there be new columns and labels?
     traced : write down the outputs of each row before it is learned?
+    sets : an array of shape (places, 2) to write down the prediction sets in, with `coverage`: was
+        the label outside, and how many classes were inside?
     """
 
     X: ArrayLike
@@ -81,3 +91,4 @@ class Batch(NamedTuple):
     order: np.ndarray | None = None
     grow: bool = False
     traced: bool = False
+    sets: np.ndarray | None = None

@@ -17,7 +17,7 @@ from maxmargin.core.trace import NO_TRACE
 from maxmargin.models.base import Model
 from maxmargin.models.parallel_ovr import Parts
 from maxmargin.training import stopping
-from maxmargin.training.calibration import Calibrating
+from maxmargin.training.following import Following
 from maxmargin.training.options import Options
 from maxmargin.training.types import Advance, Rows, Rule, Targets
 
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     values : numbers in all rows
     ceiling : no margin is larger, whatever else is proved
     shown : the problems that users see
-    calibrating : the model with what follows its scores, if that is asked for
+    following : the model with what follows its scores, if that is asked for
     report : is called at each full pass, if given; see `callbacks`
     wanted_margin : the passes end when a certificate proves that no margin is as large
     """
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
     values: int
     ceiling: float
     shown: slice
-    calibrating: Calibrating | None = None
+    following: Following | None = None
     report: stopping.Report | None = None
     wanted_margin: float = 0.0
 
@@ -85,7 +85,7 @@ def run_passes(model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Pla
     passes = Passes(model, rows, targets, rule, plan)
     options, interrupted = plan.options, None
     shown = bar(options.name, options.max_iter, "passes") if options.verbose else nullcontext()
-    jobs = 1 if plan.calibrating else min(effective_n_jobs(options.n_jobs), model.parts())
+    jobs = 1 if plan.following else min(effective_n_jobs(options.n_jobs), model.parts())
     learner = Parts(model, rows, targets, jobs) if jobs > 1 else nullcontext(passes.learner)
     with learner as passes.learner:
         try:
@@ -137,7 +137,7 @@ class Passes:
 
     def __init__(self, model: Model, rows: Rows, targets: Targets, rule: Rule, plan: Plan) -> None:
         self.model, self.rows, self.targets, self.rule, self.plan = model, rows, targets, rule, plan
-        self.learner: Any = plan.calibrating or model
+        self.learner: Any = plan.following or model
         self.count = targets.labels.shape[0]
         self.rows_per_call = max(1, VALUES_PER_CALL * self.count // max(plan.values, 1))
         self.schedule = Schedule(self.count, plan.options.shuffle, plan.random())

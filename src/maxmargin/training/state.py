@@ -9,6 +9,7 @@ import numpy as np
 from maxmargin.models.base import Model
 from maxmargin.training.calibration import Maps, copied_maps
 from maxmargin.training.feature_columns import Features
+from maxmargin.training.prediction_sets import SetTracker
 
 RECIPE = "recipe"  # its place in a schema
 
@@ -33,6 +34,7 @@ class State(NamedTuple):
     schema : how the columns of a stream were read
     totals : the weights of each class so far, and of all, if classes are balanced
     calibration : Platt's maps from scores to probabilities, one for each problem, if asked for
+    sets : what the threshold of prediction sets follows from, if asked for
     more : attributes that only one learner has
     """
 
@@ -49,6 +51,7 @@ class State(NamedTuple):
     schema: dict[str, Any] | None = None
     totals: np.ndarray | None = None
     calibration: Maps | None = None
+    sets: SetTracker | None = None
     more: dict[str, Any] = {}
 
     @property

@@ -86,12 +86,14 @@ class _Lanes:
     def _size(self, element: Any) -> int:
         return self.context.get_abi_sizeof(element)
 
-    def add(self, x: Any, w: Any = None) -> None:
-        """Add eight products ``x * w`` (or squares, without ``w``) to the sum."""
+    def add(self, x: Any, w: Any = None, squared: bool = False) -> None:
+        """Add eight products ``x * w`` to the sum (``x * x * w`` if squared; without w squares)."""
         builder = self.builder
         if x.type.element != self.DOUBLE:
             x = builder.fpext(x, self.SUMS)
-        product = builder.fmul(x, x if w is None else w)
+        product = builder.fmul(x, x if squared or w is None else w)
+        if squared:
+            product = builder.fmul(product, w)
         builder.store(builder.fadd(builder.load(self.total), product), self.total)
 
     def result(self) -> Any:
@@ -129,7 +131,7 @@ def _weights_pointer(context: Any, builder: Any, weights: Any, c: Any) -> Any:
     return _row_pointer(context, builder, _array(context, builder, *weights), c[1], c[0])
 
 
-def _sum_dense(context, builder, values, i, weights=None, c=None):  # type: ignore[no-untyped-def]
+def _sum_dense(context, builder, values, i, weights=None, c=None, *, squared=False):  # type: ignore[no-untyped-def]
     """Sum over a dense row; no ``weights``: of squares. Arguments are pairs (type, value)."""
     matrix = _array(context, builder, *values)
     x_start = _row_pointer(context, builder, matrix, i[1], i[0])
@@ -145,13 +147,13 @@ def _sum_dense(context, builder, values, i, weights=None, c=None):  # type: igno
             stride = lanes.spread(builder.extract_value(matrix.strides, 1))
             everywhere = ir.Constant(ir.VectorType(lanes.I1, LANES), [1] * LANES)
             x = lanes.gather(x_start, builder.mul(columns, stride), mask or everywhere)
-        lanes.add(x, None if weights is None else lanes.load(w_start, j, mask))
+        lanes.add(x, None if weights is None else lanes.load(w_start, j, mask), squared)
 
     lanes.each_group(builder.extract_value(matrix.shape, 1), body)
     return lanes.result()
 
 
-def _sum_sparse(context, builder, values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
+def _sum_sparse(context, builder, values, columns, start, stop, weights, c, *, squared=False):  # type: ignore[no-untyped-def]
     """Sum over a sparse row; ``columns``, ``weights`` and ``c`` are None for squares."""
     first = context.cast(builder, start[1], start[0], types.intp)
     size = builder.sub(context.cast(builder, stop[1], stop[0], types.intp), first)
@@ -175,7 +177,7 @@ def _sum_sparse(context, builder, values, columns, start, stop, weights, c):  # 
 
     def body(j, mask):  # type: ignore[no-untyped-def]
         w = None if weights is None else weights_at(j, mask)
-        lanes.add(lanes.load(x_start, j, mask), w)
+        lanes.add(lanes.load(x_start, j, mask), w, squared)
 
     lanes.each_group(size, body)
     return lanes.result()
@@ -201,6 +203,24 @@ def _dense_square(_typing, values, i):  # type: ignore[no-untyped-def]
 def _sparse_dot(_typing, values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return _sum_sparse(context, builder, *zip(signature.args, args, strict=True))
+
+    return types.float64(values, columns, start, stop, weights, c), generate
+
+
+@intrinsic
+def _dense_weighted_square(_typing, values, i, weights, c):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        arguments = zip(signature.args, args, strict=True)
+        return _sum_dense(context, builder, *arguments, squared=True)
+
+    return types.float64(values, i, weights, c), generate
+
+
+@intrinsic
+def _sparse_weighted_square(_typing, values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        arguments = zip(signature.args, args, strict=True)
+        return _sum_sparse(context, builder, *arguments, squared=True)
 
     return types.float64(values, columns, start, stop, weights, c), generate
 
@@ -261,6 +281,16 @@ def sparse_dot(values, columns, start, stop, weights, c):  # type: ignore[no-unt
 
 def sparse_square(values, start, stop):  # type: ignore[no-untyped-def]
     return lambda values, start, stop: _sparse_square(values, start, stop)
+
+
+def dense_weighted_square(values, i, weights, c):  # type: ignore[no-untyped-def]
+    return lambda values, i, weights, c: _dense_weighted_square(values, i, weights, c)
+
+
+def sparse_weighted_square(values, columns, start, stop, weights, c):  # type: ignore[no-untyped-def]
+    return lambda values, columns, start, stop, weights, c: _sparse_weighted_square(
+        values, columns, start, stop, weights, c
+    )
 
 
 def prefetch_row(values, i):  # type: ignore[no-untyped-def]
