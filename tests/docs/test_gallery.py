@@ -94,6 +94,18 @@ def plot_noisy_rows(facts):
         assert np.all(np.array(right[name]) > mean)
 
 
+@claims
+def plot_which_lambda(facts):
+    path, errors = facts["path"], facts["errors"]
+    fitted, kept = errors(facts["X"], facts["y"]), errors(facts["X_test"], facts["y_test"])
+    smaller = slice(path.best + 1)
+    assert np.all(fitted[smaller] < 100.0 * path.loo_error[smaller])
+    smallest, best = 0, path.best
+    assert kept[best] < kept[smallest]
+    assert abs(facts["promised"] - facts["kept"]) < 10.0  # two standard errors of 80 rows
+    assert facts["clf"].soft_margin_ == path.soft_margin
+
+
 # ----------------------------------------------------------------------------------------- papers
 @claims
 def plot_pumma(facts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from scipy import sparse
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import serialization
 from maxmargin.estimator.locks import writing
@@ -26,14 +27,23 @@ from maxmargin.models.kernel_model import kernel_for
 from maxmargin.models.kernel_newton import KernelTask
 from maxmargin.models.linear_model import as_rows
 from maxmargin.models.newton_solver import HOST, NOTHING, Solution, Task, solve
+from maxmargin.models.regularization_path import (
+    RegularizationPath,
+    are_positive,
+    follow_path,
+    outputs_left_out,
+    usual_lambdas,
+)
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.training import inputs, stopping
+from maxmargin.training.calibration import Maps
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
+from maxmargin.training.platt import fitted_maps
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import (
     check_any,
@@ -42,6 +52,9 @@ from maxmargin.training.sample_weights import (
     weights_of_classes,
 )
 from maxmargin.training.state import State
+
+# `soft_margin="auto"` ends after so many lambdas in turn that are no better than the best.
+PATIENCE = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,7 +70,7 @@ class MaxMargin(Predicting):
 
     Parameters
     ----------
-    soft_margin : float, default=1.0
+    soft_margin : float or "auto", default=1.0
         The lambda of the soft margin, ``1 / (2 C)`` for the C of :class:`~sklearn.svm.LinearSVC`
         and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for rows that can be
         separated.
@@ -77,6 +90,10 @@ class MaxMargin(Predicting):
         multiplies `sample_weight`.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
+    calibration : {"loo"}, default=None
+        With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
+        leave-one-out scores, so that no row is held out. With the squared hinge loss and
+        ``soft_margin > 0``; see `docs/probabilities.md`.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
@@ -111,6 +128,11 @@ class MaxMargin(Predicting):
         Newton steps made with all rows; 0 if what comes before them was enough.
     converged_ : bool
         Is the margin certified as `tol` asks for?
+    soft_margin_ : float
+        The lambda of the fit.
+    path_ : RegularizationPath
+        With ``soft_margin="auto"``, what is known of each lambda that was tried, and how rows were
+        left out; see `path`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -147,13 +169,14 @@ class MaxMargin(Predicting):
     margin 1, certified to be at least 100.00 % of the best possible (at most 1)
     """
 
-    soft_margin: float = 1.0
+    soft_margin: float | str = 1.0
     loss: str = "squared_hinge"
     tol: float = 1e-3
     fit_intercept: bool = True
     max_iter: int = 100
     class_weight: Any = None
     verbose: int = 0
+    calibration: str | None = None
     kernel: Any = "linear"
     gamma: float | str = "scale"
     degree: int = 3
@@ -169,13 +192,14 @@ class MaxMargin(Predicting):
         cost="all rows at once",
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "soft_margin": SOFT_MARGINS,
+        "soft_margin": [*SOFT_MARGINS, StrOptions({"auto"})],
         "loss": [StrOptions({"squared_hinge", "hinge"})],
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
+        "calibration": [StrOptions({"loo"}), None],
         **{
             name: SHARED_CONSTRAINTS[name]
             for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
@@ -206,12 +230,51 @@ class MaxMargin(Predicting):
             stopping.warn(warning)
         return self
 
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        lambdas: ArrayLike | None = None,
+        return_weights: bool = False,
+    ) -> RegularizationPath:
+        """Solutions for many values of `soft_margin`, and their leave-one-out errors and losses.
+
+        Each solution starts from the one before, so that all of them cost a few fits. This learner
+        stays as it is, and its own `soft_margin` plays no part (0 is refused); see
+        :class:`~maxmargin.evaluate.PathDisplay` for a picture.
+
+        Leave-one-out outputs come from the factor of the fit with all rows. They are exact for rows
+        that can be left out without any other row entering or leaving the active set, those with
+        ``y f(x) < 1``, and an approximation otherwise. With more than 1500 features and more than
+        1500 rows, five folds take their place. `RegularizationPath.method` says which was used.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        lambdas : array of shape (n_lambdas,), default=None
+            Values of `soft_margin` above 0. By default 13 of them, a factor of ``sqrt(10)`` apart,
+            around the mean squared distance of rows from their mean (with more than 1500 features:
+            their mean squared norm), rounded to such a power, times the mean sample weight.
+        return_weights : bool, default=False
+            Return the weights and intercepts of all solutions.
+
+        Returns
+        -------
+        RegularizationPath
+        """
+        self.check_can_fit()
+        self._check_can_leave_out("path", "set these parameters")
+        return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
+
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
             ModelSpec(
                 fit_intercept=self.fit_intercept,
-                soft_margin=self.soft_margin,
+                soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
                 intercept="pair",
                 kernel=self.kernel,
                 gamma=self.gamma,
@@ -231,6 +294,7 @@ class MaxMargin(Predicting):
                 tol=self.tol,
                 class_weight=self.class_weight,
                 verbose=self.verbose,
+                calibration=self.calibration,
                 several_in_kernels=True,
                 incremental=False,
             ),
@@ -244,8 +308,26 @@ class MaxMargin(Predicting):
     def check_can_fit(self) -> None:
         """Raise if a parameter has a value that it cannot have."""
         self._validate_params()
+        if self.soft_margin == "auto":
+            self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")
+        if self.calibration is not None:
+            self._check_can_leave_out(
+                "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
+            )
         if self.kernel != "linear":
             devices.check(self._new_trainer().spec, None)
+
+    def _check_can_leave_out(self, what: str, otherwise: str) -> None:
+        """Raise unless leave-one-out outputs are known."""
+        if self.device != "cpu":
+            raise ValueError(f"{what} needs device='cpu', got device={self.device!r}.")
+        fits = self.loss == "squared_hinge" and self.kernel == "linear" and self.soft_margin != 0.0
+        if not fits:
+            raise ValueError(
+                f"{what} needs leave-one-out outputs, which are known with loss='squared_hinge', "
+                f"kernel='linear' and soft_margin > 0, got loss={self.loss!r}, kernel="
+                f"{self.kernel!r} and soft_margin={self.soft_margin!r}: {otherwise}."
+            )
 
     def conclude(
         self,
@@ -269,6 +351,30 @@ class MaxMargin(Predicting):
         )
         if complains and warning:
             stopping.warn(warning)
+
+    @property
+    def soft_margin_(self) -> float:
+        return float(self._fitted().more.get("soft_margin_", self.soft_margin))
+
+    @property
+    def path_(self) -> RegularizationPath:
+        path: RegularizationPath | None = self._fitted().more.get("path_")
+        if path is None:
+            raise AttributeError("There is a path only after a fit with soft_margin='auto'.")
+        return path
+
+    def __learned__(self) -> dict[str, Any]:
+        found = super().__learned__()
+        if path := found and self._fitted().more.get("path_"):
+            found["path"] = {k: v for k, v in path._asdict().items() if v is not None}
+        return found
+
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        path = checked_path(found.pop("path", None))
+        super().__relearn__(found)
+        if path is not None:
+            more = {"path_": path, "soft_margin_": path.soft_margin}
+            self._state = self._fitted()._replace(more=more)
 
     @property
     def n_updates_(self) -> int:
@@ -305,6 +411,35 @@ class MaxMargin(Predicting):
         return tags
 
 
+class Problem(NamedTuple):
+    """Rows and labels of a fit, checked.
+
+    rows, codes : with the numbers of their classes
+    classes, features, multilabel : as in `State`
+    radius : the largest norm of a row
+    weights : of rows, with those of their classes
+    given : without
+    """
+
+    rows: Any
+    codes: np.ndarray
+    classes: np.ndarray
+    features: Features
+    radius: float
+    multilabel: bool
+    weights: np.ndarray
+    given: np.ndarray
+
+    @property
+    def problems(self) -> int:
+        return inputs.problems_for(self.classes, multilabel=self.multilabel)
+
+    @property
+    def one_class(self) -> bool:
+        """Is each row positive in exactly one problem?"""
+        return self.problems > 1 and not self.multilabel
+
+
 class ExactTrainer:
     """Finds the largest margin of all rows at once."""
 
@@ -322,6 +457,48 @@ class ExactTrainer:
         watch: Watch | None = None,
     ) -> Fitted:
         options = self.options
+        problem = self._problem(X, y, sample_weight)
+        more: dict[str, Any] = {}
+        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
+            if options.kernel != "linear":
+                return self._in_kernel_space(problem, advance)
+            task = self._task(problem)
+            if options.soft_margin == "auto":
+                path = follow_path(
+                    *(task, problem.problems, usual_lambdas(task), advance),
+                    one_class=problem.one_class,
+                    patience=PATIENCE,
+                )
+                task, more["path_"] = task._replace(penalty=path.soft_margin), path
+            found = solve(task, problem.problems, advance)
+            maps = None
+            if options.calibration is not None and np.isfinite(found.weights).all():
+                maps = _calibrated(task, found, problem.given, advance)
+        fitted = self.concluded(
+            found, problem.classes, problem.features, problem.radius, problem.multilabel
+        )
+        more["soft_margin_"] = task.penalty
+        return fitted._replace(state=fitted.state._replace(calibration=maps, more=more))
+
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        lambdas: ArrayLike | None,
+        keep_weights: bool,
+    ) -> RegularizationPath:
+        problem = self._problem(X, y, sample_weight)
+        task = self._task(problem)
+        with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
+            return follow_path(
+                *(task, problem.problems, _lambdas(task, lambdas), advance),
+                one_class=problem.one_class,
+                keep_weights=keep_weights,
+            )
+
+    def _problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
+        options = self.options
         rows, labels, features, radius = inputs.check_fit(options, X, y, multilabel=True)
         if multilabel := labels.ndim == 2:
             check_number_of_labels(self, labels)
@@ -336,66 +513,43 @@ class ExactTrainer:
             weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
         if options.soft_margin == 0.0:
             weights = (weights > 0.0).astype(float)
-        problems = inputs.problems_for(classes, multilabel=multilabel)
-        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            if options.kernel != "linear":
-                return self._in_kernel_space(
-                    rows, codes, classes, features, weights, multilabel, advance
-                )
-            found = self._hyperplanes(rows, codes, classes, weights, radius, problems, advance)
-        return self.concluded(found, classes, features, radius, multilabel)
+        return Problem(rows, codes, classes, features, radius, multilabel, weights, given)
 
-    def _hyperplanes(
-        self,
-        rows: Any,
-        codes: np.ndarray,
-        classes: np.ndarray,
-        weights: np.ndarray,
-        radius: float,
-        problems: int,
-        advance: Any,
-    ) -> Solution:
-        options, width = self.options, rows.shape[1]
+    def _task(self, problem: Problem) -> Task:
+        options, rows, width = self.options, problem.rows, problem.rows.shape[1]
         is_here = self.spec.device == "cpu"
-        task = Task(
+        return Task(
             rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)) if is_here else None,
-            targets=inputs.as_targets(codes, classes.size),
-            sample_weight=weights,
-            penalty=float(options.soft_margin),
+            targets=inputs.as_targets(problem.codes, problem.classes.size),
+            sample_weight=problem.weights,
+            penalty=1.0 if options.soft_margin == "auto" else float(options.soft_margin),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
             intercept=bool(options.fit_intercept),
-            radius=radius,
+            radius=problem.radius,
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
-            passes=HOST if is_here else self._device_passes(rows, codes, classes, weights),
+            passes=HOST if is_here else self._device_passes(problem),
         )
-        return solve(task, problems, advance)
 
-    def _device_passes(
-        self, rows: Any, codes: np.ndarray, classes: np.ndarray, weights: np.ndarray
-    ) -> DevicePasses:
-        if sparse.issparse(rows):
+    def _device_passes(self, problem: Problem) -> DevicePasses:
+        if sparse.issparse(problem.rows):
             raise ValueError(
                 "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
             )
-        products, signs = devices.products_on(self.spec.device), signs_of(codes, classes)
+        products = devices.products_on(self.spec.device)
         return DevicePasses(
-            products, products.here(rows), signs, weights, bool(self.options.fit_intercept)
+            products,
+            products.here(problem.rows),
+            signs_of(problem.codes, problem.classes),
+            problem.weights,
+            bool(self.options.fit_intercept),
         )
 
-    def _in_kernel_space(
-        self,
-        rows: Any,
-        codes: np.ndarray,
-        classes: np.ndarray,
-        features: Features,
-        weights: np.ndarray,
-        multilabel: bool,
-        advance: Any,
-    ) -> Fitted:
+    def _in_kernel_space(self, problem: Problem, advance: Any) -> Fitted:
         options, products = self.options, devices.products_on(self.spec.device)
+        rows, codes, classes, features, _, multilabel, weights, _ = problem
         kernel, points = kernel_for(self.spec, rows, products, whole=True, exact=True)
         task = KernelTask(
             kernel=kernel,
@@ -505,3 +659,57 @@ def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def as_model(found: Hyperplanes) -> Model:
     """They answer what is asked of a model after a fit, and learn nothing more."""
     return cast(Model, found)
+
+
+def _lambdas(task: Task, given: ArrayLike | None) -> np.ndarray:
+    """Those of a path, in order."""
+    if given is None:
+        return usual_lambdas(task)
+    lambdas = np.unique(np.asarray(given, dtype=float))
+    if lambdas.size == 0 or not ((lambdas >= SMALLEST_XX) & (lambdas <= LARGEST_XX)).all():
+        raise ValueError(
+            f"lambdas must be numbers from {SMALLEST_XX:g} to {LARGEST_XX:g}, at least one, got "
+            f"{given!r}."
+        )
+    return lambdas
+
+
+def _calibrated(task: Task, found: Solution, given: np.ndarray, advance: Any) -> Maps:
+    """Platt's sigmoids for outputs of rows that are left out; class weights play no part."""
+    left_out = outputs_left_out(task, found.weights, advance)
+    if not np.isfinite(left_out.margins).all():
+        raise ValueError(
+            "calibration='loo' found no leave-one-out outputs: rounding leaves no system to solve. "
+            "Scale the features, or choose a larger soft_margin."
+        )
+    positive = are_positive(task, left_out.rows, slice(0, found.weights.shape[0]))
+    scores = np.where(positive, left_out.margins, -left_out.margins)
+    return fitted_maps(scores, positive, given[left_out.rows])
+
+
+def checked_path(found: Any) -> RegularizationPath | None:
+    """The path of a file; raises unless its parts fit together."""
+    if found is None:
+        return None
+    if not isinstance(found, dict) or found.keys() - set(RegularizationPath._fields):
+        raise model_tree.Misfit("path: it is none")
+    try:
+        path = RegularizationPath(**found)
+    except TypeError as error:
+        raise model_tree.Misfit("path: parts are missing") from error
+    arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds]
+    if not all(isinstance(each, np.ndarray) and each.dtype == float for each in arrays):
+        raise model_tree.Misfit("path: there are no numbers for the lambdas")
+    fits = path.lambdas.ndim == 1 and path.margins.ndim == 2 and path.lambdas.size > 0
+    fits = (
+        fits
+        and path.margins.shape == path.bounds.shape
+        and path.lambdas.shape
+        == (path.loo_error.shape)
+        == path.loo_loss.shape
+        == path.margins.shape[:1]
+    )
+    fits = fits and type(path.method) is str and type(path.n_left_out) is int
+    if not fits or (path.lambdas <= 0.0).any() or np.isnan(path.loo_loss).all():
+        raise model_tree.Misfit("path: its parts do not fit together")
+    return path._replace(coefs=None, intercepts=None)

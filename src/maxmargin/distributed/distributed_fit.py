@@ -98,7 +98,14 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
                 "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
                 "rows on one machine."
             )
-        if estimator.loss != "squared_hinge" and estimator.soft_margin > 0.0:
+        if estimator.soft_margin == "auto" or estimator.calibration is not None:
+            raise ValueError(
+                "MaxMargin leaves rows out with all rows in one place: for shards give soft_margin "
+                f"a number, got {estimator.soft_margin!r}, and leave calibration at None, got "
+                f"{estimator.calibration!r}; MaxMargin.path of some of the rows suggests a number, "
+                "to be multiplied by the ratio of their numbers."
+            )
+        if estimator.loss != "squared_hinge" and float(estimator.soft_margin) > 0.0:
             raise ValueError(
                 f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "
                 "loss='squared_hinge', or fit all rows on one machine."

@@ -105,7 +105,9 @@ COUNTERPARTS = {
         "decay": "use decay, which is the alpha of SGDClassifier",
     },
     "eta0": {"rate": "the learning rate is called rate"},
-    "probability": {"calibration": "use calibration='online', which gives predict_proba"},
+    "probability": {
+        "calibration": "use calibration='online' ('loo' for MaxMargin), which gives predict_proba"
+    },
 }
 
 

@@ -6,7 +6,9 @@ from maxmargin.evaluate.displays import MarginDisplay, ProgressiveDisplay, Weigh
 from maxmargin.evaluate.drift import Drift
 from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.monitor import CertificateMonitor
+from maxmargin.evaluate.path_display import PathDisplay
 from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
+from maxmargin.models.regularization_path import RegularizationPath
 
 __all__ = [
     "STEP",
@@ -15,8 +17,10 @@ __all__ = [
     "Drift",
     "DriftAlarm",
     "MarginDisplay",
+    "PathDisplay",
     "Progress",
     "ProgressiveDisplay",
+    "RegularizationPath",
     "WeightsDisplay",
     "certify",
     "progressive",

@@ -62,6 +62,9 @@ class Hyperplanes:
     def width(self) -> int:
         return self.weights.shape[1]
 
+    def problems(self) -> int:
+        return self.bias.size
+
     def verdicts(self) -> int:
         return self.bias.size
 

@@ -20,7 +20,7 @@ _PARTS = {
         joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
-        diagonal_model.DiagonalModel spec.ModelSpec
+        regularization_path.RegularizationPath diagonal_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
     "spaces": """

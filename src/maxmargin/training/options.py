@@ -30,7 +30,7 @@ class Options:
     name: str
     fit_intercept: bool = True
     intercept_scaling: float | str = 1.0
-    soft_margin: float = 0.0
+    soft_margin: Any = 0.0
     kernel: Any = "linear"
     gamma: float | str = "scale"
     device: str = "cpu"
