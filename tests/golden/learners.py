@@ -95,7 +95,7 @@ SCRATCH = {
 }
 SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
 SCRATCH |= {"refilled", "sources", "buffer", "difference", "distance", "limit", "joins", "classes"}
-SCRATCH |= {"names", "schema", "margins"}
+SCRATCH |= {"names", "schema", "margins", "chances", "lengths", "steps", "gains", "sign"}
 
 
 def rows_for(clf: Any) -> Any:
@@ -123,7 +123,7 @@ def is_exact(name: str) -> bool:
         "project",
         "p-norm",
     )
-    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA"
+    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "AutoMargin"
     return not any(word in name for word in (*words, *learners))
 
 
