@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 from sklearn.linear_model import SGDClassifier
 
+import maxmargin
 from benchmarks.harness import seconds
 from benchmarks.stream_data import DataSet
-
-# Rows that scikit-learn predicts before it learns from them, one by one takes 100 times as long.
-FIRST_STEPS, LONGEST_STEP = 1, 1
 
 
 class Missing(Exception):
@@ -44,15 +44,27 @@ class Contender(Protocol):
 
 
 class Ours:
-    """A learner of maxmargin, by the trace of what it predicts while it learns."""
+    """A learner of maxmargin, which says what it predicts while it learns."""
 
-    def __init__(self, name: str, make: Callable[[], Any], probabilities: bool = False) -> None:
-        self.name, self.make, self.probabilities = name, make, probabilities
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name, self.make = name, make
 
     def run(self, data: DataSet) -> Outcome:
-        from maxmargin.evaluate.predictions import predictions_before_learning
+        model, order = self.make(), np.arange(data.y.size, dtype=np.int32)
+        found: list[np.ndarray] = []
 
-        return predictions_before_learning(self.make(), data)
+        def learn() -> None:
+            classes = np.arange(data.classes())
+            found.append(model.foretell(data.X, data.y, order, classes=classes)[0])
+
+        took, outputs = seconds(learn), found[0]
+        predicted = (outputs[:, 0] >= 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(1)
+        if not hasattr(model, "predict_proba"):
+            return Outcome(predicted, None, took)
+        chances = expit(outputs)
+        if chances.shape[1] == 1:
+            return Outcome(predicted, np.hstack([1.0 - chances, chances]), took)
+        return Outcome(predicted, chances / chances.sum(axis=1, keepdims=True), took)
 
 
 class VowpalWabbit:
@@ -71,7 +83,8 @@ class VowpalWabbit:
             folder = Path(name)
             write_vw(data, folder / "rows.vw")
             several = f"--oaa {classes} " if classes > 2 else ""
-            common = f"--quiet {several}{self.arguments} -d {folder}/rows.vw --cache_file {folder}/rows.cache"
+            files = f"-d {folder}/rows.vw --cache_file {folder}/rows.cache"
+            common = f"--quiet {several}{self.arguments} {files}"
             # The file is read into the cache before it counts.
             Workspace(common).finish()
             scores = folder / "scores"
@@ -133,9 +146,8 @@ class River:
 
 
 def river_logistic() -> Any:
-    from river import linear_model, multiclass, preprocessing
+    from river import linear_model, preprocessing
 
-    del multiclass
     return preprocessing.StandardScaler() | linear_model.LogisticRegression()
 
 
@@ -162,3 +174,29 @@ class Sklearn:
                 model.partial_fit(row, data.y[i : i + 1])
 
         return Outcome(predicted, probability, seconds(learn))
+
+
+def contenders(classes: int) -> list[Contender]:
+    """All that take part where there are so many classes; the first is the one of interest."""
+    ours: list[Contender] = [Ours("AutoMargin", maxmargin.AutoMargin)]
+    modes = {"hinge": "--loss_function hinge", "logistic": "--loss_function logistic"}
+    modes["coin"] = "--coin --loss_function logistic"
+    if classes == 2:
+        modes["ftrl"] = "--ftrl --loss_function logistic"
+        for r in (0.1, 1.0, 10.0):
+            ours.append(Ours(f"AROW, r={r:g}", partial(maxmargin.AROW, r=r)))
+        for rate in (0.1, 0.5):
+            ours.append(Ours(f"AdaGrad, rate={rate:g}", partial(maxmargin.AdaGrad, rate=rate)))
+        for C in (0.01, 0.1, 1.0):
+            ours.append(Ours(f"PA-I, C={C:g}", partial(maxmargin.PassiveAggressive, C=C)))
+    else:
+        ours.append(Ours("AMIRA", maxmargin.AMIRA))
+    peers: list[Contender] = [VowpalWabbit(*each) for each in modes.items()]
+    if classes == 2:
+        peers.append(River("StandardScaler | LogisticRegression", river_logistic))
+    peers.append(Sklearn("SGDClassifier(average=True)", averaged_sgd))
+    return [*ours, *peers]
+
+
+def averaged_sgd() -> SGDClassifier:
+    return SGDClassifier(average=True, random_state=0)

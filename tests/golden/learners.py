@@ -95,7 +95,7 @@ SCRATCH = {
 }
 SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
 SCRATCH |= {"refilled", "sources", "buffer", "difference", "distance", "limit", "joins", "classes"}
-SCRATCH |= {"names", "schema", "margins"}
+SCRATCH |= {"names", "schema", "margins", "chances", "lengths", "steps", "gains", "sign"}
 
 
 def rows_for(clf: Any) -> Any:
@@ -123,6 +123,7 @@ def is_exact(name: str) -> bool:
         "project",
         "p-norm",
     )
+    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "AutoMargin"
     learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "FTRL"
     return not any(word in name for word in (*words, *learners))
 

@@ -104,7 +104,7 @@ def check_can_mix(learner: BaseEstimator, rounds: int) -> None:
         )
     learner.check_parameters()
     spec = trainer.spec
-    if spec.kernel != "linear" or spec.on_full is not None or spec.experts:
+    if spec.kernel != "linear" or spec.on_full is not None or spec.experts or spec.mixture:
         raise ValueError(
             f"{name} with a kernel, on a budget, or of several learners cannot be mixed: its "
             "weights are not those of features."

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core.experts import LARGEST_ODDS
 from maxmargin.export.graph import Graph
 from maxmargin.kernels.functions import Kernel
-from maxmargin.models.model_formulas import Densities, KernelSums, Planes, Votes
+from maxmargin.models.model_formulas import Densities, KernelSums, MixedPlanes, Planes, Votes
 
 # Logarithms of densities that are as good as 0, with room to double them.
 NOTHING = -1e300
@@ -75,6 +76,20 @@ def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
     voices = graph("Unsqueeze", graph("Concat", *votes, axis=1), np.array([1]))
     signs = graph("Where", graph("Equal", voices, classes[:, None]), 1.0, -1.0)
     return graph("Squeeze", graph("MatMul", signs, formula.weights[:, None]), np.array([2]))
+
+
+@outputs.register
+def _of_mixtures(formula: MixedPlanes, graph: Graph, rows: str) -> str:
+    problems, experts, features = formula.weights.shape
+    weights = formula.weights.reshape(problems * experts, features)
+    planes = graph("Add", graph("MatMul", rows, weights.T), formula.intercepts.ravel())
+    odds = graph("Add", graph("Mul", planes, formula.slopes.ravel()), formula.offsets.ravel())
+    chances = graph("Sigmoid", graph("Clip", odds, -LARGEST_ODDS, LARGEST_ODDS))
+    shares = np.zeros((problems * experts, problems))
+    for c in range(problems):
+        shares[c * experts : (c + 1) * experts, c] = formula.shares[c]
+    chance = graph("MatMul", chances, shares)
+    return graph("Log", graph("Div", chance, graph("Sub", 1.0, chance)))
 
 
 @outputs.register

@@ -107,7 +107,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         return self.estimator_.predict_one(x, classes=self.classes, grow=self._any_label)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Probabilities, with ``calibration="online"``; else the logistic function of the score.
+        """Probabilities where the learner has them; else the logistic function of the score.
 
         The latter, softmax for more than two classes, is what linear models of river give. It has
         the right order, and is right or wrong by any factor.
@@ -115,7 +115,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         learner = self.estimator_
         x = x if isinstance(x, dict) else dict(x)
         try:
-            if learner.calibration is not None:
+            if hasattr(learner, "predict_proba_one"):
                 return learner.predict_proba_one(x)
             score = learner.decision_one(x)
         except NotFittedError:

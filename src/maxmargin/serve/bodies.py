@@ -41,7 +41,10 @@ Id = Annotated[
 ]
 WithScores = Annotated[bool, Meta(description="Return the score of each class, too.")]
 WithProba = Annotated[
-    bool, Meta(description='Return probabilities, too (needs `calibration="online"`).')
+    bool,
+    Meta(
+        description='Return probabilities, too (of `AutoMargin`, or with `calibration="online"`).'
+    ),
 ]
 WithSet = Annotated[
     bool, Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9).")

@@ -23,6 +23,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from maxmargin.core.array_fields import Array, Buffer, Follows, Saved
+from maxmargin.core.expert_lines import add_line, push_confident, push_rooted
 from maxmargin.core.experts import Mixture
 from maxmargin.core.loop import AnyRow
 from maxmargin.core.numba_backend import bridge, with_methods_of
@@ -67,8 +68,7 @@ class ExpertColumns(NamedTuple):
     def add_products(self, c, j, x, outputs):
         """``f += w_j x`` for each expert."""
         if x != 0.0:
-            for e in range(self.weights.shape[2]):
-                outputs[e] += self.weights[c, j, e] * x
+            add_line(self.weights, c, j, x, outputs)
 
     def predict_row(self, rows, i, c, outputs):
         """Put the output of each expert of problem ``c`` for row ``i`` into ``outputs``."""
@@ -82,36 +82,34 @@ class ExpertColumns(NamedTuple):
     def add_lengths(self, c, j, x, lengths):
         """``v += Sigma_jj x**2`` for each expert."""
         if x != 0.0:
-            for e in range(self.weights.shape[2]):
-                lengths[e] += self.variances[c, j, e] * (x * x)
+            add_line(self.variances, c, j, x * x, lengths)
 
     def measure_row(self, rows, i, c, lengths):
-        """Put ``x' Sigma x`` of each expert into ``lengths``."""
+        """Put ``x' Sigma x`` of each expert into ``lengths``; is there a new peak in the row?"""
+        highest, found = self.highest[c], rows.tail.offset > self.peaks[c, self.width]
         for e in range(self.weights.shape[2]):
             lengths[e] = 0.0
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
+            found |= abs(x) > self.peaks[c, j] or (x != 0.0 and highest > self.known[c, j])
             self.add_lengths(c, j, x, lengths)
         self.add_lengths(c, self.width, rows.tail.offset, lengths)
+        return found
 
     def take_in_row(self, rows, i, c):
-        """Let peaks follow row ``i``; does any column change?"""
-        highest, changes = self.highest[c], False
+        """Let peaks follow row ``i``."""
+        highest = self.highest[c]
         for k in range(rows.own_entries(i)):
-            j, x = rows.own_entry(i, k)
-            highest = max(highest, abs(x))
+            highest = max(highest, abs(rows.own_entry(i, k)[1]))
         if highest > 0.0:
             self.highest[c] = highest = max(highest, SMALLEST_PEAK)
         for k in range(rows.own_entries(i)):
             j, x = rows.own_entry(i, k)
             if x != 0.0 and (abs(x) > self.peaks[c, j] or highest > self.known[c, j]):
                 self.widen_experts(c, j, max(abs(x), SMALLEST_PEAK), highest)
-                changes = True
         offset = rows.tail.offset
         if offset > self.peaks[c, self.width]:
             self.widen_experts(c, self.width, offset, offset)  # an intercept has no other unit
-            changes = True
-        return changes
 
     def widen_experts(self, c, j, value, highest):
         """Let the variances of a column follow its peak and that of all."""
@@ -150,18 +148,9 @@ class ExpertColumns(NamedTuple):
     def push_experts(self, c, j, x, steps, gains):
         """``w_j += step Sigma_jj x``, and Sigma with the gains."""
         if x != 0.0:
-            peak = self.peaks[c, j]
-            for e in range(self.confident):
-                variance = self.variances[c, j, e]
-                along = variance * x
-                self.weights[c, j, e] += steps[e] * along
-                self.variances[c, j, e] = variance / (1.0 + gains[e] * (x * along))
-            for e in range(self.confident, self.weights.shape[2]):
-                variance = self.variances[c, j, e]
-                along = variance * x
-                self.weights[c, j, e] += steps[e] * along
-                root = peak * along
-                self.variances[c, j, e] = variance / math.sqrt(1.0 + gains[e] * (root * root))
+            weights, variances, confident = self.weights, self.variances, self.confident
+            push_confident(weights, variances, c, j, confident, x, steps, gains)
+            push_rooted(weights, variances, c, j, confident, x, self.peaks[c, j], steps, gains)
 
     def push_all_experts(self, rows, i, c, steps, gains):
         for k in range(rows.own_entries(i)):
@@ -220,14 +209,15 @@ class ExpertSpace(NamedTuple):
 
     def aim(self, rows, i, c, y, f, xx):
         """Measure the row for each expert, in peaks that include it; it is always learned from."""
-        changes = self.columns.take_in_row(rows, i, c)
-        self.columns.measure_row(rows, i, c, self.lengths)
-        for e in range(self.outputs.size):
-            self.margins[e] = y * self.outputs[e]
-        if changes:
+        if self.columns.measure_row(rows, i, c, self.lengths):
+            self.columns.take_in_row(rows, i, c)
+            self.columns.measure_row(rows, i, c, self.lengths)
             self.columns.predict_row(rows, i, c, self.margins)
             for e in range(self.outputs.size):
                 self.margins[e] *= y
+        else:
+            for e in range(self.outputs.size):
+                self.margins[e] = y * self.outputs[e]
         self.sign[0] = y
         return y * f, 1.0
 
@@ -252,6 +242,6 @@ class ExpertSpace(NamedTuple):
         return False
 
 
-bridge("add_products", "predict_row", "add_lengths", "measure_row", "take_in_row")
+bridge("add_products", "predict_row", "add_lengths", "measure_row")
 bridge("confident_part", "rooted_part", "push_experts", "push_all_experts")
-bridge("widen_experts", inline=False)
+bridge("take_in_row", "widen_experts", inline=False)

@@ -265,6 +265,160 @@ def _prefetcher(level: int) -> Any:
 _prefetch, _prefetch_soon = _prefetcher(level=2), _prefetcher(level=1)
 
 
+class _Experts:
+    """Numbers of experts side by side, four at a time, and one at a time at the end."""
+
+    WIDTH, I32, DOUBLE = 4, ir.IntType(32), ir.DoubleType()
+
+    def __init__(self, context: Any, builder: Any) -> None:
+        self.context, self.builder = context, builder
+        self.intp = context.get_value_type(types.intp)
+
+    def number(self, kind_and_value: Any) -> Any:
+        kind, value = kind_and_value
+        return self.context.cast(self.builder, value, kind, types.intp)
+
+    def line(self, lines: Any, c: Any, j: Any) -> Any:
+        """Where ``lines[c, j]`` begins."""
+        array, builder = _array(self.context, self.builder, *lines), self.builder
+        if lines[0].layout != "C" or lines[0].dtype != types.float64:
+            raise TypingError(f"lines must be C-ordered float64, got {lines[0]}")
+        offsets = (
+            builder.mul(self.number(index), builder.extract_value(array.strides, axis))
+            for axis, index in enumerate((c, j))
+        )
+        return cgutils.pointer_add(builder, array.data, builder.add(*offsets))
+
+    def vector(self, array: Any) -> Any:
+        return _array(self.context, self.builder, *array).data
+
+    def size(self, array: Any) -> Any:
+        return self.builder.extract_value(_array(self.context, self.builder, *array).shape, 0)
+
+    def each(self, first: Any, stop: Any, body: Any) -> None:
+        """Call ``body(at, width)`` for all experts."""
+        builder, intp = self.builder, self.intp
+        whole = builder.and_(builder.sub(stop, first), intp(-self.WIDTH))
+        middle = builder.add(first, whole)
+        for start, end, width in ((first, middle, self.WIDTH), (middle, stop, 1)):
+            with cgutils.for_range_slice(builder, start, end, intp(width), intp) as (at, _):
+                body(at, width)
+
+    def address(self, pointer: Any, at: Any, width: int) -> Any:
+        address = self.builder.gep(pointer, [at])
+        if width == 1:
+            return address
+        return self.builder.bitcast(address, ir.VectorType(self.DOUBLE, width).as_pointer())
+
+    def load(self, pointer: Any, at: Any, width: int) -> Any:
+        return self.builder.load(self.address(pointer, at, width), align=8)
+
+    def store(self, value: Any, pointer: Any, at: Any, width: int) -> None:
+        self.builder.store(value, self.address(pointer, at, width), align=8)
+
+    def same(self, scalar: Any, width: int) -> Any:
+        """``scalar`` for each of so many experts."""
+        if width == 1:
+            return scalar
+        undefined = ir.Constant(ir.VectorType(self.DOUBLE, width), ir.Undefined)
+        first = self.builder.insert_element(undefined, scalar, self.I32(0))
+        places = ir.Constant(ir.VectorType(self.I32, width), [0] * width)
+        return self.builder.shuffle_vector(first, undefined, places)
+
+    def one(self, width: int) -> Any:
+        return self.same(ir.Constant(self.DOUBLE, 1.0), width)
+
+    def root(self, value: Any, width: int) -> Any:
+        name = "llvm.sqrt.f64" if width == 1 else f"llvm.sqrt.v{width}f64"
+        kind = ir.FunctionType(value.type, [value.type])
+        return self.builder.call(
+            cgutils.get_or_insert_function(self.builder.module, kind, name), [value]
+        )
+
+
+@intrinsic
+def _add_line(_typing, lines, c, j, amount, totals):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        lines, c, j, amount, totals = zip(signature.args, args, strict=True)
+        experts = _Experts(context, builder)
+        line, sums = experts.line(lines, c, j), experts.vector(totals)
+
+        def body(at, width):  # type: ignore[no-untyped-def]
+            product = builder.fmul(experts.load(line, at, width), experts.same(amount[1], width))
+            total = builder.fadd(experts.load(sums, at, width), product)
+            experts.store(total, sums, at, width)
+
+        experts.each(experts.intp(0), experts.size(totals), body)
+        return context.get_dummy_value()
+
+    return types.void(lines, c, j, types.float64, totals), generate
+
+
+def _push(context, builder, weights, variances, c, j, first, stop, x, peak, steps, gains):  # type: ignore[no-untyped-def]
+    """Both kinds of steps; without a peak, variances are no roots."""
+    experts = _Experts(context, builder)
+    w, sigma = experts.line(weights, c, j), experts.line(variances, c, j)
+    steps, gains = experts.vector(steps), experts.vector(gains)
+
+    def body(at, width):  # type: ignore[no-untyped-def]
+        variance, value = experts.load(sigma, at, width), experts.same(x[1], width)
+        along = builder.fmul(variance, value)
+        step = builder.fmul(experts.load(steps, at, width), along)
+        experts.store(builder.fadd(experts.load(w, at, width), step), w, at, width)
+        if peak is None:
+            square = builder.fmul(value, along)
+        else:
+            root = builder.fmul(experts.same(peak[1], width), along)
+            square = builder.fmul(root, root)
+        gained = builder.fmul(experts.load(gains, at, width), square)
+        divisor = builder.fadd(experts.one(width), gained)
+        if peak is not None:
+            divisor = experts.root(divisor, width)
+        experts.store(builder.fdiv(variance, divisor), sigma, at, width)
+
+    experts.each(first(experts), stop(experts), body)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def _push_confident(_typing, weights, variances, c, j, stop, x, steps, gains):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        weights, variances, c, j, stop, x, steps, gains = zip(signature.args, args, strict=True)
+        span = lambda experts: experts.intp(0), lambda experts: experts.number(stop)
+        return _push(context, builder, weights, variances, c, j, *span, x, None, steps, gains)
+
+    return types.void(weights, variances, c, j, stop, types.float64, steps, gains), generate
+
+
+@intrinsic
+def _push_rooted(_typing, weights, variances, c, j, first, x, peak, steps, gains):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        weights, variances, c, j, first, x, peak, steps, gains = zip(
+            signature.args, args, strict=True
+        )
+        span = lambda experts: experts.number(first), lambda experts: experts.size(steps)
+        return _push(context, builder, weights, variances, c, j, *span, x, peak, steps, gains)
+
+    numbers = types.float64, types.float64
+    return types.void(weights, variances, c, j, first, *numbers, steps, gains), generate
+
+
+def add_line(lines, c, j, amount, totals):  # type: ignore[no-untyped-def]
+    return lambda lines, c, j, amount, totals: _add_line(lines, c, j, amount, totals)
+
+
+def push_confident(weights, variances, c, j, stop, x, steps, gains):  # type: ignore[no-untyped-def]
+    return lambda weights, variances, c, j, stop, x, steps, gains: _push_confident(
+        weights, variances, c, j, stop, x, steps, gains
+    )
+
+
+def push_rooted(weights, variances, c, j, first, x, peak, steps, gains):  # type: ignore[no-untyped-def]
+    return lambda weights, variances, c, j, first, x, peak, steps, gains: _push_rooted(
+        weights, variances, c, j, first, x, peak, steps, gains
+    )
+
+
 def dense_dot(values, i, weights, c):  # type: ignore[no-untyped-def]
     return lambda values, i, weights, c: _dense_dot(values, i, weights, c)
 
