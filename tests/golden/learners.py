@@ -123,8 +123,7 @@ def is_exact(name: str) -> bool:
         "project",
         "p-norm",
     )
-    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "AutoMargin"
-    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "FTRL"
+    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "AutoMargin", "FTRL"
     return not any(word in name for word in (*words, *learners))
 
 
