@@ -21,7 +21,7 @@ is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -64,6 +64,8 @@ KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
 SHARED = 0.5
 # Columns that are computed at a time where rows are not kept as products take them.
 COLUMNS = 2048
+# Lines that are copied at a time.
+TILE = 64
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 1e-4, 500
 # With so many rows at most one thread multiplies: see `models.newton_solver`.
@@ -186,15 +188,47 @@ class Lines:
             self.products.values_in(self.kernel, some, self.points.take(part), out[:, part])
 
     def keep(self, numbers: np.ndarray) -> None:
-        """Keep the lines of these rows, as far as there is memory."""
+        """Keep the lines of these rows, as far as there is memory; others make place for them."""
         new = numbers[self.places[numbers] < 0]
         first = self.kept.size
+        if first + new.size > self.capacity:
+            new = self._replaced(numbers, new)
         new = new[: self.capacity - first]
         for start in range(0, new.size, self.at_once):
             some = new[start : start + self.at_once]
-            self.compute(some, self.values[first + start : first + start + some.size])
-        self.places[new] = first + np.arange(new.size)
-        self.kept = np.concatenate([self.kept, new])
+            there = slice(first + start, first + start + some.size)
+            if self.products.keeps_lines and self.whole and 4 * self.kept.size >= self.extent:
+                self._complete(some, self.values[there])
+            else:
+                self.compute(some, self.values[there])
+            self.places[some] = np.arange(there.start, there.stop)
+            self.kept = np.concatenate([self.kept, some])
+
+    def _replaced(self, numbers: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Put new lines in the place of those that are not needed; the rows that are left."""
+        free = self.capacity - self.kept.size
+        stale = np.flatnonzero(~np.isin(self.kept, numbers))[: new.size - free]
+        for start in range(0, stale.size, self.at_once):
+            there = stale[start : start + self.at_once]
+            some = new[start : start + there.size]
+            out = self.products.xp.empty((some.size, self.extent))
+            self.compute(some, out)
+            self.values[self.products.index(there)] = out
+            self.places[self.kept[there]], self.places[some] = -1, there
+            self.kept[there] = some
+        return new[stale.size :]
+
+    def _complete(self, numbers: np.ndarray, out: np.ndarray) -> None:
+        """`compute`, with the values that are there already: the matrix is symmetric."""
+        others = np.flatnonzero(self.places < 0)
+        values = np.empty((numbers.size, others.size))
+        self.products.values_in(
+            self.kernel, self.points.take(numbers), self.points.take(others), values
+        )
+        for start in range(0, numbers.size, TILE):
+            part = slice(start, start + TILE)
+            out[part, self.kept] = self.values[: self.kept.size, numbers[part]].T
+            out[part, others] = values[part]
 
     def times(self, used: np.ndarray, weights: Any) -> Any:
         """The kernel matrix times ``weights``, whose lines are those of the rows ``used``."""
@@ -365,39 +399,55 @@ class KernelNewton:
         chosen = self._host(between)
         self.lines.keep(np.flatnonzero(chosen.any(axis=1)))
         ridges = self.penalty / task.sample_weight[self.numbers].clip(min=1e-300)
+        groups: dict[bytes, list[int]] = {}
         for k in range(count):
-            active = np.flatnonzero(chosen[:, k])
+            groups.setdefault(chosen[:, k].tobytes(), []).append(k)
+        for k, active, wanted, ones in self._solutions(groups.values(), chosen, ridges, aims):
             if not active.size:
                 bias[k] += np.sign(fixed[k]) * task.intercept
                 continue
-            found = self._solved(active, ridges[active], aims[index(active), k])
-            if found is None:
-                raise ValueError(
-                    "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
-                    "satisfies Mercer's condition."
-                )
-            wanted, ones = found
             if task.intercept:
                 bias[k] = (float(wanted.sum()) + fixed[k]) / float(ones.sum())
                 wanted = wanted - bias[k] * ones
             after[index(active), k] = wanted
         return self._go(columns, after, bias, between)
 
+    def _solutions(
+        self, groups: Iterable[list[int]], chosen: np.ndarray, ridges: np.ndarray, aims: Any
+    ) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
+        """Of each problem its number, the rows in its system, and what `_solved` gives.
+
+        Problems of a group have the same rows, as all have in the first step.
+        """
+        index = self.products.index
+        for group in groups:
+            active = np.flatnonzero(chosen[:, group[0]])
+            if not active.size:
+                yield from ((k, active, None, None) for k in group)
+                continue
+            rows, columns = index(active), index(np.array(group))
+            found = self._solved(active, ridges[active], aims[rows[:, None], columns[None, :]])
+            if found is None:
+                raise ValueError(
+                    "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
+                    "satisfies Mercer's condition."
+                )
+            yield from ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
+
     def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any) -> Any:
-        """``(K + diag(ridges))^-1`` times the aims and times ones."""
+        """``(K + diag(ridges))^-1`` times the aims, and times ones."""
         xp, here = self.xp, self.products.here
-        sides = xp.ones((active.size, 2))
-        sides[:, 0] = aims
+        sides = xp.ones((active.size, aims.shape[1] + 1))
+        sides[:, :-1] = aims
         if active.size > self.products.most_factorised:
             return self._gradients(active, here(ridges), sides)
         system = self.lines.between(active)
         ends = xp.arange(active.size)
         system[ends, ends] += here(ridges)
-        found = self.products.solved(system, sides)
-        return None if found is None else (found[:, 0], found[:, 1])
+        return self.products.solved(system, sides)
 
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
-        """The same by conjugate gradients, both sides together."""
+        """The same by conjugate gradients, all sides together."""
         xp, index = self.xp, self.products.index
         places = index(active)
         scale = (self.largest + ridges)[:, None]
@@ -415,7 +465,7 @@ class KernelNewton:
             scaled = left / scale
             before, size = size, (left * scaled).sum(axis=0)
             line = scaled + (size / xp.maximum(before, 1e-300)) * line
-        return found[:, 0], found[:, 1]
+        return found
 
     def _go(self, columns: Any, after: Any, bias: np.ndarray, between: Any) -> bool:
         """Go towards these coefficients, as far as it is best."""
