@@ -32,6 +32,7 @@ from benchmarks import (
     tables,
     usps,
     votes,
+    which_lambda,
 )
 
 THEMES: dict[str, tuple[ModuleType, ...]] = {
@@ -46,7 +47,7 @@ THEMES: dict[str, tuple[ModuleType, ...]] = {
     ),
     "Files, streams and tables": (files, tables),
     "Servers": (serving,),
-    "Certified margins and exact solvers": (soft_margin, exact, r_of_k, schedule),
+    "Certified margins and exact solvers": (soft_margin, exact, which_lambda, r_of_k, schedule),
     "Kernels and budgets": (usps, mnist, cache, k_best, noca, budgets, endless),
     "Moving targets and probabilities": (moving, electricity, votes, calibration),
     "Start-up and memory": (cold_start, memory),

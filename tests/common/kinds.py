@@ -6,6 +6,7 @@ from typing import Any
 from maxmargin import (
     ALMA,
     AMIRA,
+    AROW,
     NOCA,
     NORMA,
     PUMMA,
@@ -67,6 +68,7 @@ KINDS = {
     "linear": ROMMA,
     "linear p-norm": PNormALMA,
     "linear in pairs": PUMMA,
+    "linear diagonal": AROW,
     "linear joint": AMIRA,
     "kernel": KernelPassiveAggressive,
     "kernel in pairs": KernelPUMMA,

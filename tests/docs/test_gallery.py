@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from maxmargin import AMIRA
 
@@ -91,6 +92,18 @@ def plot_noisy_rows(facts):
     assert np.all(np.array(mean[noisy]) > np.array(last[noisy]) + 5.0)
     for name in ("MaxMargin()", "PUMMA(soft_margin=1.0)"):
         assert np.all(np.array(right[name]) > mean)
+
+
+@claims
+def plot_which_lambda(facts):
+    path, errors = facts["path"], facts["errors"]
+    fitted, kept = errors(facts["X"], facts["y"]), errors(facts["X_test"], facts["y_test"])
+    smaller = slice(path.best + 1)
+    assert np.all(fitted[smaller] < 100.0 * path.loo_error[smaller])
+    smallest, best = 0, path.best
+    assert kept[best] < kept[smallest]
+    assert abs(facts["promised"] - facts["kept"]) < 10.0  # two standard errors of 80 rows
+    assert facts["clf"].soft_margin_ == path.soft_margin
 
 
 # ----------------------------------------------------------------------------------------- papers
@@ -189,6 +202,23 @@ def plot_sequences(facts):
     assert 50 < facts["clf"].n_updates_ <= facts["most"]
     assert facts["errors"][-1] < 0.01 < 0.1 < facts["single_errors"]
     assert_best_answers_are_the_best(facts)
+    assert_steps_are_projections(facts)
+
+
+def assert_steps_are_projections(facts):
+    """After a step the constraints that came too close hold, and those that it uses are met."""
+    random = np.random.default_rng(1)
+    for x, y in facts["train"][:10]:
+        w = 0.1 * random.normal(size=facts["planted"].size)
+        D = facts["differences"](w, x, y)
+        close = D[D @ w <= 0.9]
+        (row,) = facts["mixture"](w, D)
+        step = (1.0 - w @ row) / (row @ row)
+        leads, (steps, rest) = close @ (w + step * row), nnls(close.T, step * row)
+        assert step > 0.0
+        assert rest < 1e-9
+        assert (leads > 1.0 - 1e-9).all()
+        np.testing.assert_allclose(leads[steps > 1e-9], 1.0, rtol=1e-9)
 
 
 def assert_best_answers_are_the_best(facts):

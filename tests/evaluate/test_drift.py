@@ -144,8 +144,11 @@ def test_detectors_of_river(name):
 
 def test_refusals():
     for asked, message in (
-        (3, "must be a drift detector"),
-        (lambda: Drift(Streak(), "forget"), "action must be one of 'reset', 'restart', 'boost'"),
+        (3, 'must be "alarm", a drift detector'),
+        (
+            lambda: Drift(Streak(), "forget"),
+            "action must be one of 'alarm', 'reset', 'restart', 'boost'",
+        ),
         (lambda: Drift(Streak(), rows=0), "rows must be a whole number of at least 1"),
         (lambda: Drift(Streak(), factor=0.0), "factor must be a positive number"),
     ):

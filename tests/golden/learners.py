@@ -125,6 +125,7 @@ def is_exact(name: str) -> bool:
         "p-norm",
     )
     learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "AutoMargin"
+    learners = "Forgetron", "Projectron", "RandomBudget", "NOCA", "FTRL"
     return not any(word in name for word in (*words, *learners))
 
 

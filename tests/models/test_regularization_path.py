@@ -39,14 +39,15 @@ def test_each_lambda_is_as_if_fitted_alone(monkeypatch, rows):
     task = newton_for(X, codes, s, 1.0).task
     path = follow_path(task, 3, LAMBDAS, silent, one_class=True, keep_weights=True)
     assert path.method == "leave-one-out"
-    assert path.left_out == codes.size
+    assert path.n_left_out == codes.size
     for k, penalty in enumerate(LAMBDAS):
         alone = solve(task._replace(penalty=penalty), 3, silent)
-        np.testing.assert_allclose(path.weights[k], alone.weights, rtol=1e-5, atol=1e-6)
+        found = np.column_stack([path.coefs[k], path.intercepts[k]])
+        np.testing.assert_allclose(found, alone.weights, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(path.margins[k], alone.margins, rtol=1e-7)
         assert (path.margins[k] >= (1.0 - 1e-8) * path.bounds[k]).all()
         loss, error = scores(left_out(X, codes, s, penalty), codes, s)
-        np.testing.assert_allclose([path.loss[k], path.error[k]], [loss, error], rtol=1e-6)
+        np.testing.assert_allclose([path.loo_loss[k], path.loo_error[k]], [loss, error], rtol=1e-6)
 
 
 def test_all_ways_to_leave_out_speak_of_the_same_rows(monkeypatch):
@@ -55,8 +56,8 @@ def test_all_ways_to_leave_out_speak_of_the_same_rows(monkeypatch):
     usual = follow_path(task, 3, LAMBDAS, silent, one_class=True)
     monkeypatch.setattr(newton_solver, "MOST_KEPT", 1)
     apart = follow_path(task, 3, LAMBDAS, silent, one_class=True)
-    np.testing.assert_allclose(apart.loss, usual.loss, rtol=1e-9)
-    np.testing.assert_allclose(apart.error, usual.error, rtol=1e-12)
+    np.testing.assert_allclose(apart.loo_loss, usual.loo_loss, rtol=1e-9)
+    np.testing.assert_allclose(apart.loo_error, usual.loo_error, rtol=1e-12)
 
 
 @pytest.mark.parametrize("one_class", [False, True])
@@ -83,10 +84,10 @@ def test_folds_are_fits_without_them(monkeypatch, one_class):
             outputs = X[fold] @ without[:, :-1].T + without[:, -1]
             margins[:, fold] = signs[:, fold] * outputs.T
         loss, error = scores(margins, codes, s)
-        np.testing.assert_allclose([path.loss[k], path.error[k]], [loss, error], rtol=1e-4)
+        np.testing.assert_allclose([path.loo_loss[k], path.loo_error[k]], [loss, error], rtol=1e-4)
     monkeypatch.setattr(regularization_path, "MOST_LEFT_OUT", 30)
     few = follow_path(task, problems, LAMBDAS, silent, one_class=one_class)
-    assert few.left_out == folds[0].size + folds[1].size
+    assert few.n_left_out == folds[0].size + folds[1].size
 
 
 def test_a_sample_of_rows_corrects_the_losses_of_all(monkeypatch):
@@ -95,14 +96,14 @@ def test_a_sample_of_rows_corrects_the_losses_of_all(monkeypatch):
     exact = follow_path(task, 1, LAMBDAS, silent, one_class=False)
     monkeypatch.setattr(regularization_path, "MOST_LEFT_OUT", 150)
     sampled = follow_path(task, 1, LAMBDAS, silent, one_class=False)
-    assert (exact.left_out, sampled.left_out) == (600, 150)
+    assert (exact.n_left_out, sampled.n_left_out) == (600, 150)
     weights = solve(task, 1, silent).weights
     by_all = newton_for(X, (y > 0).astype(int), s, 1.0)
     by_all.start(weights)
     fitted = s @ np.maximum(by_all.slack[0], 0.0) ** 2 / s.sum()
-    added = exact.loss[1] - fitted
+    added = exact.loo_loss[1] - fitted
     assert 0.0 < added < 0.1 * fitted
-    assert abs(sampled.loss[1] - exact.loss[1]) < 0.5 * added
+    assert abs(sampled.loo_loss[1] - exact.loo_loss[1]) < 0.5 * added
 
 
 @pytest.mark.parametrize("rows", ["dense", "wide"])
@@ -128,11 +129,11 @@ def test_impatience_ends_a_path(monkeypatch):
     lambdas = usual_lambdas(task)
     whole = follow_path(task, 1, lambdas, silent, one_class=False)
     early = follow_path(task, 1, lambdas, silent, one_class=False, patience=3)
-    best, count = int(whole.loss.argmin()), early.lambdas.size
+    best, count = int(whole.loo_loss.argmin()), early.lambdas.size
     assert count < lambdas.size
     np.testing.assert_array_equal(early.lambdas, lambdas[-count:])
-    np.testing.assert_array_equal(early.loss, whole.loss[-count:])
-    assert early.lambdas[early.loss.argmin()] == lambdas[best]
+    np.testing.assert_array_equal(early.loo_loss, whole.loo_loss[-count:])
+    assert early.lambdas[early.loo_loss.argmin()] == lambdas[best]
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])

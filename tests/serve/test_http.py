@@ -365,6 +365,8 @@ def test_questions_that_are_wrong(strict):
         assert post(strict, "/predict", lines(body), kind=NDJSON).status == status, body
     found = post(strict, "/predict", {"row": [1, 2], "proba": True})
     assert "no probabilities" in found.json()["error"]
+    found = post(strict, "/predict", {"row": [1, 2], "set": True})
+    assert (found.status, "coverage=0.9 gives it" in found.json()["error"]) == (422, True)
     for body in ({"id": "a"}, {"label": "no"}, {"labels": []}, {"labels": 1}, []):
         assert post(strict, "/label", body).status == 400, body
 
@@ -766,6 +768,21 @@ def test_probabilities_and_several_classes(tmp_path):
     assert found["prediction"] == 1
     assert found["scores"].keys() == found["probabilities"].keys() == {"1", "2", "3"}
     assert sum(found["probabilities"].values()) == pytest.approx(1.0)
+    app.close()
+
+
+def test_prediction_sets(tmp_path):
+    learner = PassiveAggressive(coverage=0.9)
+    app = ready(create_app(tmp_path, {"default": learner}, classes=[1, 2, 3]))
+    assert post(app, "/predict", {"row": [3, 0, 0], "set": True}).json()["set"] == [1, 2, 3]
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    labels = (X.argmax(axis=1) + 1).tolist()
+    assert post(app, "/learn", {"rows": X.tolist(), "labels": labels}).status == 200
+    assert post(app, "/predict", {"row": [3, 0, 0], "set": True}).json()["set"] == [1]
+    found = post(app, "/predict", {"rows": X[:20].tolist(), "set": True}).json()
+    direct = PassiveAggressive(coverage=0.9).partial_fit(X, labels, classes=[1, 2, 3])
+    expected = [direct.classes_[inside].tolist() for inside in direct.predict_set(X[:20])]
+    assert found["sets"] == expected
     app.close()
 
 

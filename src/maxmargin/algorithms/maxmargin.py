@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,22 +13,37 @@ from scipy import sparse
 
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
+from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
+from maxmargin.estimator import serialization
 from maxmargin.estimator.locks import writing
-from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
+from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
+from maxmargin.models import devices, kernel_newton
 from maxmargin.models.base import Model
+from maxmargin.models.device_passes import DevicePasses
 from maxmargin.models.hyperplanes import Hyperplanes
+from maxmargin.models.kernel_model import kernel_for
+from maxmargin.models.kernel_newton import KernelTask
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.models.newton_solver import HOST, NOTHING, Solution, Task, solve
+from maxmargin.models.regularization_path import (
+    RegularizationPath,
+    are_positive,
+    follow_path,
+    outputs_left_out,
+    usual_lambdas,
+)
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.training import inputs, stopping
+from maxmargin.training.calibration import Maps
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.multilabel import check_number_of_labels
 from maxmargin.training.options import Batch, Options
 from maxmargin.training.outputs import outputs
 from maxmargin.training.passes import certified
+from maxmargin.training.platt import fitted_maps
 from maxmargin.training.protocol import UNSHARED, Fitted, Learned, Watch
 from maxmargin.training.sample_weights import (
     check_any,
@@ -37,6 +52,9 @@ from maxmargin.training.sample_weights import (
     weights_of_classes,
 )
 from maxmargin.training.state import State
+
+# `soft_margin="auto"` ends after so many lambdas in turn that are no better than the best.
+PATIENCE = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,7 +70,7 @@ class MaxMargin(Predicting):
 
     Parameters
     ----------
-    soft_margin : float, default=1.0
+    soft_margin : float or "auto", default=1.0
         The lambda of the soft margin, ``1 / (2 C)`` for the C of :class:`~sklearn.svm.LinearSVC`
         and :class:`~sklearn.svm.SVC`, with either loss. 0 is the hard margin, for rows that can be
         separated.
@@ -72,13 +90,29 @@ class MaxMargin(Predicting):
         multiplies `sample_weight`.
     verbose : int, default=0
         Show a progress bar during `fit`, if on a terminal.
-    kernel : {"linear"}, default="linear"
-        There is no other one here; `PUMMA` has them, with the same soft margin.
+    calibration : {"loo"}, default=None
+        With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
+        leave-one-out scores, so that no row is held out. With the squared hinge loss and
+        ``soft_margin > 0``; see `docs/probabilities.md`.
+    kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
+        As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
+        values. All must satisfy Mercer's condition.
+    gamma, degree, coef0 : default="scale", 3, 0.0
+        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`.
+    cache_size : float, default=200.0
+        The most memory for kernel values that `fit` keeps, in MB; others are computed again in each
+        step. The systems of the steps, of as many rows as are active, are not part of it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where products are made. "cuda" needs a GPU and CuPy, and dense rows; arrays of CuPy stay
+        where they are.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, one row per class for more.
+        Weights; one row for two classes, one row per class for more. Only with the linear kernel.
+    support_, support_vectors_, dual_coef_
+        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
+        one line for each problem.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -94,6 +128,11 @@ class MaxMargin(Predicting):
         Newton steps made with all rows; 0 if what comes before them was enough.
     converged_ : bool
         Is the margin certified as `tol` asks for?
+    soft_margin_ : float
+        The lambda of the fit.
+    path_ : RegularizationPath
+        With ``soft_margin="auto"``, what is known of each lambda that was tried, and how rows were
+        left out; see `path`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -109,6 +148,10 @@ class MaxMargin(Predicting):
     for the rows that count); with more features, but few rows, one in the rows; with many of both,
     steps are found by conjugate gradients after some passes of dual coordinate ascent, and no
     matrix is made. The rows are read where they are.
+
+    With other kernels each step solves a system in the rows that are active, of each class, and
+    all classes share one product of the kernel matrix with their coefficients; the first steps are
+    made with samples of 1000, 4000 and 16 000 rows. Kernel values are computed in float64.
 
     References
     ----------
@@ -126,14 +169,20 @@ class MaxMargin(Predicting):
     margin 1, certified to be at least 100.00 % of the best possible (at most 1)
     """
 
-    soft_margin: float = 1.0
+    soft_margin: float | str = 1.0
     loss: str = "squared_hinge"
     tol: float = 1e-3
     fit_intercept: bool = True
     max_iter: int = 100
     class_weight: Any = None
     verbose: int = 0
-    kernel: str = "linear"
+    calibration: str | None = None
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    cache_size: float = 200.0
+    device: str = "cpu"
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -141,17 +190,20 @@ class MaxMargin(Predicting):
         drift=False,
         paper="Mangasarian; Keerthi & DeCoste",
         cost="all rows at once",
-        kernel=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "soft_margin": SOFT_MARGINS,
+        "soft_margin": [*SOFT_MARGINS, StrOptions({"auto"})],
         "loss": [StrOptions({"squared_hinge", "hinge"})],
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
-        "kernel": [str, callable],
+        "calibration": [StrOptions({"loo"}), None],
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
+        },
     }
 
     @writing
@@ -178,18 +230,72 @@ class MaxMargin(Predicting):
             stopping.warn(warning)
         return self
 
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        lambdas: ArrayLike | None = None,
+        return_weights: bool = False,
+    ) -> RegularizationPath:
+        """Solutions for many values of `soft_margin`, and their leave-one-out errors and losses.
+
+        Each solution starts from the one before, so that all of them cost a few fits. This learner
+        stays as it is, and its own `soft_margin` plays no part (0 is refused); see
+        :class:`~maxmargin.evaluate.PathDisplay` for a picture.
+
+        Leave-one-out outputs come from the factor of the fit with all rows. They are exact for rows
+        that can be left out without any other row entering or leaving the active set, those with
+        ``y f(x) < 1``, and an approximation otherwise. With more than 1500 features and more than
+        1500 rows, five folds take their place. `RegularizationPath.method` says which was used.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        lambdas : array of shape (n_lambdas,), default=None
+            Values of `soft_margin` above 0. By default 13 of them, a factor of ``sqrt(10)`` apart,
+            around the mean squared distance of rows from their mean (with more than 1500 features:
+            their mean squared norm), rounded to such a power, times the mean sample weight.
+        return_weights : bool, default=False
+            Return the weights and intercepts of all solutions.
+
+        Returns
+        -------
+        RegularizationPath
+        """
+        self.check_can_fit()
+        self._check_can_leave_out("path", "set these parameters")
+        return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
+
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
+            ModelSpec(
+                fit_intercept=self.fit_intercept,
+                soft_margin=0.0 if self.soft_margin == "auto" else float(self.soft_margin),
+                intercept="pair",
+                kernel=self.kernel,
+                gamma=self.gamma,
+                degree=self.degree,
+                coef0=self.coef0,
+                cache_size=self.cache_size,
+                device=self.device,
+            ),
             Options(
                 type(self).__name__,
                 fit_intercept=self.fit_intercept,
                 soft_margin=self.soft_margin,
                 kernel=self.kernel,
+                gamma=self.gamma,
+                device=self.device,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 class_weight=self.class_weight,
                 verbose=self.verbose,
+                calibration=self.calibration,
+                several_in_kernels=True,
                 incremental=False,
             ),
         )
@@ -202,10 +308,25 @@ class MaxMargin(Predicting):
     def check_can_fit(self) -> None:
         """Raise if a parameter has a value that it cannot have."""
         self._validate_params()
+        if self.soft_margin == "auto":
+            self._check_can_leave_out("soft_margin='auto'", "give it a number, or use GridSearchCV")
+        if self.calibration is not None:
+            self._check_can_leave_out(
+                "calibration='loo'", "use sklearn.calibration.CalibratedClassifierCV"
+            )
         if self.kernel != "linear":
+            devices.check(self._new_trainer().spec, None)
+
+    def _check_can_leave_out(self, what: str, otherwise: str) -> None:
+        """Raise unless leave-one-out outputs are known."""
+        if self.device != "cpu":
+            raise ValueError(f"{what} needs device='cpu', got device={self.device!r}.")
+        fits = self.loss == "squared_hinge" and self.kernel == "linear" and self.soft_margin != 0.0
+        if not fits:
             raise ValueError(
-                f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
-                "other kernels use PUMMA, with the same soft_margin."
+                f"{what} needs leave-one-out outputs, which are known with loss='squared_hinge', "
+                f"kernel='linear' and soft_margin > 0, got loss={self.loss!r}, kernel="
+                f"{self.kernel!r} and soft_margin={self.soft_margin!r}: {otherwise}."
             )
 
     def conclude(
@@ -232,6 +353,30 @@ class MaxMargin(Predicting):
             stopping.warn(warning)
 
     @property
+    def soft_margin_(self) -> float:
+        return float(self._fitted().more.get("soft_margin_", self.soft_margin))
+
+    @property
+    def path_(self) -> RegularizationPath:
+        path: RegularizationPath | None = self._fitted().more.get("path_")
+        if path is None:
+            raise AttributeError("There is a path only after a fit with soft_margin='auto'.")
+        return path
+
+    def __learned__(self) -> dict[str, Any]:
+        found = super().__learned__()
+        if path := found and self._fitted().more.get("path_"):
+            found["path"] = {k: v for k, v in path._asdict().items() if v is not None}
+        return found
+
+    def __relearn__(self, found: dict[str, Any]) -> None:
+        path = checked_path(found.pop("path", None))
+        super().__relearn__(found)
+        if path is not None:
+            more = {"path_": path, "soft_margin_": path.soft_margin}
+            self._state = self._fitted()._replace(more=more)
+
+    @property
     def n_updates_(self) -> int:
         raise AttributeError("MaxMargin learns from all rows at once: there are no updates.")
 
@@ -240,6 +385,8 @@ class MaxMargin(Predicting):
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
+        if "structure" in found:
+            return serialization.model_by(self, found, classes)
         multilabel = found.get("multilabel", False) is True
         leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
         weights = leaves.get("weights")
@@ -250,11 +397,47 @@ class MaxMargin(Predicting):
             raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
         return as_model(model)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__.get("_state") if name == "device" else None
+        if state is not None and state.model.has_supports:
+            self._state = state._replace(model=devices.on_device(state.model, value))
+        super().__setattr__(name, value)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.classifier_tags.multi_label = self.class_weight is None
         return tags
+
+
+class Problem(NamedTuple):
+    """Rows and labels of a fit, checked.
+
+    rows, codes : with the numbers of their classes
+    classes, features, multilabel : as in `State`
+    radius : the largest norm of a row
+    weights : of rows, with those of their classes
+    given : without
+    """
+
+    rows: Any
+    codes: np.ndarray
+    classes: np.ndarray
+    features: Features
+    radius: float
+    multilabel: bool
+    weights: np.ndarray
+    given: np.ndarray
+
+    @property
+    def problems(self) -> int:
+        return inputs.problems_for(self.classes, multilabel=self.multilabel)
+
+    @property
+    def one_class(self) -> bool:
+        """Is each row positive in exactly one problem?"""
+        return self.problems > 1 and not self.multilabel
 
 
 class ExactTrainer:
@@ -262,13 +445,8 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, options: Options) -> None:
-        self.loss, self.options = loss, options
-
-    @property
-    def spec(self) -> ModelSpec:
-        options = self.options
-        return ModelSpec(fit_intercept=options.fit_intercept, soft_margin=options.soft_margin)
+    def __init__(self, loss: str, spec: ModelSpec, options: Options) -> None:
+        self.loss, self.spec, self.options = loss, spec, options
 
     def fit(
         self,
@@ -278,6 +456,48 @@ class ExactTrainer:
         sample_weight: ArrayLike | None = None,
         watch: Watch | None = None,
     ) -> Fitted:
+        options = self.options
+        problem = self._problem(X, y, sample_weight)
+        more: dict[str, Any] = {}
+        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
+            if options.kernel != "linear":
+                return self._in_kernel_space(problem, advance)
+            task = self._task(problem)
+            if options.soft_margin == "auto":
+                path = follow_path(
+                    *(task, problem.problems, usual_lambdas(task), advance),
+                    one_class=problem.one_class,
+                    patience=PATIENCE,
+                )
+                task, more["path_"] = task._replace(penalty=path.soft_margin), path
+            found = solve(task, problem.problems, advance)
+            maps = None
+            if options.calibration is not None and np.isfinite(found.weights).all():
+                maps = _calibrated(task, found, problem.given, advance)
+        fitted = self.concluded(
+            found, problem.classes, problem.features, problem.radius, problem.multilabel
+        )
+        more["soft_margin_"] = task.penalty
+        return fitted._replace(state=fitted.state._replace(calibration=maps, more=more))
+
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        lambdas: ArrayLike | None,
+        keep_weights: bool,
+    ) -> RegularizationPath:
+        problem = self._problem(X, y, sample_weight)
+        task = self._task(problem)
+        with bar("MaxMargin", None, "steps", enabled=bool(self.options.verbose)) as advance:
+            return follow_path(
+                *(task, problem.problems, _lambdas(task, lambdas), advance),
+                one_class=problem.one_class,
+                keep_weights=keep_weights,
+            )
+
+    def _problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Problem:
         options = self.options
         rows, labels, features, radius = inputs.check_fit(options, X, y, multilabel=True)
         if multilabel := labels.ndim == 2:
@@ -291,24 +511,72 @@ class ExactTrainer:
         weights = given
         if not multilabel:
             weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
-        is_hard, width = options.soft_margin == 0.0, rows.shape[1]
-        task = Task(
-            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
-            targets=inputs.as_targets(codes, classes.size),
-            sample_weight=(weights > 0.0).astype(float) if is_hard else weights,
-            penalty=float(options.soft_margin),
+        if options.soft_margin == 0.0:
+            weights = (weights > 0.0).astype(float)
+        return Problem(rows, codes, classes, features, radius, multilabel, weights, given)
+
+    def _task(self, problem: Problem) -> Task:
+        options, rows, width = self.options, problem.rows, problem.rows.shape[1]
+        is_here = self.spec.device == "cpu"
+        return Task(
+            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)) if is_here else None,
+            targets=inputs.as_targets(problem.codes, problem.classes.size),
+            sample_weight=problem.weights,
+            penalty=1.0 if options.soft_margin == "auto" else float(options.soft_margin),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
             intercept=bool(options.fit_intercept),
-            radius=radius,
+            radius=problem.radius,
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
+            passes=HOST if is_here else self._device_passes(problem),
         )
-        problems = inputs.problems_for(classes, multilabel=multilabel)
-        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            found = solve(task, problems, advance)
-        return self.concluded(found, classes, features, radius, multilabel)
+
+    def _device_passes(self, problem: Problem) -> DevicePasses:
+        if sparse.issparse(problem.rows):
+            raise ValueError(
+                "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
+            )
+        products = devices.products_on(self.spec.device)
+        return DevicePasses(
+            products,
+            products.here(problem.rows),
+            signs_of(problem.codes, problem.classes),
+            problem.weights,
+            bool(self.options.fit_intercept),
+        )
+
+    def _in_kernel_space(self, problem: Problem, advance: Any) -> Fitted:
+        options, products = self.options, devices.products_on(self.spec.device)
+        rows, codes, classes, features, _, multilabel, weights, _ = problem
+        kernel, points = kernel_for(self.spec, rows, products, whole=True, exact=True)
+        task = KernelTask(
+            kernel=kernel,
+            points=points,
+            products=products,
+            signs=signs_of(codes, classes).astype(float),
+            sample_weight=weights,
+            penalty=float(options.soft_margin),
+            intercept=bool(options.fit_intercept),
+            tol=float(options.tol or 0.0),
+            max_iter=int(options.max_iter),
+            hinge=self.loss == "hinge",
+            cache_bytes=1e6 * self.spec.cache_size,
+        )
+        found = kernel_newton.solve(task, advance)
+        model = kernel_newton.fitted_model(found, self.spec, task, rows.shape[1], codes)
+        radius = float(np.sqrt(kernel.diagonal(points).max()))
+        state = State(
+            model,
+            classes,
+            features,
+            found.margins,
+            multilabel=multilabel,
+            n_iter=found.n_iter,
+            converged=bool(found.reached.all()),
+        )
+        return self._answer(state, radius, "max_iter")
 
     def concluded(
         self,
@@ -336,6 +604,9 @@ class ExactTrainer:
             converged=bool(found.reached.all()),
             schema=schema,
         )
+        return self._answer(state, radius, limit)
+
+    def _answer(self, state: State, radius: float, limit: str) -> Fitted:
         return Fitted(state, "" if state.converged else self._complaint(state, radius, limit))
 
     def learn(
@@ -376,6 +647,69 @@ class ExactTrainer:
         )
 
 
+def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """1 where a row is a positive one, else -1, of shape (rows, problems)."""
+    if codes.ndim == 2:
+        own = codes == 1
+    else:
+        own = codes[:, None] == (np.arange(classes.size) if classes.size > 2 else 1)
+    return np.where(own, np.int8(1), np.int8(-1))
+
+
 def as_model(found: Hyperplanes) -> Model:
     """They answer what is asked of a model after a fit, and learn nothing more."""
     return cast(Model, found)
+
+
+def _lambdas(task: Task, given: ArrayLike | None) -> np.ndarray:
+    """Those of a path, in order."""
+    if given is None:
+        return usual_lambdas(task)
+    lambdas = np.unique(np.asarray(given, dtype=float))
+    if lambdas.size == 0 or not ((lambdas >= SMALLEST_XX) & (lambdas <= LARGEST_XX)).all():
+        raise ValueError(
+            f"lambdas must be numbers from {SMALLEST_XX:g} to {LARGEST_XX:g}, at least one, got "
+            f"{given!r}."
+        )
+    return lambdas
+
+
+def _calibrated(task: Task, found: Solution, given: np.ndarray, advance: Any) -> Maps:
+    """Platt's sigmoids for outputs of rows that are left out; class weights play no part."""
+    left_out = outputs_left_out(task, found.weights, advance)
+    if not np.isfinite(left_out.margins).all():
+        raise ValueError(
+            "calibration='loo' found no leave-one-out outputs: rounding leaves no system to solve. "
+            "Scale the features, or choose a larger soft_margin."
+        )
+    positive = are_positive(task, left_out.rows, slice(0, found.weights.shape[0]))
+    scores = np.where(positive, left_out.margins, -left_out.margins)
+    return fitted_maps(scores, positive, given[left_out.rows])
+
+
+def checked_path(found: Any) -> RegularizationPath | None:
+    """The path of a file; raises unless its parts fit together."""
+    if found is None:
+        return None
+    if not isinstance(found, dict) or found.keys() - set(RegularizationPath._fields):
+        raise model_tree.Misfit("path: it is none")
+    try:
+        path = RegularizationPath(**found)
+    except TypeError as error:
+        raise model_tree.Misfit("path: parts are missing") from error
+    arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds]
+    if not all(isinstance(each, np.ndarray) and each.dtype == float for each in arrays):
+        raise model_tree.Misfit("path: there are no numbers for the lambdas")
+    fits = path.lambdas.ndim == 1 and path.margins.ndim == 2 and path.lambdas.size > 0
+    fits = (
+        fits
+        and path.margins.shape == path.bounds.shape
+        and path.lambdas.shape
+        == (path.loo_error.shape)
+        == path.loo_loss.shape
+        == path.margins.shape[:1]
+    )
+    fits = fits and type(path.method) is str and type(path.n_left_out) is int
+    if not fits or (path.lambdas <= 0.0).any() or np.isnan(path.loo_loss).all():
+        raise model_tree.Misfit("path: its parts do not fit together")
+    return path._replace(coefs=None, intercepts=None)

@@ -29,6 +29,10 @@ def predict(
         bool,
         typer.Option("--proba", help="The probability of each class, in their order, behind that."),
     ] = False,
+    sets: Annotated[
+        bool,
+        typer.Option("--sets", help="The classes of the prediction set, by commas, behind that."),
+    ] = False,
     on_error: Annotated[
         str,
         typer.Option(metavar="TEXT", help="In place of rows that cannot be read; stop ends there."),
@@ -50,6 +54,11 @@ def predict(
                 f"--proba: this {type(learner).__name__} has no probabilities; online learners "
                 "have them if they are learned by maxmargin fit --set calibration=online."
             )
+        if sets and getattr(learner, "coverage", None) is None:
+            misuse(
+                f"--sets: this {type(learner).__name__} has no prediction sets; online learners "
+                "have them if they are learned by maxmargin fit --set coverage=0.9."
+            )
         instead = '{"label": null}\n' if as_json else f"{printable(on_error)}\n"
         to_terminal, written, lost = sys.stdout.isatty(), 0, 0
         for block in reading.with_bar(source, "predict", enabled=not to_terminal):
@@ -61,7 +70,8 @@ def predict(
                 numbers["scores"] = learner.decision_function(X).reshape(len(labels), -1).tolist()
             if proba:
                 numbers["probabilities"] = learner.predict_proba(X).tolist()
-            text = text_of(labels, numbers, as_json)
+            inside = sets_of(learner, X) if sets else None
+            text = text_of(labels, numbers, as_json, inside)
             if len(block.lost):
                 lines = text.splitlines(keepends=True)
                 for place in block.lost:
@@ -111,7 +121,17 @@ def predicted(learner: BaseEstimator, X: Any, name: str) -> Any:
         raise ValueError(f"{name}: {error}") from error
 
 
-def text_of(labels: list[Any], numbers: dict[str, list[list[float]]], as_json: bool) -> str:
+def sets_of(learner: BaseEstimator, X: Any) -> list[list[Any]]:
+    """The classes in the prediction set of each row."""
+    return [learner.classes_[inside].tolist() for inside in learner.predict_set(X)]
+
+
+def text_of(
+    labels: list[Any],
+    numbers: dict[str, list[list[float]]],
+    as_json: bool,
+    sets: list[list[Any]] | None = None,
+) -> str:
     """The lines for a block of rows; what is the same in many lines is formatted once.
 
     A row is one line, whatever its label: control characters are escaped.
@@ -121,7 +141,7 @@ def text_of(labels: list[Any], numbers: dict[str, list[list[float]]], as_json: b
         label: f'{{"label": {json_text(label)}' if as_json else printable(str(label))
         for label in set(labels)
     }
-    if not numbers:
+    if not numbers and sets is None:
         lines = {label: start + end for label, start in starts.items()}
         return "".join([lines[label] for label in labels])
     columns = [[starts[label] for label in labels]]
@@ -130,6 +150,10 @@ def text_of(labels: list[Any], numbers: dict[str, list[list[float]]], as_json: b
             columns.append([f', "{name}": [{", ".join(map(repr, row))}]' for row in rows])
         else:
             columns.append(["\t" + "\t".join(map(repr, row)) for row in rows])
+    if sets is not None and as_json:
+        columns.append([f', "set": [{", ".join(map(json_text, each))}]' for each in sets])
+    elif sets is not None:
+        columns.append(["\t" + ",".join(printable(str(one)) for one in each) for each in sets])
     return "".join(["".join(parts) + end for parts in zip(*columns, strict=True)])
 
 

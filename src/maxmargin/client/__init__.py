@@ -201,6 +201,12 @@ class Client:
         content = {**_Rows.of(rows).named("row", "rows"), "scores": True}
         return self._field(self._post("/predict", content), "scores")
 
+    def predict_set(self, rows: Any) -> Any:
+        """The classes in the prediction set of one row, or of each."""
+        given = _Rows.of(rows)
+        content = {**given.named("row", "rows"), "set": True}
+        return self._field(self._post("/predict", content), "sets" if given.many else "set")
+
     def predict_proba(self, rows: Any) -> Any:
         """The probability of each class, by its name, of one row or of each."""
         content = {**_Rows.of(rows).named("row", "rows"), "proba": True}

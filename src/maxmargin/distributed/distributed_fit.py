@@ -93,7 +93,19 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
     """Raise if an estimator is not one for shards, before any is looked at."""
     if isinstance(estimator, MaxMargin):
         estimator.check_can_fit()
-        if estimator.loss != "squared_hinge" and estimator.soft_margin > 0.0:
+        if estimator.kernel != "linear" or estimator.device != "cpu":
+            raise ValueError(
+                "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
+                "rows on one machine."
+            )
+        if estimator.soft_margin == "auto" or estimator.calibration is not None:
+            raise ValueError(
+                "MaxMargin leaves rows out with all rows in one place: for shards give soft_margin "
+                f"a number, got {estimator.soft_margin!r}, and leave calibration at None, got "
+                f"{estimator.calibration!r}; MaxMargin.path of some of the rows suggests a number, "
+                "to be multiplied by the ratio of their numbers."
+            )
+        if estimator.loss != "squared_hinge" and float(estimator.soft_margin) > 0.0:
             raise ValueError(
                 f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "
                 "loss='squared_hinge', or fit all rows on one machine."

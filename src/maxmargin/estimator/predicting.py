@@ -11,6 +11,7 @@ from scipy.special import expit, log_expit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin._validation import StrOptions
 from maxmargin.certificates import Certificate
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
@@ -39,13 +40,19 @@ class _IfCalibrated:
             return self._method.__get__(clf, kind)
         except AttributeError:
             ways = ["wrap it in sklearn.calibration.CalibratedClassifierCV"]
-            if hasattr(clf, "calibration") and hasattr(clf, "partial_fit"):
-                ways.insert(0, "set calibration='online' before it learns")
+            ways[:0] = [f"set calibration={way!r} before it learns" for way in _calibrations(clf)]
             name = self.__wrapped__.__name__  # type: ignore[attr-defined]
             raise AttributeError(
                 f"This {type(clf).__name__} has no {name}, since it has no probabilities: "
                 f"{', or '.join(ways)}."
             ) from None
+
+
+def _calibrations(clf: BaseLearner | None) -> list[str]:
+    """The values of `calibration` that give this learner probabilities."""
+    known = getattr(clf, "_parameter_constraints", {}).get("calibration", [])
+    names = [name for each in known if isinstance(each, StrOptions) for name in each.options]
+    return [name for name in names if name != "online" or hasattr(clf, "partial_fit")]
 
 
 class _IfCovering:
@@ -110,7 +117,7 @@ class Predicting(BaseLearner):
     @if_calibrated
     @reading
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """The probability of each class, with ``calibration="online"``.
+        """The probability of each class, with ``calibration="online"`` (`MaxMargin`: ``"loo"``).
 
         For two classes Platt's sigmoid of the score; for more, those of one class against the rest,
         normalised. Where rows can have several labels, the probability of each label. See
@@ -175,8 +182,9 @@ class Predicting(BaseLearner):
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has learned from no row since calibration='online' "
-                "was set: its scores have no probabilities yet."
+                f"This {type(self).__name__} has learned from no row since calibration="
+                f"{self.__trainer__().options.calibration!r} was set: its scores have no "
+                "probabilities yet."
             )
         return state.calibration
 

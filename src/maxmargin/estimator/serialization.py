@@ -230,14 +230,15 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
         _check_shape(leaves, "supports.coefs", (problems, supports.size()))
         blank.allocate(supports)
         return
-    paths = [f"store.points.{c}" for c in range(problems)]
+    stores = blank.store.problems()
+    paths = [f"store.points.{c}" for c in range(stores)]
     points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
     capacity = points[0].size()
     _check_shape(leaves, "store.slots.coefs", (problems, capacity))
     if isinstance(blank.eviction, Projecting):
-        _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
+        _check_shape(leaves, "eviction.inverse", (stores * capacity, capacity))
     elif blank.eviction.lengths:
-        _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
+        _check_shape(leaves, "eviction.inner", (stores * capacity, capacity))
     blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
 
 

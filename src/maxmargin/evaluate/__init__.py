@@ -1,18 +1,26 @@
 """How good is a classifier? On a stream, by what it predicts; on given rows, by its margin."""
 
+from maxmargin.evaluate.abstention import AbstentionDisplay
 from maxmargin.evaluate.certification import certify
 from maxmargin.evaluate.displays import MarginDisplay, ProgressiveDisplay, WeightsDisplay
 from maxmargin.evaluate.drift import Drift
+from maxmargin.evaluate.drift_alarm import DriftAlarm
 from maxmargin.evaluate.monitor import CertificateMonitor
+from maxmargin.evaluate.path_display import PathDisplay
 from maxmargin.evaluate.progressive_run import STEP, Progress, progressive
+from maxmargin.models.regularization_path import RegularizationPath
 
 __all__ = [
     "STEP",
+    "AbstentionDisplay",
     "CertificateMonitor",
     "Drift",
+    "DriftAlarm",
     "MarginDisplay",
+    "PathDisplay",
     "Progress",
     "ProgressiveDisplay",
+    "RegularizationPath",
     "WeightsDisplay",
     "certify",
     "progressive",

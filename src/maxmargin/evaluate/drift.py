@@ -10,7 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-RESET, RESTART, BOOST = ACTIONS = "reset", "restart", "boost"
+from maxmargin.evaluate.batching import Rows
+from maxmargin.evaluate.drift_alarm import DriftAlarm
+from maxmargin.evaluate.predictions import leads
+from maxmargin.training.inputs import class_codes
+
+ALARM, RESET, RESTART, BOOST = ACTIONS = "alarm", "reset", "restart", "boost"
 
 
 class Detector(Protocol):
@@ -26,16 +31,18 @@ class Drift:
     """A drift detector, and what is done when it detects a drift; see `progressive`.
 
     The detector is updated for each row that has been learned from, with 1 if its prediction was
-    wrong and 0 if it was right.
+    wrong and 0 if it was right. A `DriftAlarm` gets the scores of a frozen copy of the learner
+    instead, which makes its alarms trustworthy.
 
     Parameters
     ----------
     detector : drift detector
         One of river, or anything with ``update(x)`` and ``drift_detected``. Learners get copies.
-    action : {"reset", "restart", "boost"} or callable, default="reset"
-        "reset": the learner forgets all. "restart": it does, and learns from the last ``rows`` rows
-        again. "boost": it goes on, and the next ``rows`` rows count ``factor`` times, as if its
-        rate were so much higher. A function is called with the learner, and changes it as it likes.
+    action : {"alarm", "reset", "restart", "boost"} or callable, default="reset"
+        "alarm": the drift is only reported. "reset": the learner forgets all. "restart": it does,
+        and learns from the last ``rows`` rows again. "boost": it goes on, and the next ``rows``
+        rows count ``factor`` times, as if its rate were so much higher. A function is called with
+        the learner, and changes it as it likes.
     rows : int, default=500
     factor : float, default=10.0
 
@@ -62,7 +69,7 @@ class Drift:
     def __post_init__(self) -> None:
         if not (hasattr(self.detector, "update") and hasattr(self.detector, "drift_detected")):
             raise TypeError(
-                "on_drift must be a drift detector, with update and drift_detected, or a "
+                'on_drift must be "alarm", a drift detector, with update and drift_detected, or a '
                 f"maxmargin.evaluate.Drift; got {self.detector!r}."
             )
         if self.action not in ACTIONS and not callable(self.action):
@@ -74,6 +81,13 @@ class Drift:
             raise ValueError(f"rows must be a whole number of at least 1, got {self.rows!r}.")
         if not 0.0 < self.factor < np.inf:
             raise ValueError(f"factor must be a positive number, got {self.factor!r}.")
+
+
+def as_drift(asked: Any) -> Drift:
+    """What `progressive` does by a name or a detector alone."""
+    if asked == ALARM:
+        return Drift(DriftAlarm(), ALARM)
+    return Drift(asked)
 
 
 class Watch:
@@ -89,13 +103,30 @@ class Watch:
         self.asked, self.detector = asked, copy.deepcopy(asked.detector)
         self.drifts: list[int] = []
         self.seen = self.boosted = 0
+        self.is_frozen = bool(getattr(self.detector, "on_frozen_scores", False))
+        self.frozen: Any = None  # a copy of the learner, whose scores the detector gets
+        self.waited = 0  # rows that the next copy has learned from since the last alarm
+
+    def rows_to_freeze(self) -> int:
+        """After so many rows the learner is to be copied; 0 if it is not, or has been."""
+        return self.detector.warm_up - self.waited if self.is_frozen and not self.frozen else 0
+
+    def freeze(self, clf: BaseEstimator, rows: int) -> None:
+        """Copy the learner if it is time, after it has learned from so many rows."""
+        if not self.is_frozen or self.frozen is not None:
+            return
+        self.waited += rows
+        if self.waited >= self.detector.warm_up:
+            self.frozen = copy.deepcopy(clf)
 
     def keeps_rows(self) -> int:
         """The number of last rows that may be learned from again."""
         return self.asked.rows if self.asked.action == RESTART else 0
 
-    def update(self, wrong: np.ndarray) -> int:
+    def update(self, rows: Rows, wrong: np.ndarray) -> int:
         """Update the detector row by row up to the first drift; the number of rows taken."""
+        if self.is_frozen:
+            return self._update_frozen(rows)
         for taken, each in enumerate(wrong.tolist(), 1):
             self.detector.update(int(each))
             if self.detector.drift_detected:
@@ -104,6 +135,18 @@ class Watch:
                 return taken
         self._count(wrong.size)
         return wrong.size
+
+    def _update_frozen(self, rows: Rows) -> int:
+        """The same with the scores of the frozen copy, if there is one yet."""
+        if self.frozen is None:
+            self._count(rows.size())
+            return rows.size()
+        taken: int = self.detector.update_many(strangeness(self.frozen, rows))
+        self._count(taken)
+        if self.detector.drift_detected:
+            self.drifts.append(self.seen)
+            self.frozen, self.waited = None, 0
+        return taken
 
     def _count(self, rows: int) -> None:
         self.seen += rows
@@ -119,8 +162,18 @@ class Watch:
             self.asked.action(clf)
         elif self.asked.action == BOOST:
             self.boosted = self.asked.rows
-        else:
+        elif self.asked.action != ALARM:
             become(clf, clone(clf))
+
+
+def strangeness(clf: BaseEstimator, rows: Rows) -> np.ndarray:
+    """How badly a classifier predicts rows: by how much other classes lead, or else if it errs."""
+    if isinstance(rows.X, dict):
+        return np.array([float(clf.predict_one(rows.X) != rows.y)])
+    if not hasattr(clf, "decision_function"):
+        return (clf.predict(rows.X) != rows.y).astype(np.float64)
+    outputs = clf.decision_function(rows.X).reshape(rows.size(), -1)
+    return -leads(outputs, class_codes(rows.y, clf.classes_))
 
 
 def become(clf: BaseEstimator, other: BaseEstimator) -> None:

@@ -22,6 +22,7 @@ from maxmargin.evaluate.metrics import Metric, MetricCurves
 from maxmargin.evaluate.predictions import Predictions, classes_by, hinge_losses
 from maxmargin.evaluate.scores import Scores
 from maxmargin.training import inputs
+from maxmargin.training.prediction_sets import new_tracker, prediction_sets
 
 # Rows learned in one go from a stream that may drift: after a drift, some are learned again.
 ROWS_WATCHED = 2048
@@ -29,20 +30,9 @@ MISSING_CLASSES = "classes must be passed with an iterable, unless the learner k
 
 
 class Evaluator:
-    """Shows rows to one learner, and counts what it predicts.
+    """Shows rows to one learner, and counts what it predicts; see `progressive`.
 
-    Parameters
-    ----------
-    clf : estimator
-    step, delay : int
-    classes : array or None
-    metrics : dict
-        Metrics by their names.
-    window : int
-        Rows that "recent" metrics are about.
-    most_scores : int
-        Scores of at most so many rows are kept.
-    on_drift : Drift or None
+    Scores of at most ``most_scores`` rows are kept.
     """
 
     def __init__(
@@ -65,6 +55,8 @@ class Evaluator:
         self.curves = MetricCurves(metrics, scored, clf, window, most_scores)
         self.codes = {label: code for code, label in enumerate(scored.tolist())}
         self.wrong: list[np.ndarray] = []
+        # Of each row, with `coverage`: was its label outside of the set, and how large was that?
+        self.sets: list[np.ndarray] = []
         self.seen, self.mistakes, self.losses = 0, 0, 0.0
         self.repeated, self.last = 0, -1  # labels that are those of the row before
         self.weighted = False
@@ -125,22 +117,26 @@ class Evaluator:
     def _add_block(self, rows: Rows) -> None:
         before = self._updates()
         if self.delay == 1:
-            outputs, made = self._foretell(rows)
+            outputs, made, sets = self._foretell(rows)
         else:
             late = 0 if self.waiting is None else self.waiting.size()
             both = rows if self.waiting is None else joined(self.waiting, rows)
             order, predicted = _interleaved(late, rows.size(), self.delay)
-            outputs, made = self._foretell(both, order)
-            outputs, made = outputs[predicted], made[predicted]
+            outputs, made, sets = self._foretell(both, order)
+            outputs, made, sets = outputs[predicted], made[predicted], sets[predicted]
             self.waiting = both.part(slice(max(0, both.size() - self.delay), None))
+        self.sets.append(sets)
         self._count_outputs(outputs, rows.y, before + made)
 
     def _foretell(
         self, rows: Rows, order: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if order is None:
             order = np.arange(rows.size(), dtype=np.int32)
-        return self.clf.foretell(rows.X, rows.y, order, self._classes_to_pass(), rows.weight)
+        sets = np.empty((order.size, 2 if self.clf.coverage is not None else 0))
+        labels = self._classes_to_pass()
+        given = rows.X, rows.y, order, labels, rows.weight, sets if sets.size else None
+        return *self.clf.foretell(*given), sets
 
     def _count_outputs(self, outputs: np.ndarray, y: np.ndarray, updates: np.ndarray) -> None:
         truth = inputs.class_codes(y, self.clf.classes_)
@@ -151,19 +147,23 @@ class Evaluator:
         """The same up to each drift; what was learned beyond one is taken back."""
         start = 0
         while start < rows.size():
-            part = rows.part(slice(start, start + (watch.boosted or ROWS_WATCHED)))
+            most = watch.rows_to_freeze() or ROWS_WATCHED
+            part = rows.part(slice(start, start + min(most, watch.boosted or most)))
             if watch.boosted:
                 part = part._replace(weight=watch.asked.factor * part.weights())
             before, updates = copy.deepcopy(self.clf), self._updates()
-            outputs, made = self._foretell(part)
+            outputs, made, sets = self._foretell(part)
             wrong = classes_by(outputs) != inputs.class_codes(part.y, self.clf.classes_)
-            checked = watch.update(wrong)
+            checked = watch.update(part, wrong)
             if checked < part.size():
                 part = part.part(slice(checked))
                 become(self.clf, before)
-                outputs, made = self._foretell(part)
+                outputs, made, sets = self._foretell(part)
+            self.sets.append(sets)
             self._count_outputs(outputs, part.y, updates + made)
             self._act_on_drift(watch, part)
+            if not watch.has_drifted():
+                watch.freeze(self.clf, part.size())
             start += checked
 
     def _act_on_drift(self, watch: Watch, rows: Rows) -> None:
@@ -186,6 +186,7 @@ class Evaluator:
         while len(self.queue) >= self.delay:
             self._learn(*self.queue.popleft())
         found, loss = self._predict(row)
+        self.sets.append(self._set_of(row, found.truth[0]))
         self.queue.append((row, bool(found.predicted[0] != found.truth[0])))
         if self.delay == 1:
             self._learn(*self.queue.popleft())
@@ -210,14 +211,31 @@ class Evaluator:
         code = self.codes[_single(self.clf.predict(row.X))]
         return Predictions(truth, np.array([code]), outputs, probabilities), loss
 
+    def _set_of(self, row: Rows, truth: int) -> np.ndarray:
+        """Is the label of a row outside of its prediction set, and how large is that?"""
+        clf, size = self.clf, len(self.codes)
+        if getattr(clf, "coverage", None) is None:
+            return np.empty((1, 0))
+        if not _is_fitted(clf):
+            zeros, is_odds = np.zeros((1, 1 if size == 2 else size)), clf.calibration is not None
+            inside = prediction_sets(new_tracker(clf.coverage), zeros, is_odds, size)[0]
+        elif isinstance(row.X, dict):
+            labels = clf.predict_set_one(row.X)
+            inside = np.array([label in labels for label in self.codes])
+        else:
+            inside = clf.predict_set(row.X)[0]
+        return np.array([[truth >= size or not inside[truth], inside.sum()]], dtype=np.float64)
+
     def _learn(self, row: Rows, wrong: bool) -> None:
         watch = self.watch
         if watch is not None and watch.boosted:
             row = row._replace(weight=watch.asked.factor * row.weights())
         self._partial_fit(row)
         if watch is not None:
-            watch.update(np.array([wrong]))
+            watch.update(row, np.array([wrong]))
             self._act_on_drift(watch, row)
+            if not watch.has_drifted():
+                watch.freeze(self.clf, 1)
 
     def _partial_fit(self, rows: Rows) -> None:
         """Let the learner learn from a dict, or from a block of rows."""

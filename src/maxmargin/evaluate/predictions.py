@@ -46,11 +46,14 @@ def classes_by(outputs: np.ndarray) -> np.ndarray:
 
 def hinge_losses(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """The hinge loss of each row, given its class; see `Progress.losses`."""
+    return np.maximum(0.0, 1.0 - leads(outputs, codes))
+
+
+def leads(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """By how much the class of each row leads over the best of the others; of two, its output."""
     if outputs.shape[1] == 1:
-        leads = np.where(codes == 1, outputs[:, 0], -outputs[:, 0])
-    else:
-        rows = np.arange(codes.size)
-        own, rivals = outputs[rows, codes], outputs.copy()
-        rivals[rows, codes] = -np.inf
-        leads = own - rivals.max(axis=1)
-    return np.maximum(0.0, 1.0 - leads)
+        return np.where(codes == 1, outputs[:, 0], -outputs[:, 0])
+    rows = np.arange(codes.size)
+    own, rivals = outputs[rows, codes], outputs.copy()
+    rivals[rows, codes] = -np.inf
+    return own - rivals.max(axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin._extras import plotting
 from maxmargin.evaluate.batching import classes_of, labelled, opened, pieces
-from maxmargin.evaluate.drift import Detector, Drift
+from maxmargin.evaluate.drift import Detector, Drift, as_drift
 from maxmargin.evaluate.evaluator import Evaluator
 from maxmargin.evaluate.metrics import by_name
 from maxmargin.evaluate.scores import MOST_SCORES, Scores
@@ -50,6 +50,10 @@ class Progress:
         Did rows have weights? They count where rows are learned; predictions count once each.
     drifts : ndarray of int
         After how many rows, with their labels, a drift was detected.
+    covered : ndarray of bool, of shape (n_samples,), or None
+        With `coverage`: which rows had their label in the prediction set.
+    set_sizes : ndarray of int, of shape (n_samples,), or None
+        The numbers of classes in these sets.
     """
 
     name: str
@@ -65,6 +69,8 @@ class Progress:
     repeated: int
     weighted: bool
     drifts: np.ndarray
+    covered: np.ndarray | None = None
+    set_sizes: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.wrong.size:,} rows, {100.0 * self.accuracy:.2f} % right>"
@@ -73,6 +79,32 @@ class Progress:
     def accuracy(self) -> float:
         """The share of right predictions."""
         return 1.0 - float(self.wrong.mean()) if self.wrong.size else np.nan
+
+    @property
+    def coverages(self) -> np.ndarray:
+        """The share of rows up to each checkpoint whose label was in the prediction set."""
+        return np.cumsum(self._sets()[0])[self.trials - 1] / self.trials
+
+    @property
+    def mean_set_sizes(self) -> np.ndarray:
+        """The mean number of classes in the prediction sets up to each checkpoint."""
+        return np.cumsum(self._sets()[1])[self.trials - 1] / self.trials
+
+    @property
+    def answered(self) -> float:
+        """The share of rows whose prediction set has exactly one class: the others need a person"""
+        return float((self._sets()[1] == 1).mean())
+
+    @property
+    def answered_accuracy(self) -> float:
+        """The share of answered rows whose one class was right; NaN if there are none."""
+        covered, sizes = self._sets()
+        return float(covered[sizes == 1].mean()) if (sizes == 1).any() else np.nan
+
+    def _sets(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.covered is None or self.set_sizes is None:
+            raise AttributeError(f"{self.name} had no prediction sets: set coverage=0.9.")
+        return self.covered, self.set_sizes
 
     @property
     def confusion(self) -> np.ndarray:
@@ -179,7 +211,7 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
-    on_drift: Detector | Drift | None = None,
+    on_drift: str | Detector | Drift | None = None,
 ) -> Progress: ...
 
 
@@ -195,7 +227,7 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
-    on_drift: Detector | Drift | None = None,
+    on_drift: str | Detector | Drift | None = None,
 ) -> list[Progress]: ...
 
 
@@ -210,7 +242,7 @@ def progressive(
     sample_weight: Any = None,
     metrics: Any = None,
     window: int | None = None,
-    on_drift: Detector | Drift | None = None,
+    on_drift: str | Detector | Drift | None = None,
 ) -> Progress | list[Progress]:
     """Let one or more learners predict each row of a stream before they learn from it.
 
@@ -248,7 +280,9 @@ def progressive(
         through all of them at each checkpoint; those of probabilities let learners go row by row.
     window : int, default=None
         The rows that ``recent_metrics`` are about; by default ``step``.
-    on_drift : drift detector or Drift, default=None
+    on_drift : "alarm", drift detector or Drift, default=None
+        With "alarm" drifts are reported whose probability of being false is bounded, by a
+        `DriftAlarm` on the scores of frozen copies of the learner; the learner goes on as it is.
         A detector, one of river's or like one, is updated with 1 for each row predicted wrong, and
         0 for others; when it detects a drift, the learner begins anew. A `Drift` has more to choose
         from: to begin anew from the last rows, to let the next ones count more, or to do anything
@@ -287,7 +321,7 @@ def progressive(
         classes = np.unique(y)
     most = MOST_SCORES // max(1, len(learners))
     named = by_name(metrics)
-    drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else Drift(on_drift)
+    drift = on_drift if on_drift is None or isinstance(on_drift, Drift) else as_drift(on_drift)
     evaluators = [
         Evaluator(one, step, delay, classes, named, window or step, most, drift) for one in learners
     ]
@@ -305,6 +339,8 @@ def _progress(evaluator: Evaluator) -> Progress:
     evaluator.finish()
     trials, mistakes, losses, updates, supports = np.array(evaluator.checkpoints).T
     curves, watch = evaluator.curves, evaluator.watch
+    sets = np.concatenate(evaluator.sets) if evaluator.sets else np.empty((0, 0))
+    has_sets = sets.shape[1] == 2
     return Progress(
         name=type(evaluator.clf).__name__,
         trials=trials.astype(np.int64),
@@ -319,4 +355,6 @@ def _progress(evaluator: Evaluator) -> Progress:
         repeated=evaluator.repeated,
         weighted=evaluator.weighted,
         drifts=np.array(watch.drifts if watch else [], dtype=np.int64),
+        covered=sets[:, 0] == 0.0 if has_sets else None,
+        set_sizes=sets[:, 1].astype(np.int64) if has_sets else None,
     )

@@ -44,28 +44,66 @@ class LeftOut(NamedTuple):
     method: str
 
 
-class Points(NamedTuple):
-    """What is known of each lambda; all arrays are in the order of ``lambdas``.
+class RegularizationPath(NamedTuple):
+    """What `MaxMargin.path` knows of each lambda; all arrays are in the order of ``lambdas``.
 
     Attributes
     ----------
-    lambdas : from the smallest to the largest
-    error : the share of rows that are classified wrongly when they are left out
-    loss : their mean squared hinge loss, summed over all problems
-    margins, bounds : of shape (lambdas, problems), as in certificates
-    method : `BY_FACTORS` or `BY_FOLDS`
-    left_out : how many rows were left out
-    weights : of shape (lambdas, problems, features + 1), the intercept last; None unless asked for
+    lambdas : ndarray of shape (n_lambdas,)
+        Values of `soft_margin`, from the smallest to the largest.
+    loo_error : ndarray of shape (n_lambdas,)
+        The share of rows that are classified wrongly by weights found without them (where rows
+        can have several labels: of labels).
+    loo_loss : ndarray of shape (n_lambdas,)
+        The mean of their squared hinge losses, summed over all problems. `best` goes by it.
+    margins, bounds : ndarray of shape (n_lambdas, n_problems)
+        Margins reached and bounds on the best possible ones, as in `certificate_`.
+    method : {"leave-one-out", "5 folds"}
+        How rows were left out: each for itself, by the factor of the fit with all rows, or a fifth
+        of them at a time, by fits without them, where there are many features and many rows.
+    n_left_out : int
+        Of how many rows. Of more than 4096, a random sample is left out.
+    coefs : ndarray of shape (n_lambdas, n_problems, n_features) or None
+        Weights, if asked for by ``return_weights=True``.
+    intercepts : ndarray of shape (n_lambdas, n_problems) or None
+        Intercepts, likewise.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import MaxMargin
+    >>> path = MaxMargin().path(*load_iris(return_X_y=True))
+    >>> path.lambdas.size, path.method
+    (13, 'leave-one-out')
+    >>> bool(path.loo_error[path.best] < 0.06)
+    True
     """
 
     lambdas: np.ndarray
-    error: np.ndarray
-    loss: np.ndarray
+    loo_error: np.ndarray
+    loo_loss: np.ndarray
     margins: np.ndarray
     bounds: np.ndarray
     method: str
-    left_out: int
-    weights: np.ndarray | None
+    n_left_out: int
+    coefs: np.ndarray | None = None
+    intercepts: np.ndarray | None = None
+
+    @property
+    def best(self) -> int:
+        """The place of the lambda with the smallest `loo_loss`; of several, of the largest one."""
+        return int(self.loo_loss.size - 1 - np.nanargmin(self.loo_loss[::-1]))
+
+    @property
+    def soft_margin(self) -> float:
+        """That lambda."""
+        return float(self.lambdas[self.best])
+
+    @property
+    def ratio(self) -> np.ndarray:
+        """Certified shares of the best possible margins, of the weakest problem of each lambda."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(self.margins / self.bounds).min(axis=1)
 
 
 def usual_lambdas(task: Task) -> np.ndarray:
@@ -97,7 +135,7 @@ def follow_path(
     one_class: bool,
     keep_weights: bool = False,
     patience: int | None = None,
-) -> Points:
+) -> RegularizationPath:
     """The path of so many problems, from the largest lambda to the smallest.
 
     ``one_class``: is each row positive in exactly one problem? With ``patience`` it ends after so
@@ -106,7 +144,7 @@ def follow_path(
     parts, method = _parts(task, problems), method_for(task)
     tally = _Tally(task, problems, lambdas.size, one_class)
     margins, bounds = np.full((2, lambdas.size, problems), np.nan)
-    weights = np.empty((lambdas.size, problems, task.width + 1)) if keep_weights else None
+    weights = np.zeros((lambdas.size, problems, task.width + 1)) if keep_weights else None
     with one_thread() if is_small(task) else nullcontext():
         for part in parts:
             waited, lowest = 0, np.inf
@@ -124,7 +162,7 @@ def follow_path(
                 if len(parts) == 1 and waited == patience:
                     break
     visited = np.isfinite(margins).all(axis=1)
-    return Points(
+    return RegularizationPath(
         lambdas[visited],
         tally.error()[visited],
         tally.loss[visited],
@@ -132,7 +170,8 @@ def follow_path(
         bounds[visited],
         method,
         tally.places.size,
-        None if weights is None else weights[visited],
+        None if weights is None else weights[visited, :, :-1],
+        None if weights is None else weights[visited, :, -1],
     )
 
 
@@ -208,7 +247,7 @@ class _Tally:
         if not self.one_class:
             self.wrong[k] += (margins <= 0.0).sum(axis=0) @ weight
             return
-        positive = _signs(self.task, self.numbers[fold], part)
+        positive = are_positive(self.task, self.numbers[fold], part)
         here = k, np.searchsorted(self.places, fold)
         own = np.where(positive, margins, -np.inf).max(axis=0)
         other = np.where(positive, -np.inf, -margins).max(axis=0)
@@ -257,7 +296,7 @@ def _folds(task: Task, problems: int, enough: int) -> list[np.ndarray]:
     numbers = np.flatnonzero(task.sample_weight > 0.0)
     kinds = np.zeros(numbers.size)
     for c in range(problems):
-        kinds += (c + 1.0) * _signs(task, numbers, slice(c, c + 1))[0]
+        kinds += (c + 1.0) * are_positive(task, numbers, slice(c, c + 1))[0]
     drawn = np.random.default_rng(0).random(numbers.size)
     fold_of = np.empty(numbers.size, int)
     fold_of[np.lexsort((drawn, kinds))] = np.arange(numbers.size) % FOLDS
@@ -279,7 +318,7 @@ def _by_others(task: Task, part: slice, fold: np.ndarray, advance: Advance) -> n
     return out
 
 
-def _signs(task: Task, numbers: np.ndarray, part: slice) -> np.ndarray:
+def are_positive(task: Task, numbers: np.ndarray, part: slice) -> np.ndarray:
     """Are these rows positive ones? One line for each of the problems."""
     lines = np.arange(part.stop - part.start)
     out = np.empty((lines.size, numbers.size), dtype=bool)

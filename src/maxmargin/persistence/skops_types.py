@@ -14,12 +14,13 @@ _PARTS = {
         functions.PrecomputedKernel points.Points products.Products cuda.CudaProducts
     """,
     "models": """
-        budget_model.BudgetModel budget_model.Store budget_policies.Projecting
+        budget_model.BudgetModel budget_model.SharedStore budget_model.Store
+        budget_policies.Projecting shared_budget_model.SharedBudgetModel
         budget_policies.Replacing expert_model.ExpertModel hyperplanes.Hyperplanes
         joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
-        diagonal_model.DiagonalModel spec.ModelSpec
+        regularization_path.RegularizationPath diagonal_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
     "spaces": """
@@ -27,7 +28,7 @@ _PARTS = {
         joint_space.JointSpace joint_space.JointWitness joint_space.KBest
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
         pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power
-        power.PowerBuffer problem_scalars.Scalars budget_space.Slots
+        power.PowerBuffer problem_scalars.Scalars budget_space.SharedSlots budget_space.Slots
         certificate_vectors.Witness diagonal_space.DiagonalSpace diagonal_space.Confidence
         diagonal_space.AdaptiveRates diagonal_space.Leader
     """,

@@ -126,6 +126,13 @@ class RiverClassifier(base.MiniBatchClassifier):
             return {labels[0]: 1.0 - chance, labels[1]: chance}
         return dict(zip(labels, _softmax(np.reshape(score, (1, -1)))[0].tolist(), strict=True))
 
+    def predict_set_one(self, x: Mapping[Any, Any]) -> set[Any]:
+        """The prediction set of a row, with ``coverage``; all classes before any row is learned."""
+        learner = self.estimator_
+        if learner.coverage is not None and not hasattr(learner, "classes_"):
+            return set() if self.classes is None else set(np.asarray(self.classes).tolist())
+        return learner.predict_set_one(x if isinstance(x, dict) else dict(x))
+
     # ----------------------------------------------------------------------------------- many rows
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn from the rows of a frame, as one after the other by `learn_one`, to the bit.

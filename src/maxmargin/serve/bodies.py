@@ -46,6 +46,9 @@ WithProba = Annotated[
         description='Return probabilities, too (of `AutoMargin`, or with `calibration="online"`).'
     ),
 ]
+WithSet = Annotated[
+    bool, Meta(description="Return the prediction set, too (needs `coverage`, such as 0.9).")
+]
 Name = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME.pattern}$"})]
 
 
@@ -78,6 +81,7 @@ class PredictRow(Body):
     row: Row
     scores: WithScores = False
     proba: WithProba = False
+    set: WithSet = False
     id: Id | bool | None = None
 
 
@@ -87,6 +91,7 @@ class PredictRows(Body):
     rows: Rows
     scores: WithScores = False
     proba: WithProba = False
+    set: WithSet = False
     ids: list[Id] | bool | None = None
 
 
@@ -142,11 +147,12 @@ class LearnedEach(TypedDict):
 
 
 class Prediction(msgspec.Struct):
-    """The class of one row; scores, probabilities and the id if they were asked for."""
+    """The class of one row; scores, probabilities, set and id if they were asked for."""
 
     prediction: Label
     scores: dict[str, float] | UnsetType = UNSET
     probabilities: dict[str, float] | UnsetType = UNSET
+    set: list[Label] | UnsetType = UNSET
     id: Id | UnsetType = UNSET
 
 
@@ -156,6 +162,7 @@ class Predictions(msgspec.Struct):
     predictions: list[Label]
     scores: list[dict[str, float]] | UnsetType = UNSET
     probabilities: list[dict[str, float]] | UnsetType = UNSET
+    sets: list[list[Label]] | UnsetType = UNSET
     ids: list[Id] | UnsetType = UNSET
 
 

@@ -27,7 +27,7 @@ from maxmargin.serve.served_model import ServedModel
 from maxmargin.streams.arrow import arrow
 
 # The fields of an answer for one row, and their names in an answer for many.
-PLURAL = {"prediction": "predictions", "id": "ids"}
+PLURAL = {"prediction": "predictions", "set": "sets", "id": "ids"}
 
 
 def answered(
@@ -98,10 +98,10 @@ def _answered_table(
 
 
 def _size_of(model: ServedModel, question: Question) -> int:
-    """About how many bytes the scores and probabilities in an answer take."""
-    if not question.scores and not question.proba:
+    """About how many bytes the scores, probabilities and sets in an answer take."""
+    numbers = question.scores + question.proba + question.sets
+    if not numbers:
         return 0
-    numbers = question.scores + question.proba
     return numbers * len(question.rows) * sum(len(str(label)) + 28 for label in model.labels)
 
 
@@ -121,6 +121,8 @@ def answer(model: ServedModel, question: Question) -> dict[str, list[Any]]:
             found["scores"] = _by_class(labels, each)
         if question.proba:
             found["probabilities"] = _by_class(labels, _probabilities(model, rows))
+        if question.sets:
+            found["set"] = _sets(model, rows)
     except (ValueError, OverflowError) as error:  # an integer may be too large for a float
         raise unprocessable(str(error)) from None
     return found
@@ -128,7 +130,7 @@ def answer(model: ServedModel, question: Question) -> dict[str, list[Any]]:
 
 def _asks_class(model: ServedModel, question: Question) -> bool:
     """Is only the class asked for, of rows that `predict_one` takes?"""
-    if question.scores or question.proba:
+    if question.scores or question.proba or question.sets:
         return False
     if isinstance(question.rows, np.ndarray):
         return model.live.preparing() is None
@@ -144,6 +146,19 @@ def _probabilities(model: ServedModel, rows: Any) -> np.ndarray:
     if isinstance(rows, list):
         return np.array([list(learner.predict_proba_one(row).values()) for row in rows])
     return learner.predict_proba(rows)
+
+
+def _sets(model: ServedModel, rows: Any) -> list[list[Any]]:
+    """The classes in the prediction set of each row; all of them before any row was learned."""
+    learner, labels = model.live.learner, model.labels
+    if getattr(learner, "coverage", None) is None:
+        raise unprocessable("set: the learner has no prediction sets; coverage=0.9 gives it.")
+    if not learner.__sklearn_is_fitted__():
+        return [list(labels)] * len(rows)
+    if isinstance(rows, list):
+        found = [learner.predict_set_one(row) for row in rows]
+        return [[label for label in labels if label in each] for each in found]
+    return [learner.classes_[inside].tolist() for inside in learner.predict_set(rows)]
 
 
 def _by_class(labels: list[Any], numbers: np.ndarray) -> list[dict[str, float]]:

@@ -206,6 +206,7 @@ class Question(NamedTuple):
     scores: bool
     proba: bool
     is_batch: bool
+    sets: bool = False
 
 
 def question_of(model: ServedModel, found: bodies.PredictRow | bodies.PredictRows) -> Question:
@@ -233,7 +234,7 @@ def question_of(model: ServedModel, found: bodies.PredictRow | bodies.PredictRow
     else:
         ids = [new_id() for _ in raw] if ids else None
     check_rows(model, rows)
-    return Question(rows, raw, ids, found.scores, found.proba, is_batch)
+    return Question(rows, raw, ids, found.scores, found.proba, is_batch, found.set)
 
 
 # ----------------------------------------------------------------------------------------- Arrow
