@@ -13,7 +13,7 @@ EXPERTS = [
     ("hinge", 1.0, "column"),
     ("hinge", 10.0, "column"),
     ("hinge", 1.0, "all"),
-    ("hinge", 10.0, "all"),
+    ("hinge", 1.0, "raw"),
     ("arow", 1.0, "column"),
     ("arow", 10.0, "column"),
     ("arow", 0.1, "all"),
@@ -44,7 +44,8 @@ class Expert:
         self.slope, self.offset, self.slope_squares, self.offset_squares = 2.0, 0.0, 1e-8, 1e-8
 
     def variances(self, peaks, known):
-        s = np.where(peaks > 0.0, known if self.kind == "all" else peaks, 1.0)
+        s = {"all": known, "raw": np.ones_like(peaks)}.get(self.kind, peaks)
+        s = np.where(peaks > 0.0, s, 1.0)
         if self.kind == "root":
             return 1.0 / (s * np.sqrt(0.1 * s**2 + self.G))
         return 1.0 / (s**2 + self.G)

@@ -95,7 +95,8 @@ SCRATCH = {
 }
 SCRATCH |= {"rivals", "logs", "row", "distances", "outputs", "stamps", "serial", "z", "t"}
 SCRATCH |= {"refilled", "sources", "buffer", "difference", "distance", "limit", "joins", "classes"}
-SCRATCH |= {"names", "schema", "margins", "chances", "lengths", "steps", "gains", "sign"}
+SCRATCH |= {"names", "schema", "margins"}
+SCRATCH |= {"chances", "leads", "lengths", "steps", "gains", "sign"}
 
 
 def rows_for(clf: Any) -> Any:

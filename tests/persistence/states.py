@@ -156,6 +156,7 @@ FLEETING = {
 }
 FLEETING |= {"coords", "shadows", "turned", "fresh", "refilled", "sources", "rivals", "row", "logs"}
 FLEETING |= {"distances", "outputs", "stamps", "serial", "z", "t"}
+FLEETING |= {"chances", "leads", "lengths", "steps", "gains", "sign"}
 
 
 def known_to(value: Any) -> Any:

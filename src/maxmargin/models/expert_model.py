@@ -19,7 +19,7 @@ from maxmargin.models.linear_model import Rows, as_rows
 from maxmargin.models.model_formulas import MixedPlanes
 from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.expert_space import BY_ALL, ROOTED, ExpertColumns, ExpertSpace
+from maxmargin.spaces.expert_space import ROOTED, SCALES, ExpertColumns, ExpertSpace
 
 
 @Compiled
@@ -47,10 +47,11 @@ class ExpertModel(Model):
 
     def __init__(self, spec: ModelSpec, problems: int, width: int, tail: Tail) -> None:
         self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
-        experts, kinds = len(spec.mixture), np.array(spec.mixture)
+        experts, confident = len(spec.mixture), len(spec.mixture) - spec.mixture.count(ROOTED)
         sizes = {"problems": problems, "coordinates": width + 1, "experts": experts}
-        by_all, confident = (kinds == BY_ALL).astype(np.int64), int((kinds != ROOTED).sum())
-        columns = blank(ExpertColumns, sizes, confident=confident, by_all=by_all, width=width)
+        scales = np.zeros(experts, np.int64)
+        scales[:confident] = [SCALES.index(kind) for kind in spec.mixture[:confident]]
+        columns = blank(ExpertColumns, sizes, confident=confident, scales=scales, width=width)
         mixture = new_mixture(problems, experts)
         self.space = blank(ExpertSpace, sizes, columns=columns, mixture=mixture)
 

@@ -2,11 +2,12 @@
 
 The weights of all experts for one column lie side by side, so that one look at a value of a row
 serves all of them. An expert's weights move along ``Sigma x`` for a diagonal matrix Sigma of its
-own, one of three kinds, in terms of the peak ``s_j`` of the column (its largest absolute value in
+own, one of four kinds, in terms of the peak ``s_j`` of the column (its largest absolute value in
 the rows learned from, the present one included) or of the peak s of all columns:
 
     BY_COLUMN   1 / (s_j**2 + G_j)
     BY_ALL      1 / (s**2 + G_j)
+    AS_IT_IS    1 / (1 + G_j)
     ROOTED      1 / (s_j sqrt(DELTA s_j**2 + G_j)),     which come last
 
 where ``G_j = g_1 x_1j**2 + g_2 x_2j**2 + ...`` with the gains of the expert's rule (0 of some).
@@ -33,7 +34,8 @@ from maxmargin.core.rule import Trial
 SMALLEST_PEAK = 1e-50
 DELTA = 0.1
 # The kinds of Sigma.
-BY_COLUMN, BY_ALL, ROOTED = "by column", "by all", "rooted"
+BY_COLUMN, BY_ALL, AS_IT_IS, ROOTED = "by column", "by all", "as it is", "rooted"
+SCALES = (BY_COLUMN, BY_ALL, AS_IT_IS)
 
 OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "experts", finite=True)]
 Peaks = Annotated[np.ndarray, Array("problems", "coordinates", at_least=0.0, finite=True)]
@@ -46,7 +48,7 @@ class ExpertColumns(NamedTuple):
     Attributes
     ----------
     confident : how many experts are not `ROOTED`
-    by_all : which of them are `BY_ALL`
+    scales : their places in `SCALES`
     width : number of features
     weights, variances : w and the diagonal of Sigma; 0 for columns that never had a value
     peaks : s_j of each column
@@ -55,7 +57,7 @@ class ExpertColumns(NamedTuple):
     """
 
     confident: int
-    by_all: Annotated[np.ndarray, Array("experts", dtype=np.int64, saved=False)]
+    scales: Annotated[np.ndarray, Array("experts", dtype=np.int64, saved=False)]
     width: Annotated[int, Follows("coordinates")]
     weights: OfExperts
     variances: Annotated[
@@ -119,10 +121,12 @@ class ExpertColumns(NamedTuple):
             variance = self.variances[c, j, e]
             if e >= self.confident:
                 part = self.rooted_part(variance, peak, now)
-            elif self.by_all[e]:
+            elif self.scales[e] == 0:
+                part = self.confident_part(variance, peak, now)
+            elif self.scales[e] == 1:
                 part = self.confident_part(variance, known, highest)
             else:
-                part = self.confident_part(variance, peak, now)
+                part = self.confident_part(variance, 1.0, 1.0)
             if peak == 0.0:
                 self.variances[c, j, e] = part
             elif part < 1.0:
@@ -171,7 +175,8 @@ class ExpertSpace(NamedTuple):
     mixture : Mixture
     updates_made : of each problem
     outputs, chances : of the experts, for the row that was predicted last
-    margins, lengths, steps, gains : of the experts, for the row that is learned from
+    leads : the margins of the experts on the row that is learned from
+    lengths, steps, gains : of the experts, for that row
     sign : of that row
     """
 
@@ -180,7 +185,7 @@ class ExpertSpace(NamedTuple):
     updates_made: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
     outputs: Scratch
     chances: Scratch
-    margins: Scratch
+    leads: Scratch
     lengths: Scratch
     steps: Scratch
     gains: Scratch
@@ -212,19 +217,19 @@ class ExpertSpace(NamedTuple):
         if self.columns.measure_row(rows, i, c, self.lengths):
             self.columns.take_in_row(rows, i, c)
             self.columns.measure_row(rows, i, c, self.lengths)
-            self.columns.predict_row(rows, i, c, self.margins)
+            self.columns.predict_row(rows, i, c, self.leads)
             for e in range(self.outputs.size):
-                self.margins[e] *= y
+                self.leads[e] *= y
         else:
             for e in range(self.outputs.size):
-                self.margins[e] = y * self.outputs[e]
+                self.leads[e] = y * self.outputs[e]
         self.sign[0] = y
         return y * f, 1.0
 
     def decide(self, rule, trial, c):
         """Ask the rule of each expert, and let the mixture learn from what they predicted."""
         for e in range(self.outputs.size):
-            margin, length = self.margins[e], self.lengths[e]
+            margin, length = self.leads[e], self.lengths[e]
             own = Trial(margin, 0.0, length, length, trial.t, trial.k, trial.weight)
             self.steps[e], self.gains[e] = rule.answer(e, own)
         self.mixture.judge_label(c, self.sign[0], self.outputs, self.chances, trial.weight, trial.t)

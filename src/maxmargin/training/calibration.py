@@ -39,6 +39,8 @@ from maxmargin.models.linear_model import LinearModel, read_only
 # and electricity, see docs/probabilities.md.
 WINDOW = 5000.0
 RECENT = 300.0
+# Implicit steps are computed to so many digits.
+PRECISION = 1e-12
 # Larger multiples of the scale mean the same, of scores and of levels.
 LARGEST, LARGEST_LEVEL = 1e6, 10.0
 # A mean that has faded so far is multiplied out.
@@ -98,7 +100,7 @@ class Maps(NamedTuple):
         two = z - H[c, 2, 0] - H[c, 2, 1] * one
         length = 1.0 / H[c, 0, 0] + one * one / H[c, 1, 1] + two * two / H[c, 2, 2]
         margin = y * (theta[c, 0] + theta[c, 1] * u + theta[c, 2] * z)
-        wrong = wrong_after_step(margin, weight * length)
+        wrong = wrong_after_step(margin, weight * length, PRECISION)
         step, curved = weight * y * wrong, weight * wrong * (1.0 - wrong)
         by_score = two / H[c, 2, 2]
         by_level = one / H[c, 1, 1] - H[c, 2, 1] * by_score
