@@ -126,7 +126,7 @@ class Watch:
     def update(self, rows: Rows, wrong: np.ndarray) -> int:
         """Update the detector row by row up to the first drift; the number of rows taken."""
         if self.is_frozen:
-            return self._update_frozen(rows)
+            return self.update_frozen(rows)
         for taken, each in enumerate(wrong.tolist(), 1):
             self.detector.update(int(each))
             if self.detector.drift_detected:
@@ -136,8 +136,8 @@ class Watch:
         self._count(wrong.size)
         return wrong.size
 
-    def _update_frozen(self, rows: Rows) -> int:
-        """The same with the scores of the frozen copy, if there is one yet."""
+    def update_frozen(self, rows: Rows) -> int:
+        """`update` with the scores of the frozen copy, if there is one yet."""
         if self.frozen is None:
             self._count(rows.size())
             return rows.size()

@@ -65,7 +65,8 @@ def bet_on_scores(scores, ties, counts, groups, wealth, rows, limit):  # type: i
             above += groups[k]
         for k in range(place + 1, (group + 1) * BINS):
             above += counts[k]
-        small = np.log((above + (1.0 - ties[n]) * counts[place]) / rows[0])
+        p = (above + (1.0 - ties[n]) * counts[place]) / rows[0]
+        small = np.log(p)
         large = np.log1p(-(above + ties[n] * counts[place]) / rows[0])
         idle = (1.0 + rows[0]) ** -IDLE
         fresh, wealth[last] = wealth[last] - idle, idle
@@ -75,7 +76,7 @@ def bet_on_scores(scores, ties, counts, groups, wealth, rows, limit):  # type: i
             if step < 0:
                 power = POWERS[k]
                 odds = power * np.exp((power - 1.0) * (small if k < UPWARD else large))
-            elif small <= np.log(STEPS[step]):
+            elif p <= STEPS[step]:
                 odds = ODDS[step]
             else:
                 odds = (1.0 - STEPS[step] * ODDS[step]) / (1.0 - STEPS[step])
