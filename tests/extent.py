@@ -5,11 +5,13 @@ random examples each time. `make test-all` sets MAXMARGIN_TESTS=all: every learn
 """
 
 import os
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 EVERYTHING = os.environ.get("MAXMARGIN_TESTS") == "all"
 
 
-def everything_or(few: list[Any], everything: list[Any]) -> list[Any]:
+def everything_or(few: T, everything: T) -> T:
     """The parameters of a test about something that the learners have in common."""
     return everything if EVERYTHING else few

@@ -187,6 +187,11 @@ def kinds_of_learners() -> list[Any]:
     return everything_or(kinds, [*learners(), maxmargin.ALMA(p=4.0)])
 
 
+def learners_of_sparse_rows() -> list[Any]:
+    """How rows are stored is not the rule's business, and CSR is compiled anew for each."""
+    return everything_or(kinds_of_learners()[:3], learners())
+
+
 def label(learner: Any) -> str:
     """A short name for a learner and its settings, to tell tests apart.
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import reference_multiclass as multiclass
 from numpy.typing import NDArray
 from reference import Array
 
@@ -477,7 +478,7 @@ def projectron(
         m = y[i] * f
         if K[i, i] == 0 or (m > 0 and not (plus and m < 1)):
             return None
-        d, square = _projection(K, store, i, rounding)
+        d, square = projection(K, store, i, rounding)
         distance = square if squared else np.sqrt(square)
         squares[-1] = square
         if m > 0:
@@ -504,7 +505,138 @@ def projectron(
     )
 
 
-def _projection(K: Array, store: Store, i: int, rounding: float) -> tuple[Array, float]:
+# Classes that share a store.
+
+
+class SharedTrace(NamedTuple):
+    """What a joint learner did, with one entry per trial.
+
+    A store has coefficients of shape (slots, M). Scores are those before the trial, and mistakes
+    are rows whose class is not above all others. Slack is the sum of the lengths that projections
+    have cut off, mass that of all multipliers.
+    """
+
+    history: list[Store]
+    scores: Array
+    mistakes: Flags
+    updated: Flags
+    mass: float
+    slack: float
+
+
+def shared_budget(
+    K: Array,
+    y: Labels,
+    order: Indices,
+    classes: int,
+    rule: multiclass.Rule,
+    *,
+    budget: int | None,
+    on_full: str,
+    draws: Array | None = None,
+    threshold: float = 0.0,
+    plus: bool = False,
+    rounding: float = 1e-8,
+) -> SharedTrace:
+    """A joint rule of ``reference_multiclass`` with one store of ``budget`` rows for all classes.
+
+    "oldest": divided by sqrt(2), constraint vectors are as long as their row, and W / sqrt(2) is a
+    sum over them. With these the Forgetron's account is kept: an update gains what the squared
+    distance from a g of margin 1 falls by, at least 0 and at most 1, and what leaves costs a^2 +
+    2 a - 2 (product with W / sqrt(2)), where a is the sum of its multipliers; a mistake shrinks W
+    until all costs are below 15/32 of all gains. "random": ``draws`` in [0, 1) name the slot of
+    each trial. "project": a row is stored if its squared distance from the span is above
+    ``threshold`` and there is room, and else its projection takes its place; with ``plus``
+    (Projectron++) rows that are no mistakes are always projected, with steps of at most
+    (1 - margin - distance / threshold) / |projection|^2.
+    """
+    store = Store(np.zeros(0, dtype=np.intp), np.zeros((0, classes)))
+    history, all_scores, mistakes, updated = [], [], [], []
+    gained, lost, mass, slack = 0.0, 0.0, 0.0, 0.0
+    for t, i in enumerate(order):
+        ids, A, label = store.ids, store.coefficients, int(y[i])
+        scores = K[i, ids] @ A
+        margin = float(scores[label] - np.max(np.delete(scores, label)))
+        square, d, joins = float(K[i, i]), np.zeros(len(ids)), True
+        if on_full == "project" and square > 0:
+            full = budget is not None and len(ids) >= budget
+            d, distance = projection(K, store, int(i), rounding)
+            joins = len(ids) == 0 or (distance > threshold and not full)
+            joins = joins and not (plus and margin > 0 and len(ids) > 0)
+            square -= 0.0 if joins else distance
+        gram = square * (np.ones((classes, classes)) + np.eye(classes))
+        gram[label] = gram[:, label] = 0.0
+        eta = np.zeros(classes)
+        if square > 0:
+            ww = float(np.sum(A * (K[np.ix_(ids, ids)] @ A)))
+            factor, eta = rule(scores, label, gram, ww)
+            assert factor == 1.0
+        if plus and margin > 0 and np.any(eta > 0):
+            spare = 1 - margin - (distance / threshold if distance > 0 else 0.0)
+            eta = np.minimum(eta, max(0.0, spare) / square)
+        change = -eta
+        change[label] += np.sum(eta)
+        all_scores.append(scores)
+        mistakes.append(margin <= 0)
+        updated.append(bool(np.any(eta > 0)))
+        if updated[-1] and not joins:
+            store = Store(ids, A + np.outer(d, change))
+            mass += float(np.sum(eta))
+            slack += float(np.sqrt(distance * np.sum(change**2)))
+        elif updated[-1]:
+            mass += float(np.sum(eta))
+            fall = 2 * np.sum(eta) - np.dot(change, scores)
+            fall = fall - np.sum(change**2) * min(1.0, square) / 2
+            fall = min(1.0, max(0.0, float(fall)))
+            gained += fall
+            if on_full == "project" or len(ids) < budget:
+                ids, A = np.append(ids, i), np.vstack([A, change])
+            elif on_full == "random":
+                ids, A = ids.copy(), A.copy()
+                slot = int(budget * draws[t])
+                ids[slot], A[slot] = i, change
+            else:
+                ids, A = np.append(ids, i), np.vstack([A, change])
+                a = np.sum(np.abs(A[0])) / 2
+                product = float(np.dot(A[0], K[ids[0], ids] @ A)) / 2
+                left = max(15 / 32 * gained - lost, 15 / 32 * fall)
+                phi = 1.0
+                if margin <= 0:
+                    phi = _shrinking(a, product / a, left) if a > 0 else 1.0
+                lost += _psi(phi * a, phi * product / a) if a > 0 else 0.0
+                ids, A = ids[1:], phi * A[1:]
+            store = Store(ids, A)
+        history.append(store)
+    return SharedTrace(
+        history,
+        np.array(all_scores),
+        np.array(mistakes, dtype=bool),
+        np.array(updated, dtype=bool),
+        mass,
+        slack,
+    )
+
+
+def projectron_rule(plus: bool) -> multiclass.Rule:
+    """The Projectron on the constraint of the highest rival, or the Projectron++."""
+
+    def rule(scores: Array, label: int, gram: Array, ww: float) -> tuple[float, Array]:
+        eta, rivals = (
+            np.zeros(len(scores)),
+            np.where(np.arange(len(scores)) == label, -np.inf, scores),
+        )
+        z = int(np.argmax(rivals))
+        m = scores[label] - scores[z]
+        if m <= 0:
+            eta[z] = 1.0
+        elif plus and m < 1:
+            eta[z] = min(1.0, (1 - m) / gram[z, z])
+        return 1.0, eta
+
+    return rule
+
+
+def projection(K: Array, store: Store, i: int, rounding: float) -> tuple[Array, float]:
     """The coefficients of the projection of phi(x_i) onto the store, and delta^2."""
     if len(store.ids) == 0:
         return np.zeros(0), float(K[i, i])

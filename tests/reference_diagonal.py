@@ -5,7 +5,7 @@ one or two numbers for each column. With ``scaled`` it first lets ``s_j``, the l
 value of column j so far, take in the row, and measures everything by it; otherwise ``s_j`` is 1.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -17,12 +17,23 @@ Array = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """What a learner did: the last three have one entry per trial."""
+    """What a learner did: the last four have one entry per trial.
+
+    ``outputs`` are those before anything is learned, ``margins`` those with the largest values of
+    columns that the row brings, and ``history`` the weights after each trial.
+    """
 
     w: Array
     precision: Array
     outputs: Array
+    margins: Array
     updated: NDArray[np.bool_]
+    history: Array
+
+
+def trace_of(w: Array, precision: Array, seen: list[tuple[float, float, bool, Array]]) -> Trace:
+    outputs, margins, updated, history = zip(*seen, strict=True)
+    return Trace(w, precision, *map(np.array, (outputs, margins, updated, history)))
 
 
 def grown(s: Array, x: Array, scaled: bool) -> Array:
@@ -44,18 +55,19 @@ def confident(
     """
     n = X.shape[1]
     w, s, seen = np.zeros(n), np.zeros(n), np.zeros(n)
-    outputs, updated = [], []
+    trials = []
     for t, (x, sign) in enumerate(zip(X, y, strict=True)):
-        outputs.append(w @ x)
+        output = w @ x
         before, s = s**2 + seen, grown(s, x, scaled)
         w = over(w * before, s**2 + seen)
         variance = over(np.ones(n), s**2 + seen)
-        a, g = step(sign * (w @ x), float(x @ (variance * x)), t)
-        updated.append(a > 0)
+        margin = sign * (w @ x)
+        a, g = step(margin, float(x @ (variance * x)), t)
         if a > 0:
             w = w + a * sign * variance * x
             seen = seen + g * x**2
-    return Trace(w, s**2 + seen, np.array(outputs), np.array(updated, dtype=bool))
+        trials.append((output, margin, a > 0, w))
+    return trace_of(w, s**2 + seen, trials)
 
 
 def weight_of(sample_weight: Array | None, t: int) -> float:
@@ -122,16 +134,6 @@ def slopes(loss: str) -> Callable[[float], float]:
     return lambda m: float(expit(-m))
 
 
-def gradients(
-    X: Array, y: Array, loss: str, sample_weight: Array | None
-) -> Iterator[tuple[int, Array, Callable[[Array], Array]]]:
-    """Each trial's number and row, and what gives the gradient for weights."""
-    slope = slopes(loss)
-    for t, (x, sign) in enumerate(zip(X, y, strict=True)):
-        size = weight_of(sample_weight, t)
-        yield t, x, lambda w, x=x, z=sign * x, size=size: -size * slope(w @ z) * z
-
-
 def adagrad(
     X: Array,
     y: Array,
@@ -147,16 +149,17 @@ def adagrad(
     """
     n = X.shape[1]
     w, s, squares = np.zeros(n), np.zeros(n), np.zeros(n)
-    outputs, updated = [], []
-    for _, x, gradient in gradients(X, y, loss, sample_weight):
-        outputs.append(w @ x)
+    trials, slope = [], slopes(loss)
+    for t, (x, sign) in enumerate(zip(X, y, strict=True)):
+        output = w @ x
         before, s = s, grown(s, x, scaled)
         w = over(w * before, s)
-        g = gradient(w)
+        margin = sign * (w @ x)
+        g = -weight_of(sample_weight, t) * slope(margin) * sign * x
         squares = squares + g**2
         w = w - rate * over(g, s * np.sqrt(squares))
-        updated.append(g.any())
-    return Trace(w, squares, np.array(outputs), np.array(updated, dtype=bool))
+        trials.append((output, margin, g.any(), w))
+    return trace_of(w, squares, trials)
 
 
 def ftrl(
@@ -177,20 +180,21 @@ def ftrl(
     """
     width = X.shape[1]
     s, z, n = np.zeros(width), np.zeros(width), np.zeros(width)
-    outputs, updated = [], []
+    trials = []
 
     def weights() -> Array:
         size = (beta + np.sqrt(n)) / alpha + l2
         return np.where(np.abs(z) <= l1, 0.0, -(z - np.sign(z) * l1) / size)
 
     for t, (x, sign) in enumerate(zip(X, y, strict=True)):
-        outputs.append(over(weights(), s) @ x)
+        output = over(weights(), s) @ x
         before, s = s, grown(s, x, scaled)
         ratio = over(before, s) if scaled else np.ones(width)
         z, n = z * ratio, n * ratio**2
         own, w = over(x, s), weights()
-        g = -weight_of(sample_weight, t) * slopes("logistic")(sign * (w @ own)) * sign * own
+        margin = sign * (w @ own)
+        g = -weight_of(sample_weight, t) * slopes("logistic")(margin) * sign * own
         sigma = (np.sqrt(n + g**2) - np.sqrt(n)) / alpha
         z, n = z + g - sigma * w, n + g**2
-        updated.append(g.any())
-    return Trace(over(weights(), s), n, np.array(outputs), np.array(updated, dtype=bool))
+        trials.append((output, margin, g.any(), over(weights(), s)))
+    return trace_of(trials[-1][3], n, trials)

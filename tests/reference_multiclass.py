@@ -117,11 +117,11 @@ def _one_best(step: Callable[[float, float, float], tuple[float, float]]) -> Rul
     return rule
 
 
-def _perceptron(rate: float, margin: float) -> Rule:
+def perceptron_rule(rate: float, margin: float) -> Rule:
     return _one_best(lambda m, xx, ww: (1.0, rate if m <= margin else 0.0))
 
 
-def _passive_aggressive(C: float | None, loss: str) -> Rule:
+def passive_aggressive_rule(C: float | None, loss: str) -> Rule:
     def step(m: float, xx: float, ww: float) -> tuple[float, float]:
         suffered = max(0.0, 1 - m)
         if C is None:
@@ -133,11 +133,11 @@ def _passive_aggressive(C: float | None, loss: str) -> Rule:
     return _one_best(step)
 
 
-def _amira_1best(epsilon: float, costs: Array | None) -> Rule:
-    return _amira_kbest(epsilon, 1, costs)
+def amira_1best_rule(epsilon: float, costs: Array | None) -> Rule:
+    return amira_kbest_rule(epsilon, 1, costs)
 
 
-def _amira_kbest(epsilon: float, k: int | None, costs: Array | None) -> Rule:
+def amira_kbest_rule(epsilon: float, k: int | None, costs: Array | None) -> Rule:
     def rule(scores: Array, label: int, gram: Array, ww: float) -> tuple[float, Array]:
         eta, wanted = np.zeros(len(scores)), np.ones(len(scores))
         if costs is not None:
@@ -219,21 +219,21 @@ def perceptron_1best(
     X: Array, y: Labels, classes: int, *, rate: float = 1.0, margin: float = 0.0
 ) -> MulticlassTrace:
     """The Perceptron on D of the best rival: Collins (2002), here with a margin."""
-    return _run(X, y, classes, _perceptron(rate, margin))
+    return _run(X, y, classes, perceptron_rule(rate, margin))
 
 
 def passive_aggressive_1best(
     X: Array, y: Labels, classes: int, *, C: float | None = None, loss: str = "hinge"
 ) -> MulticlassTrace:
     """Crammer et al. (2006) on D of the best rival: PA, or with C given PA-I or PA-II."""
-    return _run(X, y, classes, _passive_aggressive(C, loss))
+    return _run(X, y, classes, passive_aggressive_rule(C, loss))
 
 
 def amira_1best(
     X: Array, y: Labels, classes: int, *, epsilon: float = 0.1, costs: Array | None = None
 ) -> MulticlassTrace:
     """Zhao & Huang, Algorithm 2."""
-    return _run(X, y, classes, _amira_1best(epsilon, costs))
+    return _run(X, y, classes, amira_1best_rule(epsilon, costs))
 
 
 def amira_kbest(
@@ -246,7 +246,7 @@ def amira_kbest(
     costs: Array | None = None,
 ) -> MulticlassTrace:
     """Zhao & Huang, Algorithm 3; without k all wrong classes."""
-    return _run(X, y, classes, _amira_kbest(epsilon, k, costs))
+    return _run(X, y, classes, amira_kbest_rule(epsilon, k, costs))
 
 
 def romma_1best(X: Array, y: Labels, classes: int, *, delta: float = 1.0) -> MulticlassTrace:
@@ -297,7 +297,7 @@ def kernel_perceptron_1best(
     K: Array, y: Labels, order: Indices, classes: int, *, rate: float = 1.0, margin: float = 0.0
 ) -> KernelMulticlassTrace:
     """``perceptron_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _perceptron(rate, margin))
+    return _kernel_run(K, y, order, classes, perceptron_rule(rate, margin))
 
 
 def kernel_passive_aggressive_1best(
@@ -310,7 +310,7 @@ def kernel_passive_aggressive_1best(
     loss: str = "hinge",
 ) -> KernelMulticlassTrace:
     """``passive_aggressive_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _passive_aggressive(C, loss))
+    return _kernel_run(K, y, order, classes, passive_aggressive_rule(C, loss))
 
 
 def kernel_amira_1best(
@@ -323,7 +323,7 @@ def kernel_amira_1best(
     costs: Array | None = None,
 ) -> KernelMulticlassTrace:
     """``amira_1best`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _amira_1best(epsilon, costs))
+    return _kernel_run(K, y, order, classes, amira_1best_rule(epsilon, costs))
 
 
 def kernel_amira_kbest(
@@ -337,7 +337,7 @@ def kernel_amira_kbest(
     costs: Array | None = None,
 ) -> KernelMulticlassTrace:
     """``amira_kbest`` on a Gram matrix."""
-    return _kernel_run(K, y, order, classes, _amira_kbest(epsilon, k, costs))
+    return _kernel_run(K, y, order, classes, amira_kbest_rule(epsilon, k, costs))
 
 
 def kernel_romma_1best(

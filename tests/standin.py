@@ -42,6 +42,15 @@ class OnDevice(np.lib.mixins.NDArrayOperatorsMixin):
     def __setitem__(self, which, value):
         self.array[_index(which)] = _inside(value)
 
+    def __bool__(self):
+        return bool(self.array)
+
+    def __len__(self):
+        return len(self.array)
+
+    def __iter__(self):
+        return (OnDevice(each) for each in self.array)
+
     def __float__(self):
         return float(self.array)
 
@@ -55,7 +64,7 @@ class OnDevice(np.lib.mixins.NDArrayOperatorsMixin):
         return self.array.copy()
 
 
-for _name in ("sum", "copy", "astype", "view", "max", "min", "any", "var"):
+for _name in ("sum", "copy", "astype", "view", "max", "min", "any", "all", "var", "mean", "clip"):
 
     def _method(self, *args, _name=_name, **kwargs):
         return OnDevice(np.asarray(getattr(self.array, _name)(*args, **kwargs)))
@@ -81,6 +90,8 @@ class Functions:
     """What the code for devices asks of CuPy's module."""
 
     subtract, square = staticmethod(np.subtract), staticmethod(np.square)
+    minimum, maximum = staticmethod(np.minimum), staticmethod(np.maximum)
+    isfinite, sqrt = staticmethod(np.isfinite), staticmethod(np.sqrt)
 
     @staticmethod
     def asarray(array):
@@ -95,8 +106,32 @@ class Functions:
         return OnDevice(np.zeros(shape, dtype))
 
     @staticmethod
+    def concatenate(arrays, axis=0):
+        return OnDevice(np.concatenate([each.array for each in arrays], axis))
+
+    @staticmethod
+    def stack(arrays):
+        return OnDevice(np.stack([each.array for each in arrays]))
+
+    @staticmethod
+    def where(condition, one, other):
+        return OnDevice(np.where(*(_inside(each) for each in (condition, one, other))))
+
+    @staticmethod
+    def flatnonzero(array):
+        return OnDevice(np.flatnonzero(array.array))
+
+    @staticmethod
     def argmax(array):
         return OnDevice(np.argmax(array.array))
+
+
+for _name in ("empty", "ones", "full", "arange"):
+
+    def _made(*args, _name=_name, **kwargs):
+        return OnDevice(getattr(np, _name)(*args, **kwargs))
+
+    setattr(Functions, _name, staticmethod(_made))
 
 
 class Library:
@@ -124,6 +159,13 @@ class Library:
             cuda._as_kind(each, cuda._wider(each.kind, "float32")) for each in (left, right)
         )
         return OnDevice(left.factors.array @ right.factors.array.T)
+
+    def solved(self, system, sides):
+        try:
+            np.linalg.cholesky(system.array)
+        except np.linalg.LinAlgError:
+            return OnDevice(np.full(sides.shape, np.nan))
+        return OnDevice(np.linalg.solve(system.array, sides.array))
 
     def apply(self, kernel, values, own, other):
         array, real = values.array, values.dtype.type

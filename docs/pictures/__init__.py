@@ -33,6 +33,7 @@ PICTURES: tuple[Picture, ...] = (
     theorems.directional,
     theorems.mistakes_and_losses,
     theorems.moving_targets,
+    theorems.columns,
     theorems.bounded_memory,
     theorems.mixtures,
     benchmarks.times_as_fast,

@@ -19,10 +19,13 @@ from sklearn.svm import LinearSVC
 from maxmargin import (
     ALMA,
     AMIRA,
+    AROW,
+    FTRL,
     NOCA,
     NORMA,
     PUMMA,
     ROMMA,
+    AdaGrad,
     BisectionPerceptron,
     DirectionalPerceptron,
     FixedShare,
@@ -699,6 +702,103 @@ def pegasos() -> Promise:
     )
 
 
+# --------------------------------------------------------------------------- AROW, AdaGrad and FTRL
+def _walk(learner: Any, stream: Stream) -> Array:
+    """The weights before the first row, and after each row."""
+    learner.set_params(fit_intercept=False, scaling=None)
+    weights = [np.zeros(stream.X.shape[1])]
+    for x, label in zip(stream.X, stream.y, strict=True):
+        learner.learn_one(x, label, classes=SIGNS)
+        weights.append(learner.coef_[0].copy())
+    return np.array(weights)
+
+
+def _arow_bounds(stream: Stream, walk: Array, r: float) -> Array:
+    """The smallest bound after each row, of vectors of several lengths."""
+    updated = (walk[1:] != walk[:-1]).any(axis=1)
+    gained = np.cumsum(updated[:, np.newaxis] * stream.X**2, axis=0) / r
+    bounds = []
+    for length in LENGTHS:
+        distances = updated[:, np.newaxis] * (walk[1:] - length * stream.u) ** 2
+        deviations = (np.maximum.accumulate(distances) * gained).sum(axis=1)
+        losses = np.cumsum(updated * stream.lacking(length) ** 2)
+        pairs = zip(deviations, losses, strict=True)
+        bounds.append([AROW.max_mistakes(1.0, length, r, *map(float, pair)) for pair in pairs])
+    return np.min(bounds, axis=0)
+
+
+@lru_cache
+def arow() -> Promise:
+    stream, r = _noisy_directions(1000, 0.0), 1.0
+    walk = _walk(AROW(r=r), stream)
+    mistakes = np.cumsum(stream.y * np.einsum("tj,tj->t", stream.X, walk[:-1]) <= 0.0)
+    at = stream.stops() - 1
+    proved = {"max_mistakes": _arow_bounds(stream, walk, r)[at]}
+    return _along_stream("AROW", "mistakes", stream.stops(), proved, mistakes[at])
+
+
+@lru_cache
+def arow_regularised() -> Promise:
+    """At the end of a stream, against r."""
+    stream, values, mistakes, most = (
+        _noisy_directions(1000, 0.02),
+        np.geomspace(0.1, 100.0, 7),
+        [],
+        [],
+    )
+    for r in values.tolist():
+        learner = AROW(r=r)
+        most.append(_arow_bounds(stream, _walk(learner, stream), r)[-1])
+        mistakes.append(learner.n_mistakes_)
+    title = "AROW, 2 % wrong labels"
+    return Promise(
+        title, "r", "mistakes", values, {"max_mistakes": np.array(most)}, np.array(mistakes)
+    )
+
+
+def _regrets(
+    learner: Any, slopes: Callable[[Array], Array], losses: Callable[[Array], Array]
+) -> tuple[Stream, Array, Array, Array, Array]:
+    """A stream, the vector to compare with, and after each row the regret, D and gradients."""
+    stream = _noisy_directions(1000, 0.02)
+    walk, u = _walk(learner, stream), 2.0 * stream.u
+    margins = stream.y * np.einsum("tj,tj->t", stream.X, walk[:-1])
+    regret = np.cumsum(losses(margins) - losses(stream.y * (stream.X @ u)))
+    squares = np.cumsum(slopes(margins)[:, np.newaxis] ** 2 * stream.X**2, axis=0)
+    deviations = np.maximum.accumulate(np.abs(walk[:-1] - u).max(axis=1))
+    return stream, u, regret, deviations, np.sqrt(squares).sum(axis=1)
+
+
+@lru_cache
+def adagrad() -> Promise:
+    rate = 0.2
+    stream, _, regret, deviations, gradients = _regrets(
+        AdaGrad(rate=rate),
+        lambda m: np.where(m < 1.0, 1.0, 0.0),
+        lambda m: np.maximum(0.0, 1.0 - m),
+    )
+    at = stream.stops() - 1
+    pairs = zip(deviations[at].tolist(), gradients[at].tolist(), strict=True)
+    most = [AdaGrad.max_regret(rate, *pair) for pair in pairs]
+    return _along_stream("AdaGrad", "regret", stream.stops(), {"max_regret": most}, regret[at])
+
+
+@lru_cache
+def ftrl() -> Promise:
+    numbers = {"alpha": 0.5, "beta": 1.0, "l1": 1.0, "l2": 0.0}
+    stream, u, regret, deviations, gradients = _regrets(
+        FTRL(**numbers), lambda m: 1.0 / (1.0 + np.exp(m)), lambda m: np.logaddexp(0.0, -m)
+    )
+    at = stream.stops() - 1
+    norms = {"norm": float(np.linalg.norm(u)), "norm1": float(np.abs(u).sum())}
+    pairs = zip(deviations[at].tolist(), gradients[at].tolist(), strict=True)
+    most = [
+        FTRL.max_regret(**numbers, **norms, deviation=deviation, gradients=total)
+        for deviation, total in pairs
+    ]
+    return _along_stream("FTRL, l1 = 1", "regret", stream.stops(), {"max_regret": most}, regret[at])
+
+
 def _least_objective(X: Array, y: Array, strength: float) -> float:
     svm = LinearSVC(
         loss="hinge",
@@ -830,6 +930,45 @@ def _moving_losses(kind: Any) -> Promise:
 @lru_cache
 def moving(kind: Any) -> tuple[Promise, Promise, Promise]:
     return _moving_mistakes(kind), _moving_margin_errors(kind), _moving_losses(kind)
+
+
+@lru_cache
+def untuned() -> tuple[Promise, Promise]:
+    """Mistakes of the vote that knows no target, against how far it moves and against noise."""
+    turns, noises = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0]), np.array([0.0, 0.02, 0.05, 0.1, 0.2])
+    by_turns = [_untuned(_pursuit(float(turn)), 0.0) for turn in turns]
+    by_noise = [_untuned(_pursuit(0.5), float(noise)) for noise in noises]
+    first, second = (np.array(found, float).T for found in (by_turns, by_noise))
+    return (
+        Promise(
+            "FixedShare.tracking",
+            "turns of the target",
+            "mistakes",
+            turns,
+            {"tracking_bound": first[1]},
+            first[0],
+        ),
+        Promise(
+            "FixedShare.tracking, half a turn",
+            "part of wrong labels",
+            "mistakes",
+            noises,
+            {"tracking_bound": second[1]},
+            second[0],
+            scales=("linear", "log"),
+        ),
+    )
+
+
+def _untuned(pursuit: Pursuit, noise: float) -> tuple[int, float]:
+    """The mistakes of the vote with this part of wrong labels, and the bound on them."""
+    wrong = np.random.default_rng(1).uniform(size=len(pursuit.y)) < noise
+    pursuit = pursuit._replace(y=np.where(wrong, -pursuit.y, pursuit.y))
+    # A wrong row is at most 1 on the wrong side of the target.
+    facts = pursuit.facts(NORMA) | {"losses": float(wrong.sum()) * (1.0 + pursuit.margin)}
+    vote = FixedShare.tracking(1.0, len(pursuit.y), fit_intercept=False)
+    vote.partial_fit(pursuit.X, pursuit.y, classes=SIGNS)
+    return vote.n_mistakes_, FixedShare.tracking_bound(**facts)
 
 
 # -------------------------------------------------------------------------------------- FixedShare

@@ -68,9 +68,14 @@ def mistakes_and_losses() -> Figure:
 
 
 def moving_targets() -> Figure:
-    """Mistakes, margin errors and losses of both learners."""
+    """Mistakes, margin errors and losses of both learners, and mistakes without tuning."""
     pairs = zip(promises.moving(NORMA), promises.moving(TrackingALMA), strict=True)
-    return _drawn(*(promise for pair in pairs for promise in pair))
+    return _drawn(*(promise for pair in pairs for promise in pair), *promises.untuned())
+
+
+def columns() -> Figure:
+    """Mistakes of AROW along a stream and against r, regrets of AdaGrad and FTRL."""
+    return _drawn(promises.arow(), promises.arow_regularised(), promises.adagrad(), promises.ftrl())
 
 
 def bounded_memory() -> Figure:

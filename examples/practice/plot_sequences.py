@@ -71,19 +71,33 @@ train, test = kept[:80], kept[80:]
 planted_margin = 1.0 / np.linalg.norm(planted)
 
 # %%
-# In each step the decoder finds the three best wrong answers, and AMIRA learns from their
-# differences to the true one, one after another. (The paper's k-best step lifts them at once, which
-# takes a quadratic programme; the bound on the number of updates holds for any sequence of rows,
-# and so for both.) There is no intercept, and one class only: every difference is to have an output
-# of 1. When a pass brings no update, the true answer of each sequence leads all others by more than
-# ``1 - epsilon``.
+# In each step the decoder finds the three best wrong answers. AMIRA's k-best step is the shortest
+# one after which the true answer leads all of them by 1 that came too close: a projection, which
+# Hildreth's algorithm finds one constraint at a time. It goes along a mixture of their differences,
+# and it is the step that AMIRA makes for the mixture as a row. So one row is learned for each
+# sequence, and since a mixture is no longer than the longest difference and has no smaller margin,
+# the bound on the number of updates and the certificate hold. There is no intercept, and one class
+# only: every difference is to have an output of 1. When a pass brings no update, the true answer of
+# each sequence leads all others by more than ``1 - epsilon``.
 
-K = 3
+K, EPSILON = 3, 0.1
 
 
 def differences(w, x, y):
     wrong = [z for z in best_answers(w, x, K + 1) if z != y][:K]
     return joint_features(x, y) - np.array([joint_features(x, z) for z in wrong])
+
+
+def mixture(w, D):
+    """The mixture of the differences that come too close, as a row; no row if none does."""
+    D = D[D @ w <= 1.0 - EPSILON]
+    steps, gaps, gram = np.zeros(len(D)), 1.0 - D @ w, D @ D.T
+    before = np.ones(len(D))
+    while np.abs(steps - before).max(initial=0.0) > 1e-13 * steps.max(initial=0.0):
+        before = steps.copy()
+        for z in range(len(D)):
+            steps[z] = max(0.0, steps[z] + (gaps[z] - gram[z] @ steps) / gram[z, z])
+    return (steps @ D / steps.sum())[np.newaxis] if len(D) else D
 
 
 def lowest_margin(w):
@@ -95,7 +109,7 @@ def share_of_errors(w, pairs):
     return np.mean([np.not_equal(best_answers(w, x, 1)[0], y) for x, y in pairs])
 
 
-clf = AMIRA(epsilon=0.1, fit_intercept=False)
+clf = AMIRA(epsilon=EPSILON, fit_intercept=False)
 w, radius, margins, bounds, errors = np.zeros(planted.size), 0.0, [], [], []
 converged = False
 while not converged:
@@ -103,14 +117,16 @@ while not converged:
     for number in random.permutation(len(train)):
         D = differences(w, *train[number])
         radius = max(radius, np.linalg.norm(D, axis=1).max())
-        clf.partial_fit(D, np.ones(len(D)), classes=[-1.0, 1.0])
-        w = clf.coef_[0]
+        row = mixture(w, D)
+        if len(row):
+            clf.partial_fit(row, [1.0], classes=[-1.0, 1.0])
+            w = clf.coef_[0]
     converged = clf.n_updates_ == before
     margins.append(lowest_margin(w))
     bounds.append(clf.certificate_.bound)
     errors.append(share_of_errors(w, test))
 
-most = AMIRA.max_updates(0.1, radius, planted_margin)
+most = AMIRA.max_updates(EPSILON, radius, planted_margin)
 print(f"{clf.n_updates_} updates in {len(margins)} passes; the theorem allows {most:.0f}")
 print(f"margin {margins[-1]:.4f}, and none is above {bounds[-1]:.4f}")
 

@@ -17,6 +17,7 @@ ALGORITHMS = (
     "AMIRA",
     "AROW",
     "AdaGrad",
+    "AutoMargin",
     "BisectionPerceptron",
     "DirectionalPerceptron",
     "FTRL",

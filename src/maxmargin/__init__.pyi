@@ -6,6 +6,7 @@ from maxmargin.algorithms.adagrad import AdaGrad as AdaGrad
 from maxmargin.algorithms.alma import ALMA as ALMA
 from maxmargin.algorithms.amira import AMIRA as AMIRA
 from maxmargin.algorithms.arow import AROW as AROW
+from maxmargin.algorithms.automargin import AutoMargin as AutoMargin
 from maxmargin.algorithms.bisectionperceptron import BisectionPerceptron as BisectionPerceptron
 from maxmargin.algorithms.directionalperceptron import (
     DirectionalPerceptron as DirectionalPerceptron,

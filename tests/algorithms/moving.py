@@ -1,5 +1,6 @@
 """Streams whose labels come from a comparison vector that moves."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ WRONG_FACTS: list[dict[str, Any]] = [
     {"radius": np.inf},
     {"norm": 0.0},
     {"norm": np.nan},
-    {"margin": 0.0},
+    {"margin": np.inf},
     {"margin": "large"},
     {"drift": -0.1},
     {"losses": -0.1},
@@ -98,7 +99,7 @@ def _pursuit(
     return Pursuit(X, y, U, margin, ModelSpec(p=p).exponent(d))
 
 
-def pursuits() -> st.SearchStrategy[Pursuit]:
+def pursuits(exponents: Sequence[float | str] = (2.0, 4.0, "log")) -> st.SearchStrategy[Pursuit]:
     """Strategy for targets that stand, drift or jump, with clean and with noisy labels.
 
     ``lax=0`` and no noise is a target without losses.
@@ -112,6 +113,6 @@ def pursuits() -> st.SearchStrategy[Pursuit]:
         jumps=st.sampled_from([0, 0, 1, 4]),
         noise=st.sampled_from([0.0, 0.1]),
         lax=st.sampled_from([0.0, 0.3, 0.8]),
-        p=st.sampled_from([2.0, 4.0, "log"]),
+        p=st.sampled_from(exponents),
         seed=st.integers(0, 2**32 - 1),
     )

@@ -9,7 +9,7 @@ import pytest
 import reference
 import reference_kernel
 import reference_multiclass
-from extent import everything_or
+from extent import EVERYTHING, everything_or
 from scipy import sparse
 from sklearn.base import clone
 
@@ -143,9 +143,16 @@ def test_weights_that_are_forgotten_count():
     np.testing.assert_allclose(clf.coef_, [[np.mean(history)]], rtol=1e-15)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@every_shrinking
-def test_chunks_of_a_stream(learner, name, kernel):
+# Loops over kernel values are compiled anew for each rule: those that scale w before and after.
+IN_KERNELS = [each for each, _ in everything_or([SHRINKING[k] for k in (0, 2, 4, 6)], SHRINKING)]
+
+
+@pytest.mark.parametrize(
+    ("learner", "kernel"),
+    [*product([each for each, _ in SHRINKING], ["linear"]), *product(IN_KERNELS, ["rbf"])],
+    ids=repr,
+)
+def test_chunks_of_a_stream(learner, kernel):
     X, y = signed(300, 0.2)
     settings = {"average": True, "kernel": kernel, "gamma": 0.3, "kernel_dtype": "float64"}
     whole = streamed(learner, X, y, **settings)
@@ -200,7 +207,9 @@ def test_the_mean_in_the_space_of_a_kernel(learner, classes):
     np.testing.assert_allclose(mean.decision_function(X), np.mean(seen, axis=0), atol=1e-10)
 
 
-@every_shrinking
+@pytest.mark.parametrize(
+    ("learner", "name"), [each for each in SHRINKING if each[0] in IN_KERNELS], ids=repr
+)
 def test_kernels_of_rows_outside_the_block(learner, name):
     X, y = signed(600, 0.0 if name == "romma" else 0.3)  # without a margin its w grows for ever
     # The linear kernel, in the space of a kernel.
@@ -299,7 +308,8 @@ def test_files_of_means_that_never_shrank_are_what_they_were(kernel):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 def test_files_and_fits(tmp_path, learner):
-    X, y = rows(3)
+    is_joint = getattr(learner, "multiclass", "ovr") != "ovr"
+    X, y = rows(3 if EVERYTHING or is_joint else 2)
     for average in (False, True):
         clf = clone(learner).set_params(average=average, random_state=0, max_iter=3).fit(X, y)
         maxmargin.save(clf, tmp_path / "model.mm")

@@ -473,7 +473,9 @@ def test_costs_for_another_number_of_classes(size):
 
 
 @pytest.mark.parametrize(
-    "other", [{"multiclass": "ovr"}, {"budget": 5}, {"intercept": "pair"}], ids=str
+    "other",
+    [{"multiclass": "ovr"}, {"multiclass": "ovr", "budget": 5}, {"intercept": "pair"}],
+    ids=str,
 )
 def test_costs_need_classes_that_are_learned_together(other):
     X, y = three_classes(n=30)

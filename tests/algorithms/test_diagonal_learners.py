@@ -83,10 +83,9 @@ def test_average_is_the_mean_over_all_trials():
     """Also where the weights of columns follow their peaks."""
     X, y = rows(4, size=40)
     for name in ("AROW", "hinge", "FTRL"):
-        ways = [made(name, **PLAIN).fit(X[:t], y[:t]).coef_[0] for t in range(2, len(y) + 1)]
-        first = CASES[name][2](X[:1], y[:1].astype(float), scaled=True, **CASES[name][1]).w
+        trace = CASES[name][2](X, y.astype(float), scaled=True, **CASES[name][1])
         clf = made(name, average=True, **PLAIN).fit(X, y)
-        expected = np.mean([first, *ways], axis=0)
+        expected = trace.history.mean(axis=0)
         scale = np.abs(X).max(axis=0)
         np.testing.assert_allclose(scale * clf.coef_[0], scale * expected, rtol=1e-9, atol=1e-12)
 
@@ -185,21 +184,20 @@ def separating(seed, size=60, width=5):
 def test_arow_makes_no_more_mistakes(seed, r, scaled):
     X, y, u = separating(seed)
     trace = reference.arow(X, y, r=r, scaled=scaled)
-    ways = [reference.arow(X[:t], y[:t], r=r, scaled=scaled).w for t in range(1, len(y) + 1)]
     peaks = np.maximum.accumulate(np.abs(X)) if scaled else np.ones_like(X)
     updated = trace.updated
     radius = np.sqrt(reference.over(X**2, peaks**2).sum(axis=1).max())
     gained = (X[updated] ** 2).sum(axis=0) / r
-    farthest = ((u - np.array(ways)[updated]) ** 2).max(axis=0, initial=0.0)
+    distance = ((u - trace.history[updated]) ** 2).max(axis=0, initial=0.0)
     losses = np.maximum(0.0, 1.0 - y * (X @ u))[updated]
     bound = AROW.max_mistakes(
         radius=radius,
         norm=np.sqrt((peaks[-1] ** 2 * u**2).sum()),
         r=r,
-        deviation=(farthest * gained).sum(),
+        deviation=(distance * gained).sum(),
         comparison=(losses**2).sum(),
     )
-    assert (y * trace.outputs <= 0).sum() <= bound * (1 + 1e-9)
+    assert (trace.margins <= 0).sum() <= bound * (1 + 1e-9)
 
 
 @given(st.integers(0, 10**6), st.floats(0.05, 20.0))
@@ -212,13 +210,18 @@ def test_scaled_pa_makes_no_more_mistakes(seed, C):
     losses = np.maximum(0.0, 1.0 - y * (X @ u))
     norm = np.sqrt((peaks[-1] ** 2 * u**2).sum())
     bound = PassiveAggressive.max_mistakes(radius, norm, C, comparison=losses.sum())
-    wrong_when_measured = trace.updated & (trace.outputs * y <= 0)
-    assert wrong_when_measured.sum() <= bound * (1 + 1e-9)
+    wrong = (trace.margins <= 0) & X.any(axis=1)
+    assert wrong.sum() <= bound * (1 + 1e-9)
 
 
-def regret_of(X, y, ways, u, loss):
+def farthest(trace, u):
+    """The largest difference of a weight to that of u, before any row."""
+    return max(np.abs(u).max(), np.abs(u - trace.history[:-1]).max())
+
+
+def regret_of(X, y, trace, u, loss):
     """Of the weights before each row, over u."""
-    margins = y * np.einsum("tj,tj->t", X, ways), y * (X @ u)
+    margins = trace.margins, y * (X @ u)
     if loss == "hinge":
         own, best = (np.maximum(0.0, 1.0 - m).sum() for m in margins)
     else:
@@ -232,11 +235,10 @@ def regret_of(X, y, ways, u, loss):
 def test_adagrad_has_no_more_regret(loss, seed, rate):
     X, y, u = separating(seed)
     learn = {"rate": rate, "loss": loss, "scaled": False}
-    ways = np.array([reference.adagrad(X[:t], y[:t], **learn).w for t in range(len(y))])
-    gradients = np.sqrt(reference.adagrad(X, y, **learn).precision).sum()
-    deviation = np.abs(u - ways).max()
-    bound = AdaGrad.max_regret(rate, deviation, gradients)
-    assert regret_of(X, y, ways, u, loss) <= bound * (1 + 1e-9)
+    trace = reference.adagrad(X, y, **learn)
+    gradients = np.sqrt(trace.precision).sum()
+    bound = AdaGrad.max_regret(rate, farthest(trace, u), gradients)
+    assert regret_of(X, y, trace, u, loss) <= bound * (1 + 1e-9)
 
 
 @settings(max_examples=50)
@@ -244,16 +246,15 @@ def test_adagrad_has_no_more_regret(loss, seed, rate):
 def test_ftrl_has_no_more_regret(seed, alpha, l1, l2):
     X, y, u = separating(seed)
     numbers = {"alpha": alpha, "beta": 1.0, "l1": l1, "l2": l2}
-    ways = np.array([reference.ftrl(X[:t], y[:t], scaled=False, **numbers).w for t in range(60)])
-    gradients = np.sqrt(reference.ftrl(X, y, scaled=False, **numbers).precision).sum()
+    trace = reference.ftrl(X, y, scaled=False, **numbers)
     bound = FTRL.max_regret(
         **numbers,
         norm=np.sqrt((u**2).sum()),
         norm1=np.abs(u).sum(),
-        deviation=np.abs(u - ways).max(),
-        gradients=gradients,
+        deviation=farthest(trace, u),
+        gradients=np.sqrt(trace.precision).sum(),
     )
-    assert regret_of(X, y, ways, u, "logistic") <= bound * (1 + 1e-9)
+    assert regret_of(X, y, trace, u, "logistic") <= bound * (1 + 1e-9)
 
 
 # -------------------------------------------------------------------------------------- the rest

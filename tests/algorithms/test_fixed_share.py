@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from algorithms.moving import pursuits
 from extent import everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from maxmargin import (
     PassiveAggressive,
     Pegasos,
     Perceptron,
+    TrackingALMA,
 )
 from maxmargin.core.experts import MOST_LEADERS, new_votes, vote
 from maxmargin.core.targets import Binary
@@ -89,12 +91,12 @@ GRIDS = {
         ("one kind", 2, np.asarray),
         ("one kind", 2, sparse.csr_matrix),
         ("many kinds", 2, np.asarray),
-        ("many kinds", 3, np.asarray),
+        ("one kind", 3, np.asarray),
         ("the default", 2, np.asarray),
         *everything_or(
             [],
             [
-                ("one kind", 3, np.asarray),
+                ("many kinds", 3, np.asarray),
                 ("one kind", 3, sparse.csr_matrix),
                 ("the default", 3, np.asarray),
             ],
@@ -308,6 +310,80 @@ def test_electricity_without_tuning():
     report = progressive(clf, X, y)
     assert report.accuracy >= 0.92
     assert report.wrong.sum() <= 1.02 * clf.expert_mistakes_.min()
+
+
+# ------------------------------------------------------------------------------ without tuning
+def moving_facts(pursuit):
+    known = pursuit.known() | {"margin": pursuit.margin, "trials": len(pursuit.y)}
+    return known | {"drift": pursuit.drift(), "squared_drift": pursuit.squared_drift()}
+
+
+def best_tuned_expert(facts):
+    """The least of the bounds on its experts, from the theorems with any rate and any decay."""
+    p, X, T = facts["p"], facts["radius"], facts["trials"]
+    B, mu, K, D1, D2 = (facts[n] for n in ("norm", "margin", "losses", "drift", "squared_drift"))
+    curvature, found = (p - 1) * X**2, []
+    rate = 1 / ((p - 1) * X)
+    while True:
+        gain = mu / B - rate * curvature / 2
+        if gain > 0:
+            found.append((K / B + (1 + 2 * D1 / B) / (2 * rate)) / gain)
+        if rate <= 1 / (2 * X * T):
+            break
+        rate /= 2
+    a = 2.0
+    rates = np.geomspace(1e-6, 1, 4000) * 2 * mu / curvature
+    decays = [0.0]
+    while True:
+        decays.append(a)
+        if a <= 1 / T:
+            break
+        a /= 2
+    for a in decays:
+        if a > 0 or D2 == 0:
+            S = B**2 + ((D2 / a if D2 else 0.0) + 2 * B * D1 + a * T * B**2) / (2 + a)
+            gains = mu - rates * curvature / 2
+            found.append(np.min((K + S / (2 * rates[gains > 0])) / gains[gains > 0]))
+    return min(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pursuit=pursuits(exponents=(2.0, 4.0)))
+def test_moving_targets_by_theorem(pursuit):
+    """Nothing but the length of rows and their number is known to it."""
+    facts = moving_facts(pursuit)
+    given = {name: facts[name] for name in ("radius", "trials", "p")}
+    clf = FixedShare.tracking(**given, fit_intercept=False)
+    clf.partial_fit(pursuit.X, pursuit.y, classes=[-1, 1])
+    assert clf.n_mistakes_ <= FixedShare.tracking_bound(**facts)
+    best = best_tuned_expert(facts)
+    assert clf.expert_mistakes_.min() <= best * (1 + 1e-9)
+
+
+@given(pursuit=pursuits(exponents=(2.0, 4.0)))
+def test_the_bound_without_tuning(pursuit):
+    """That of the best expert, which is at most 4/3 of Theorem 2 for the best tuning."""
+    facts, rate = moving_facts(pursuit), 0.5
+    best = best_tuned_expert(facts)
+    experts = len(FixedShare.tracking(facts["radius"], facts["trials"], p=facts["p"]).learners)
+    fall = np.log(2 / (1 + np.exp(-rate)))
+    bound = FixedShare.tracking_bound(**facts, rate=rate)
+    shared = -(facts["trials"] - 1) * np.log(1 - 1 / (facts["trials"] + 1))
+    assert shared <= 1.0
+    assert bound == pytest.approx((rate * best + np.log(experts) + shared) / fall, rel=1e-3)
+    squared = facts.pop("squared_drift")
+    without = FixedShare.tracking_bound(**facts, rate=rate)
+    assert bound <= without * (1 + 1e-12) or squared == 0.0
+    trials = facts.pop("trials")
+    ideal = TrackingALMA.mistake_bound(**facts)
+    if ideal < trials and facts["margin"] <= facts["radius"] * facts["norm"]:
+        assert without <= (rate * 4 / 3 * ideal + np.log(experts) + 1.0) / fall * (1 + 1e-12)
+
+
+def test_a_bound_without_tuning_needs_a_margin():
+    assert FixedShare.tracking_bound(1.0, 1.0, 0.0, 10) == math.inf
+    with pytest.raises(ValueError, match="'drift' and 'squared_drift' parameters must both"):
+        FixedShare.tracking_bound(1.0, 1.0, 0.5, 10, squared_drift=1.0)
 
 
 # ------------------------------------------------------------------------------------- bad input

@@ -287,11 +287,6 @@ def test_shards_prove_together_what_all_rows_do():
     assert Certificate.merge(parts[:1]) == parts[0]
 
 
-def test_other_kernels_are_those_of_pumma():
-    with pytest.raises(ValueError, match=r"must be 'linear', got 'rbf'.*use PUMMA"):
-        MaxMargin(kernel="rbf").fit([[0.0], [1.0]], [0, 1])
-
-
 def test_nothing_is_counted_that_does_not_happen():
     clf = MaxMargin().fit([[0.0], [1.0]], [0, 1])
     assert not hasattr(clf, "n_updates_")

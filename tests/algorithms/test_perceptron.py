@@ -16,14 +16,14 @@ margins, rates = st.just(0.0) | magnitudes(0.01, 100.0), magnitudes(0.1, 10.0)
 
 
 @settings(max_examples=60, deadline=None)
-@given(stream=streams(), margin=margins, rate=rates)
+@given(stream=streams(several=True), margin=margins, rate=rates)
 def test_follows_the_reference(stream, margin, rate):
     parameters = {"margin": margin, "rate": rate}
     assert_follows(Perceptron(**parameters), partial(reference.perceptron, **parameters), stream)
 
 
 @settings(max_examples=60, deadline=None)
-@given(stream=streams(), margin=margins, rate=rates)
+@given(stream=streams(several=True), margin=margins, rate=rates)
 def test_average_follows_the_reference(stream, margin, rate):
     parameters = {"margin": margin, "rate": rate}
     assert_follows(

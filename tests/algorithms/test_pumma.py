@@ -27,7 +27,14 @@ from maxmargin.spaces.power import PowerBuffer, power
 FORMS = {"dense": np.asarray, "CSR": sparse.csr_matrix}
 EXPONENTS = [2.0, 3.0, 4.0, 9.21]
 
+# How rows are stored is not the learner's business, and each way is compiled for each space.
+ON_ROWS = list(itertools.product(FORMS, EXPONENTS))
+DENSE = [("dense", p) for p in EXPONENTS]
 every_form = pytest.mark.parametrize("form", FORMS)
+every_form_and_exponent = pytest.mark.parametrize(("form", "p"), ON_ROWS)
+mostly_dense = pytest.mark.parametrize(
+    ("form", "p"), everything_or([*DENSE, ("CSR", 2.0)], ON_ROWS)
+)
 every_exponent = pytest.mark.parametrize("p", EXPONENTS)
 a_few_sets = settings(deadline=None, max_examples=8)
 
@@ -64,8 +71,7 @@ def diameter(X, y, p):
 # --------------------------------------------------------------------------- against the references
 
 
-@every_form
-@every_exponent
+@every_form_and_exponent
 @a_few_sets
 @given(data=separable_sets(), delta=st.sampled_from([0.05, 0.3, 1.0]))
 def test_pumma_follows_its_reference(form, p, data, delta):
@@ -83,8 +89,7 @@ def test_pumma_follows_its_reference_at_large_p(p):
         assert_follows(PUMMA(delta=0.1, p=p), X, y, trace)
 
 
-@every_form
-@every_exponent
+@mostly_dense
 @a_few_sets
 @given(data=separable_sets(), epsilon=st.sampled_from([0.05, 0.3, 1.0]))
 def test_amira_in_pairs_follows_its_reference(form, p, data, epsilon):
@@ -157,8 +162,7 @@ def test_bound_is_never_below_the_optimum(p, seed):
             assert bound >= best_margin(X[: i + 1], y[: i + 1], p)
 
 
-@every_form
-@every_exponent
+@every_form_and_exponent
 @pytest.mark.parametrize("delta", [0.02, 0.3])
 def test_guarantees(form, p, delta):
     X, y = separable(n=60, d=4, gap=0.2, seed=5)
@@ -216,8 +220,7 @@ def test_chunks_do_not_matter(form, p, cuts):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@every_form
-@every_exponent
+@every_form_and_exponent
 def test_a_point_with_both_labels(form, p):
     X, y = separable(n=20, d=3)
     X, y = np.vstack([X, X[:1]]), np.append(y, -y[0])
@@ -338,8 +341,7 @@ def test_max_updates_in_numbers():
 # ------------------------------------------------------------------------------ without intercept
 
 
-@every_form
-@every_exponent
+@mostly_dense
 @a_few_sets
 @given(data=separable_sets(), delta=st.sampled_from([0.05, 0.3, 1.0]))
 def test_without_intercept_it_follows_its_reference(form, p, data, delta):
@@ -505,14 +507,15 @@ def test_below_2_a_certificate_without_an_update_holds():
 
 @pytest.mark.parametrize("p", [1.25, 1.6])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_below_2_streams_and_files_are_the_same_to_the_bit(p, intercept, tmp_path):
-    X, y = three_classes(n=40, d=4)
-    settings_ = {"p": p, "fit_intercept": intercept}
-    whole = PUMMA(**settings_).partial_fit(X, y, classes=[0, 1, 2])
+@pytest.mark.parametrize("several", everything_or([False], [False, True]))
+def test_below_2_streams_and_files_are_the_same_to_the_bit(p, intercept, several, tmp_path):
+    X, y = three_classes(n=40, d=4) if several else separable(n=40, d=4)
+    classes, settings_ = np.unique(y), {"p": p, "fit_intercept": intercept}
+    whole = PUMMA(**settings_).partial_fit(X, y, classes=classes)
     parts = PUMMA(**settings_)
     for start in range(0, 40, 7):
         part = slice(start, start + 7)
-        parts.partial_fit(X[part], y[part], classes=[0, 1, 2])
+        parts.partial_fit(X[part], y[part], classes=classes)
         maxmargin.save(parts, tmp_path / "model")
         parts = maxmargin.load(tmp_path / "model")
     np.testing.assert_array_equal(parts.coef_, whole.coef_)

@@ -21,7 +21,7 @@ slanted = trials(cosine=0.99)
 # In few dimensions the labels of a stream contradict each other, and |w| grows until rounding
 # errors do too.
 @settings(max_examples=100, deadline=None)
-@given(stream=streams(min_width=8), delta=deltas)
+@given(stream=streams(min_width=8, several=True), delta=deltas)
 def test_follows_the_reference(stream, delta):
     assert_follows(ROMMA(delta=delta), partial(reference.romma, delta=delta), stream)
 

@@ -104,6 +104,17 @@ def test_wrong_facts_are_named(call, bad):
         call(**facts | bad)
 
 
+@pytest.mark.parametrize("margin", [0.0, -0.3])
+def test_nothing_is_promised_without_a_margin(margin):
+    facts = {"radius": 1.0, "norm": 1.0, "margin": margin}
+    assert TrackingALMA.mistake_bound(**facts) == np.inf
+    assert TrackingALMA.margin_error_bound(**facts, threshold=0.1) == np.inf
+    settings = {"threshold": 0.1, "rate": 0.1, "margin_errors": 2}
+    assert TrackingALMA.loss_bound(**facts, **settings) == np.inf
+    with pytest.raises(ValueError, match="'margin' parameter"):
+        TrackingALMA.tuned(**facts)
+
+
 @pytest.mark.parametrize("threshold", [-0.1, 1.0, 2.0])
 def test_threshold_is_below_the_margin(threshold):
     with pytest.raises(ValueError, match="'threshold' parameter"):

@@ -4,6 +4,7 @@ import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -71,6 +72,7 @@ REPEATING = [
 # Loops with weights are compiled for each rule and each way to keep weights: one of each kind. What
 # rules make of weights is tried on the rules themselves.
 FEW_REPEATING = [REPEATING[k] for k in (1, 8, 18, 19)]
+OF_CLASSES = [REPEATING[k] for k in (1, 18)]
 # Of those, learners to which a second time is not the same as none.
 DIFFERENT = [REPEATING[k] for k in (1, 2, 5, 7, 8, 10, 18, 19)]
 # All of those, and learners that count their steps or shrink their weights.
@@ -117,8 +119,12 @@ def outputs(clf, X):
 
 
 # ------------------------------------------------------------------------------- the row many times
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("learner", SOME_REPEATING, ids=repr)
+# Weights of several classes are compiled anew: for weights of features and for a budget.
+@pytest.mark.parametrize(
+    ("learner", "classes"),
+    [*product(SOME_REPEATING, [2]), *product(everything_or(OF_CLASSES, REPEATING), [3])],
+    ids=repr,
+)
 def test_a_weight_is_the_row_so_many_times(learner, classes):
     if classes == 3 and getattr(learner, "multiclass", "") == "1-best":
         pytest.skip("the second time another rival may be the highest")
@@ -399,14 +405,18 @@ REFUSING = [
     BisectionPerceptron(max_checks=2000),
     MaxMargin(soft_margin=0.0),
 ]
+DEFAULTS = [
+    each
+    for each in (getattr(maxmargin, name)() for name in sorted(maxmargin.ALGORITHMS))
+    if "class_weight" in each.get_params() and type(each) not in map(type, REFUSING)
+]
+# Loops with weights are compiled for each rule; `test_steps_of_a_weight` tries all rules.
+WEIGHING = (Perceptron, NORMA, Forgetron, FixedShare, NOCA)
 HEEDING = [
-    *(
-        each
-        for each in (getattr(maxmargin, name)() for name in sorted(maxmargin.ALGORITHMS))
-        if "class_weight" in each.get_params() and type(each) not in map(type, REFUSING)
-    ),
-    *(AMIRA(soft_margin=1.0), ROMMA(soft_margin=1.0), PUMMA(soft_margin=1.0), MaxMargin()),
-    *(PassiveAggressive(C=0.1), PassiveAggressive(soft_margin=1.0), Relaxation(rate=0.5)),
+    *everything_or([each for each in DEFAULTS if type(each) in WEIGHING], DEFAULTS),
+    *(AMIRA(soft_margin=1.0), PUMMA(soft_margin=1.0), MaxMargin(), PassiveAggressive(C=0.1)),
+    *everything_or([], [ROMMA(soft_margin=1.0), PassiveAggressive(soft_margin=1.0)]),
+    *everything_or([], [Relaxation(rate=0.5)]),
     BisectionPerceptron(soft_margin=1.0, max_checks=2000),
 ]
 
@@ -460,8 +470,11 @@ STREAMED = [
 ]
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("learner", STREAMED, ids=repr)
+@pytest.mark.parametrize(
+    ("learner", "classes"),
+    [*product(STREAMED, [2]), *product(everything_or(STREAMED[:1], STREAMED), [3])],
+    ids=repr,
+)
 def test_balanced_streams(learner, classes, tmp_path):
     X, y, random = rows(classes)
     weights = random.uniform(0.5, 2.0, y.size)

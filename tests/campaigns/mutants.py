@@ -334,8 +334,8 @@ MUTANTS = (
     # ------------------------------------------------------------------------ the exact margin
     Mutant(
         "newton: the weight of a row counts twice in its loss",
-        "totals[side, 1] += mass * slack[c, n]",
-        "totals[side, 1] += sample_weight[i] * mass * slack[c, n]",
+        "totals[side, 1] += mass * (2.0 * slack[c, n] - within)",
+        "totals[side, 1] += sample_weight[i] * mass * (2.0 * slack[c, n] - within)",
         EXACT,
     ),
     Mutant(

@@ -34,15 +34,25 @@ FORMS = [np.asarray, sparse.csr_matrix]
 # None: no intercept; otherwise the intercept_scaling.
 INTERCEPTS = [None, 0.1, 1.0, 10.0]
 
-every_learner = pytest.mark.parametrize("learner", learners(), ids=label)
+# Rows that are sparse, and problems of several classes, are compiled anew for each rule, and are no
+# business of it: these stand for all.
+FEW = [ROMMA(delta=0.1), AMIRA(intercept="pair", multiclass="ovr"), Perceptron(average=True)]
+SOME = everything_or(FEW, learners())
 
 
-def forms_and(scalings, some=(1.0,)):
-    """Dense rows with every intercept; sparse ones, by the same loop, with some unless all is."""
-    few = [*product([np.asarray], scalings), *product([sparse.csr_matrix], some)]
+def every_learner_and_rows(scalings):
+    """Dense rows of each learner with every intercept; sparse ones of some of them with one."""
+    dense = product(learners(), [np.asarray], scalings)
+    few = [*dense, *product(SOME, [sparse.csr_matrix], [1.0])]
     return pytest.mark.parametrize(
-        ("form", "scaling"), everything_or(few, list(product(FORMS, scalings)))
+        ("learner", "form", "scaling"),
+        everything_or(few, list(product(learners(), FORMS, scalings))),
+        ids=_name,
     )
+
+
+def _name(given):
+    return getattr(given, "__name__", None) or label(given)
 
 
 def best_margin(X, y, intercept):
@@ -65,8 +75,7 @@ def stream_and_optima(seed, intercept):
 
 
 # ------------------------------------------------------------------------------------- soundness
-@every_learner
-@forms_and(INTERCEPTS)
+@every_learner_and_rows(INTERCEPTS)
 def test_sound_at_every_moment_of_a_stream(learner, scaling, form):
     """For the rows seen so far, row by row in the first pass, then after 100 further passes."""
     for seed in range(2):
@@ -156,8 +165,7 @@ def test_sound_after_a_million_updates():
     assert clf.n_updates_ > 1_000_000
 
 
-@every_learner
-@forms_and([None, 0.1, 1.0, "max"])
+@every_learner_and_rows([None, 0.1, 1.0, "max"])
 def test_fit_is_sound_and_its_margin_is_the_true_one(learner, scaling, form):
     X, y, optima = stream_and_optima(0, scaling is not None)
     clf = with_intercept(learner, scaling).set_params(max_iter=200, random_state=0).fit(form(X), y)
@@ -172,14 +180,10 @@ def test_fit_is_sound_and_its_margin_is_the_true_one(learner, scaling, form):
         assert clf.intercept_[0] == 0.0
 
 
-# Sparse rows of several classes would be compiled anew for each learner.
-SPARSE = everything_or([ROMMA(delta=0.1)], learners())
-
-
 @pytest.mark.parametrize(
     ("learner", "form"),
-    [*product(learners(), [np.asarray]), *product(SPARSE, [sparse.csr_matrix])],
-    ids=lambda given: given.__name__ if callable(given) else label(given),
+    [*product(SOME, [np.asarray]), *product(everything_or(FEW[:1], SOME), [sparse.csr_matrix])],
+    ids=_name,
 )
 @pytest.mark.parametrize("scaling", [None, 1.0])
 def test_each_class_has_a_sound_certificate(learner, scaling, form):
@@ -206,7 +210,7 @@ def test_each_class_has_a_sound_certificate(learner, scaling, form):
 
 def test_certificates_of_classes_are_sound_at_every_moment():
     X, y = three_classes(n=20, d=2, seed=1)
-    for learner in learners():
+    for learner in SOME:
         clf = clone(learner)
         for t in range(20):
             clf.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1, 2])
@@ -297,7 +301,7 @@ def test_negative_coefficients_prove_nothing(changed):
         assert clf.set_params(max_iter=2).fit(X, y).certificate_.ratio == 0.0
 
 
-@every_learner
+@pytest.mark.parametrize("learner", learners(), ids=label)
 def test_many_weights_fall_back_to_the_imbalance_bound(monkeypatch, learner):
     monkeypatch.setattr(linear_model, "MOST_WITNESSED_WEIGHTS", 0)
     for scaling in (None, 1.0):

@@ -1,5 +1,7 @@
 """The 2-norm soft margin: a private coordinate for every row, without storing the rows."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from extent import everything_or
@@ -46,10 +48,15 @@ LEARNERS = [
     TrackingALMA(rate=0.2, radius=0.8, margin=0.3),
 ]
 
-# Sparse rows of several classes, which are compiled anew for each rule: one of each kind.
-KINDS = [AMIRA(epsilon=0.3), PUMMA(delta=0.2), Perceptron(average=True), ROMMA(delta=0.2)]
-PROBLEMS = [(2, "dense", LEARNERS), (3, "dense", LEARNERS), (2, "CSR", LEARNERS)]
-PROBLEMS += [(3, "CSR", everything_or(KINDS, LEARNERS))]
+# Sparse rows, and those of several classes, are compiled anew for each rule: one of each kind.
+FEW = [AMIRA(epsilon=0.3), PUMMA(delta=0.2), Perceptron(average=True), ROMMA(delta=0.2)]
+KINDS = everything_or(FEW, LEARNERS)
+PROBLEMS = [(2, "dense", LEARNERS), (3, "dense", KINDS), (2, "CSR", KINDS), (3, "CSR", KINDS)]
+every_problem = pytest.mark.parametrize(
+    ("classes", "form", "learner"),
+    [(classes, form, each) for classes, form, learners in PROBLEMS for each in learners],
+    ids=label,
+)
 
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=label)
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -84,11 +91,7 @@ def assert_same_features(clf, explicit, width):
 
 
 @with_and_without_intercept
-@pytest.mark.parametrize(
-    ("classes", "form", "learner"),
-    [(classes, form, each) for classes, form, learners in PROBLEMS for each in learners],
-    ids=label,
-)
+@every_problem
 def test_fit_is_fit_on_longer_rows(learner, form, intercept, classes):
     X, y = problem(classes)
     settings = {"fit_intercept": intercept, "max_iter": 10, "shuffle": False}
@@ -101,10 +104,14 @@ def test_fit_is_fit_on_longer_rows(learner, form, intercept, classes):
         assert mine.bound == pytest.approx(other.bound, rel=1e-8)
 
 
-@every_form
 @pytest.mark.parametrize("p", [3.0, 9.21])
 @pytest.mark.parametrize(
-    "learner", [PUMMA(delta=0.2), Perceptron(margin=0.5), ALMA(alpha=0.5)], ids=label
+    ("learner", "form"),
+    [
+        *product([PUMMA(delta=0.2), Perceptron(margin=0.5)], FORMS),
+        *product([ALMA(alpha=0.5)], everything_or(["dense"], list(FORMS))),
+    ],
+    ids=label,
 )
 def test_fit_in_other_norms(learner, form, p):
     X, y = problem(2)
@@ -175,10 +182,8 @@ def stream(clf, X, y, size=7):
         yield start + size
 
 
-@every_learner
-@every_form
+@every_problem
 @with_and_without_intercept
-@pytest.mark.parametrize("classes", [2, 3])
 def test_in_a_stream_every_row_is_new(learner, form, intercept, classes):
     X, y = problem(classes)
     clf, explicit = (clone(learner).set_params(fit_intercept=intercept) for _ in range(2))
@@ -205,7 +210,7 @@ def test_certificates_of_streams_hold(learner, intercept):
         assert clf.certificate_.bound >= best
 
 
-@every_learner
+@pytest.mark.parametrize("learner", KINDS, ids=label)
 @every_form
 def test_fit_and_then_a_stream(learner, form):
     X, y = problem(2, n=60)

@@ -63,7 +63,7 @@ def test_all_learners_are_known():
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("amiro", "did you mean amira or micra?"),
+        ("amiro", "did you mean amira or arow or micra?"),
         ("pa", "did you mean passiveaggressive?"),
         ("Passiv-Agressive", "did you mean passiveaggressive?"),
         ("xyz", "there are alma, amira, "),

@@ -6,10 +6,12 @@ from typing import Any
 from maxmargin import (
     ALMA,
     AMIRA,
+    AROW,
     NOCA,
     NORMA,
     PUMMA,
     ROMMA,
+    AutoMargin,
     BisectionPerceptron,
     FixedShare,
     Forgetron,
@@ -66,6 +68,7 @@ KINDS = {
     "linear": ROMMA,
     "linear p-norm": PNormALMA,
     "linear in pairs": PUMMA,
+    "linear diagonal": AROW,
     "linear joint": AMIRA,
     "kernel": KernelPassiveAggressive,
     "kernel in pairs": KernelPUMMA,
@@ -76,4 +79,5 @@ KINDS = {
     "clusters": NOCA,
     "bisection": QuickBisection,
     "vote": Vote,
+    "mixture": AutoMargin,
 }

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import ROMMA, Perceptron
 from maxmargin.core.loop import present
-from maxmargin.models import budget_model, linear_model
+from maxmargin.models import budget_model, expert_model, linear_model
 
 X, y = overlapping(n=40)
 three = pytest.mark.parametrize("data", [(X, y), three_classes(n=40)], ids=["two", "three"])
@@ -153,7 +153,7 @@ def test_interrupted_fit_keeps_what_was_learned(Estimator, monkeypatch):
         calls += 1
         present(*args)
 
-    for module in (linear_model, budget_model):
+    for module in (linear_model, budget_model, expert_model):
         monkeypatch.setattr(module, "present", counted)
     two_passes = Estimator(max_iter=2, shuffle=False, random_state=0).fit(X, y)
     calls, most = 0, calls

@@ -117,10 +117,10 @@ def test_fitted_model_survives_an_illegal_parameter(Estimator, method):
     before = memory(learner)
     learner.set_params(max_iter=0)
     with pytest.raises(ValueError, match="'max_iter' parameter"):
-        getattr(learner, method)(-X, y)
+        getattr(learner, method)(X[::-1], y)
     assert memory(learner) == before
     learner.set_params(max_iter=1)
-    getattr(learner, method)(-X, y)
+    getattr(learner, method)(X[::-1], y)
     assert memory(learner) != before
 
 

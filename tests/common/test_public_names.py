@@ -84,6 +84,7 @@ def test_every_algorithm_is_public():
     files = {path.stem for path in folder.glob("*.py")} - {
         "__init__",
         "bound_arguments",
+        "diagonal_learner",
         "movingtargets",
     }
     assert files == {name.lower() for name in maxmargin.ALGORITHMS}

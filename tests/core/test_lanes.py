@@ -33,6 +33,16 @@ def compiled_sparse_square(values, start, stop):
     return fixed_order_sums.sparse_square(values, start, stop)
 
 
+@Compiled
+def compiled_dense_weighted_square(values, i, weights, c):
+    return fixed_order_sums.dense_weighted_square(values, i, weights, c)
+
+
+@Compiled
+def compiled_sparse_weighted_square(values, columns, start, stop, weights, c):
+    return fixed_order_sums.sparse_weighted_square(values, columns, start, stop, weights, c)
+
+
 def rough(size, seed=0):
     """Numbers of very different sizes, so that each order of summation rounds in its own way."""
     random = np.random.default_rng(seed)
@@ -83,6 +93,13 @@ def test_dense_sums_have_the_bits_of_their_meaning(layout, dtype):
                     i,
                     c,
                 )
+                compiled = compiled_dense_weighted_square(X, i, weights, c)
+                plain = fixed_order_sums.dense_weighted_square(X, i, weights, c)
+                assert same_bits(compiled, plain), (width, i, c)
+                terms = weights[c, :width] * X[i].astype(np.float64) ** 2
+                assert plain == pytest.approx(
+                    math.fsum(terms), abs=1e-14 * math.fsum(np.abs(terms))
+                )
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -100,6 +117,11 @@ def test_sparse_sums_have_the_bits_of_their_meaning(dtype, index):
             compiled = compiled_sparse_dot(values, columns, start, stop, weights, c)
             plain = fixed_order_sums.sparse_dot(values, columns, start, stop, weights, c)
             assert same_bits(compiled, plain), (start, stop, c)
+            given = values, columns, start, stop, weights, c
+            plain = fixed_order_sums.sparse_weighted_square(*given)
+            assert same_bits(compiled_sparse_weighted_square(*given), plain), (start, stop, c)
+            terms = weights[c, columns[start:stop]] * values[start:stop].astype(np.float64) ** 2
+            assert plain == pytest.approx(math.fsum(terms), abs=1e-14 * math.fsum(np.abs(terms)))
 
 
 def test_read_only_rows_and_narrow_indices():
@@ -120,6 +142,8 @@ def test_a_row_is_never_read_beyond_its_end():
         assert compiled_dense_dot(X[:, :width], 1, weights, 1) == 2 * width
         assert compiled_sparse_dot(flat, columns, 0, width, weights, 1) == 2 * width
         assert compiled_sparse_square(flat, 0, width) == width
+        assert compiled_dense_weighted_square(X[:, :width], 1, weights, 1) == 2 * width
+        assert compiled_sparse_weighted_square(flat, columns, 0, width, weights, 1) == 2 * width
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 40, 1000])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from maxmargin import AMIRA
 
@@ -189,6 +190,23 @@ def plot_sequences(facts):
     assert 50 < facts["clf"].n_updates_ <= facts["most"]
     assert facts["errors"][-1] < 0.01 < 0.1 < facts["single_errors"]
     assert_best_answers_are_the_best(facts)
+    assert_steps_are_projections(facts)
+
+
+def assert_steps_are_projections(facts):
+    """After a step the constraints that came too close hold, and those that it uses are met."""
+    random = np.random.default_rng(1)
+    for x, y in facts["train"][:10]:
+        w = 0.1 * random.normal(size=facts["planted"].size)
+        D = facts["differences"](w, x, y)
+        close = D[D @ w <= 0.9]
+        (row,) = facts["mixture"](w, D)
+        step = (1.0 - w @ row) / (row @ row)
+        leads, (steps, rest) = close @ (w + step * row), nnls(close.T, step * row)
+        assert step > 0.0
+        assert rest < 1e-9
+        assert (leads > 1.0 - 1e-9).all()
+        np.testing.assert_allclose(leads[steps > 1e-9], 1.0, rtol=1e-9)
 
 
 def assert_best_answers_are_the_best(facts):

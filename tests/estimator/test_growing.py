@@ -38,23 +38,25 @@ ON_A_BUDGET = [
     mm.AMIRA(budget=7, on_full="random", random_state=0),
     mm.AMIRA(budget=7, on_full="project"),
 ]
+OTHER_RULES = [
+    mm.Perceptron(),
+    mm.NORMA(rate=0.5, decay=0.1, margin=0.5),
+    mm.AMIRA(soft_margin=0.5),
+    mm.AMIRA(intercept="pair"),
+]
 KERNEL = [
     one_vs_rest(each.set_params(kernel="rbf", gamma=0.3))
     for each in (
-        mm.Perceptron(),
         mm.Perceptron(average=True),
         mm.PassiveAggressive(C=0.5),
-        mm.NORMA(rate=0.5, decay=0.1, margin=0.5),
-        mm.AMIRA(soft_margin=0.5),
-        mm.AMIRA(intercept="pair"),
         mm.PUMMA(),
         mm.Forgetron(budget=7),
         mm.RandomBudgetPerceptron(budget=7, random_state=0),
         mm.Projectron(threshold=0.1),
-        *everything_or([], ON_A_BUDGET),
+        *everything_or([], [*OTHER_RULES, *ON_A_BUDGET]),
     )
 ]
-SOME = [mm.Perceptron(), mm.ALMA(p=4.0), mm.PUMMA(), KERNEL[2], KERNEL[6], KERNEL[7], KERNEL[-1]]
+SOME = [mm.Perceptron(), mm.ALMA(p=4.0), mm.PUMMA(), *KERNEL[1:4], KERNEL[-1]]
 
 every_form = pytest.mark.parametrize("form", FORMS)
 some_learners = pytest.mark.parametrize("learner", SOME, ids=label)

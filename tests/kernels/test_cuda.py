@@ -2,12 +2,15 @@
 
 import copy
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
+from extent import everything_or
 from problems import overlapping
+from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from standin import Library, OnDevice
 
 import maxmargin
@@ -79,9 +82,15 @@ def small_blocks(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------ same results
-@every_learner
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_fit_is_that_of_the_host(library, monkeypatch, learner, dtype):
+# Loops over kernel values in single precision are compiled anew for each rule and space.
+SINGLE = everything_or(["amira", "pairs", "oldest"], list(LEARNERS))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*product(LEARNERS, ["float64"]), *product(SINGLE, ["float32"])]
+)
+def test_a_fit_is_that_of_the_host(library, monkeypatch, name, dtype):
+    learner = LEARNERS[name]
     small_blocks(monkeypatch)
     X, y = rows(classes=classes_for(learner))
     host = clone(learner).set_params(kernel_dtype=dtype, cache_size=0.1).fit(X, y)
@@ -96,10 +105,11 @@ def test_a_fit_is_that_of_the_host(library, monkeypatch, learner, dtype):
     np.testing.assert_allclose(ours.bound, theirs.bound, rtol=1e-3)
 
 
-@every_learner
-def test_a_stream_is_that_of_the_host(library, monkeypatch, learner):
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_stream_is_that_of_the_host(library, monkeypatch, name):
     small_blocks(monkeypatch)
-    X, y = rows(classes=classes_for(learner))
+    learner, dtype = LEARNERS[name], np.float32 if name in SINGLE else np.float64
+    X, y = rows(classes=classes_for(learner), dtype=dtype)
     host, clf = clone(learner), clone(learner).set_params(device="cuda")
     for start in range(0, y.size, 130):
         part = slice(start, start + 130)
@@ -122,7 +132,7 @@ def test_one_row_at_a_time(library):
 
 
 def test_weights_of_rows(library):
-    X, y = rows(200, classes=2)
+    X, y = rows(200, classes=2, dtype=np.float64)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 200)
     for learner in (LEARNERS["soft margin"], LEARNERS["mean"]):
         host = clone(learner).fit(X, y, sample_weight=weights)
@@ -343,3 +353,50 @@ def test_a_stream_of_blocks_on_the_device_is_learned_from_there(library):
         by_hand.partial_fit(rows, labels, classes=range(10))
     np.testing.assert_array_equal(streamed.dual_coef_, by_hand.dual_coef_)
     np.testing.assert_array_equal(again.dual_coef_, by_hand.dual_coef_)
+
+
+# -------------------------------------------------------------------------------- the exact margin
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("penalty", [0.1, 0.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_exact_hyperplanes_on_a_device(library, monkeypatch, loss, penalty, intercept):
+    monkeypatch.setattr("maxmargin.models.newton_solver.LEAST_SAMPLE", 20)
+    monkeypatch.setattr("maxmargin.models.newton_solver.LEAST_PER_FEATURE", 1)
+    monkeypatch.setattr("maxmargin.models.device_passes.AT_ONCE", 100)
+    monkeypatch.setattr("maxmargin.models.hyperplanes.library_of", _library_of)
+    X, y = load_iris(return_X_y=True)
+    X, y = (X, y) if penalty else (X[:100], y[:100])
+    given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-6}
+    weights = 1.0 + np.arange(len(y)) % 3
+    usual = maxmargin.MaxMargin(**given, max_iter=300).fit(X, y, sample_weight=weights)
+    for rows in (X, library.xp.asarray(X)):
+        clf = maxmargin.MaxMargin(**given, max_iter=300, device="cuda")
+        clf.fit(rows, y, sample_weight=weights)
+        assert clf.converged_ == usual.converged_
+        margins = [each.margin for each in clf.certificate_.classes or [clf.certificate_]]
+        wanted = [each.margin for each in usual.certificate_.classes or [usual.certificate_]]
+        np.testing.assert_allclose(margins, wanted, rtol=2e-6)
+        np.testing.assert_allclose(clf.decision_function(rows), clf.decision_function(X))
+    with pytest.raises(ValueError, match="dense rows"):
+        clf.fit(sparse.csr_matrix(X), y)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("penalty", [0.1, 0.0])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_the_exact_margin_on_a_device(library, tmp_path, loss, penalty, kernel):
+    X, y = load_iris(return_X_y=True)
+    given = {"kernel": kernel, "gamma": 0.5, "loss": loss, "soft_margin": penalty, "max_iter": 300}
+    usual = maxmargin.MaxMargin(**given).fit(X, y)
+    for rows in (X, library.xp.asarray(X)):
+        clf = maxmargin.MaxMargin(**given, device="cuda").fit(rows, y)
+        assert clf.converged_ == usual.converged_
+        scores = usual.decision_function(X)
+        np.testing.assert_allclose(
+            clf.decision_function(rows), scores, atol=1e-3 * abs(scores).max()
+        )
+        np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
+    maxmargin.save(clf, tmp_path / "model")
+    again = maxmargin.load(tmp_path / "model")
+    assert again.certificate_ == clf.certificate_
+    assert again.set_params(device="cpu").score(X, y) == clf.score(X, y)

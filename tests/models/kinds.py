@@ -10,6 +10,7 @@ from scipy import sparse
 
 from maxmargin.algorithms.amira import AMIRARule
 from maxmargin.algorithms.perceptron import PerceptronRule
+from maxmargin.algorithms.projectron import ProjectronRule
 from maxmargin.algorithms.pumma import PUMMARule
 from maxmargin.kernels.functions import Kernel
 from maxmargin.models.base import Model
@@ -43,6 +44,10 @@ SPECS = {
     "kernel, joint, costs": ModelSpec(**RBF, multiclass="1-best", costs=COSTS),
     **{f"budget, {way}": ModelSpec(**RBF, budget=7, on_full=way) for way in ON_FULL},
     **{f"linear budget, {way}": ModelSpec(budget=5, on_full=way) for way in ON_FULL},
+    **{
+        f"shared budget, {way}": ModelSpec(**RBF, budget=7, on_full=way, multiclass="k-best")
+        for way in ("oldest", "project")
+    },
 }
 
 
@@ -73,9 +78,12 @@ def data(classes: int = 2, n: int = 60, d: int = 4, seed: int = 0) -> Data:
 
 def rule_for(spec: ModelSpec) -> Any:
     """A rule that such a model can follow."""
-    if spec.p == 2.0:
-        return AMIRARule(0.3)
-    return PUMMARule(0.2, anew=True) if spec.intercept == "pair" else PerceptronRule(0.5, 0.3)
+    if spec.p != 2.0 and spec.intercept == "pair":
+        return PUMMARule(0.2, anew=True)
+    # The rules with which other tests compile such a space.
+    if spec.on_full == "project":
+        return ProjectronRule(0.5)
+    return PerceptronRule(0.5, 0.3) if spec.p != 2.0 or spec.on_full else AMIRARule(0.3)
 
 
 def plan_for(spec: ModelSpec, given: Data, **more: Any) -> Plan:

@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from extent import everything_or
 from models.kinds import (
     COSTS,
     ON_FULL,
@@ -265,7 +266,12 @@ def test_growth_leaves_the_old_model_whole(name):
     np.testing.assert_array_equal(model.outputs(more.X), outputs)
 
 
-@pytest.mark.parametrize("name", [name for name in SPECS if "joint" not in name])
+# Several problems of p-norms are compiled for seconds; their arrays grow as those of other spaces.
+FEW_SPECS = [name for name in SPECS if "joint" not in name and "p-norm" not in name]
+ALL_SPECS = [name for name in SPECS if "joint" not in name]
+
+
+@pytest.mark.parametrize("name", everything_or(FEW_SPECS, ALL_SPECS))
 def test_several_problems_that_continue_one(name):
     """Each goes its own way, and none changes the old one."""
     model, more = old_and_more(name)

@@ -8,7 +8,7 @@ import pytest
 import reference
 from problems import (
     label,
-    learners,
+    learners_of_sparse_rows,
     linear_model,
     separable,
     sparse_separable,
@@ -164,7 +164,7 @@ def test_the_witness_shares_the_scale(factor):
     assert bounds() == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("learner", learners(), ids=label)
+@pytest.mark.parametrize("learner", learners_of_sparse_rows(), ids=label)
 def test_the_norm_is_exact_on_sparse_rows(learner):
     X, y = sparse_separable(n=200, d=100, density=0.05, gap=0.01)
     clf = with_intercept(learner, 0.5)

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 from campaigns.csvtables import fuzz_tables
+from extent import everything_or
 
 from maxmargin.streams import START, OptionWarning, StreamError, csv_text
 from maxmargin.streams.csv_rows import ends_of_rows, tidy, walk
@@ -34,7 +35,7 @@ def read(reader, kinds=None):
 
 
 def test_tables_are_read_as_python_reads_them(tmp_path):
-    assert fuzz_tables(2_000, seed=0, folder=tmp_path) > 100
+    assert fuzz_tables(everything_or(500, 2_000), seed=0, folder=tmp_path) > 25
 
 
 @pytest.mark.parametrize("block_size", SIZES)

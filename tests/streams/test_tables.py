@@ -11,6 +11,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from campaigns.csvfiles import fuzz_csv
+from extent import everything_or
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -474,13 +475,13 @@ def test_bad_delimiters(delimiter):
 
 
 def test_columns_and_values_without_end(tmp_path):
-    names, value = [f"column{place}" for place in range(40_000)], "v" * 200_000
+    names, value = [f"column{place}" for place in range(5_000)], "v" * 200_000
     path = tmp_path / "wide.csv"
-    path.write_text(",".join((*names, "t", "y")) + "\n" + "1," * 40_000 + f'"{value}",1\n')
+    path.write_text(",".join((*names, "t", "y")) + "\n" + "1," * 5_000 + f'"{value}",1\n')
     source = CsvSource(path)
     assert source.schema()["vocabulary"] == {"t": [value]}
     (block,) = source.blocks()
-    assert block.X.nnz == 40_001
+    assert block.X.nnz == 5_001
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
@@ -584,8 +585,8 @@ def test_every_value_survives_csv(rows, block_size):
 
 
 def test_damaged_csv_is_refused_or_read_right(tmp_path):
-    outcome = fuzz_csv(300, seed=0, folder=tmp_path)
-    assert min(outcome) > 50
+    outcome = fuzz_csv(everything_or(100, 300), seed=0, folder=tmp_path)
+    assert min(outcome) > 15
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])

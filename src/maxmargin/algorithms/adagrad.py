@@ -82,7 +82,7 @@ class AdaGrad(DiagonalLearner):
     rate : float, default=0.2
         Learning rate.
     loss : {"hinge", "logistic"}, default="hinge"
-        ``max(0, 1 - y (w.x))`` or ``log(1 + exp(-y (w.x)))``, times the weight of a row.
+        Either ``max(0, 1 - y (w.x))`` or ``log(1 + exp(-y (w.x)))``, times the weight of a row.
     <scaling>
     <average>
     <shared>
@@ -90,7 +90,7 @@ class AdaGrad(DiagonalLearner):
     Notes
     -----
     Guarantee: `max_regret`. Weights are no sums of rows, so the bound of the certificate is only
-    that by the norms of the rows; `certify` proves more.
+    that by the norms of the rows; `certify` proves more. `fit` makes all its passes.
 
     References
     ----------

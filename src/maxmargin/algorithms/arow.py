@@ -57,11 +57,12 @@ class AROW(DiagonalLearner):
     -----
     Guarantee: `max_mistakes`. The paper's bound is for a full matrix Sigma; that of its diagonal
     has one more term, see ``docs/theory.md``. Weights are no sums of rows, so the bound of the
-    certificate is only that by the norms of the rows; `certify` proves more.
+    certificate is only that by the norms of the rows; `certify` proves more. `fit` makes all its
+    passes.
 
-    One pass is nearly as good as several: on Adult 84.5 % right before each row is learned, with
-    no parameter set, where `PassiveAggressive` has 79.1 with ``C=1`` and 83.9 with ``C=0.01``. It
-    does not forget: for targets that move use `PassiveAggressive`, `NORMA` or `FixedShare`.
+    In one pass over Adult 84.5 % of the rows are right before they are learned from, with no
+    parameter set, where `PassiveAggressive` has 79.1 with ``C=1`` and 83.9 with ``C=0.01``. It does
+    not forget: for targets that move use `PassiveAggressive`, `NORMA` or `FixedShare`.
 
     References
     ----------

@@ -20,6 +20,7 @@ class DiagonalLearner(OnlineClassifier):
     scaling: str | None = "columns"
     average: bool = False
     max_iter: int = 10
+    n_iter_no_change: int | None = None
     soft_margin: ClassVar[float] = 0.0  # type: ignore[misc]
     kernel: ClassVar[str] = "linear"  # type: ignore[misc]
     gamma: ClassVar[str] = "scale"  # type: ignore[misc]
@@ -30,6 +31,7 @@ class DiagonalLearner(OnlineClassifier):
     device: ClassVar[str] = "cpu"  # type: ignore[misc]
 
     metric: ClassVar[str]
+    settles: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{
             name: allowed

@@ -12,13 +12,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from maxmargin._extras import plotting
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
-from maxmargin.algorithms.bound_arguments import check_arguments
-from maxmargin.algorithms.norma import NORMA
+from maxmargin.algorithms.bound_arguments import POSITIVE, check_arguments
+from maxmargin.algorithms.leading_experts import draw_leaders, leaders_of
+from maxmargin.algorithms.movingtargets import Comparison
+from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
+from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
 from maxmargin.core.experts import Bank
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
@@ -185,10 +187,7 @@ class FixedShare(OnlineClassifier):
     @property
     @reading
     def leaders_(self) -> np.ndarray:
-        votes = self._vote().votes
-        leaders = votes.leaders[: votes.clock.written[0]]
-        trials = votes.clock.stride[0] * np.arange(1, leaders.size + 1)
-        return np.column_stack([trials, leaders])
+        return leaders_of(self._vote().votes)
 
     @property
     def certificate_(self) -> Any:
@@ -206,18 +205,102 @@ class FixedShare(OnlineClassifier):
         -------
         The axes.
         """
-        if axes is None:
-            figure = plotting("matplotlib.figure").Figure(figsize=(9, 4.5), layout="constrained")
-            axes = figure.subplots()
-        trials, leaders = self.leaders_.T
-        shown, places = np.unique(leaders, return_inverse=True)
-        names = [repr(learner) for learner in self._experts()]
-        axes.plot(trials, places, drawstyle="steps-pre", linewidth=1.0, color="0.7", zorder=1)
-        axes.scatter(trials, places, s=6, c=places, cmap="viridis", zorder=2)
-        axes.set_yticks(range(shown.size), [names[e] for e in shown], fontsize="small")
-        axes.set_xlabel("trials")
-        axes.set_title("The expert of the largest weight")
-        return axes
+        return draw_leaders(self.leaders_, [repr(learner) for learner in self._experts()], axes)
+
+    @classmethod
+    @check_arguments(radius=POSITIVE)
+    def tracking(
+        cls, radius: float, trials: int, *, p: float = 2.0, rate: float = 0.5, **parameters: Any
+    ) -> FixedShare:
+        """A vote for targets of unknown margin, drift and noise; its promise is `tracking_bound`.
+
+        Its experts learn from mistakes: `TrackingALMA` in the unit ball with rates ``1 / ((p - 1)
+        X)``, half of that, and so on down to ``1 / (2 X T)``, and `NORMA` with ``alpha' lambda`` =
+        0, 2, 1, and so on down to ``1 / T``. Each pair of neighbours has the ratio 2. `share` is
+        ``1 / (T + 1)``, which costs less than 1 in the logarithm of the weights.
+
+        Parameters
+        ----------
+        radius : float
+            ``X >= |x_t|_p``; with an intercept its coordinate counts, with a kernel X**2 is the
+            largest ``K(x, x)``.
+        trials : int
+            The number T of trials.
+        p, rate : float
+            The norm of the rows, and how much a mistake costs.
+        **parameters
+            Any other parameters of the experts, such as `kernel` or `fit_intercept`.
+
+        Examples
+        --------
+        >>> from maxmargin import FixedShare
+        >>> clf = FixedShare.tracking(radius=1.0, trials=1000, fit_intercept=False)
+        >>> len(clf.learners)
+        25
+        """
+        alma = [
+            TrackingALMA(rate=each, radius=1.0, margin=0.0, p=p, **parameters)
+            for each in _rates(radius, trials, p)
+        ]
+        norma = [
+            NORMA(rate=1.0, decay=a / (1.0 + a), margin=0.0, p=p, **parameters)
+            for a in _decays(trials)
+        ]
+        return cls(learners=[*alma, *norma], share=1.0 / (trials + 1), rate=rate)
+
+    @staticmethod
+    @check_arguments(radius=POSITIVE, norm=POSITIVE)
+    def tracking_bound(
+        radius: float,
+        norm: float,
+        margin: float,
+        trials: int,
+        *,
+        drift: float = 0.0,
+        squared_drift: float = 0.0,
+        losses: float = 0.0,
+        p: float = 2.0,
+        rate: float = 0.5,
+    ) -> float:
+        """Bound on the mistakes of the vote that `tracking` makes, which knows X and T alone.
+
+        It holds for every sequence of comparison vectors: with m the least of what Theorems 2 and 4
+        give for the experts, ``(rate m + ln K + 1) / ln(2 / (1 + exp(-rate)))``. For margins up to
+        ``X B``, m is at most 4/3 of Theorem 2's bound for the best tuning, or that is above T.
+        Proof in ``docs/theory.md``.
+
+        Parameters
+        ----------
+        radius, trials, p, rate
+            As for `tracking`.
+        norm, margin, drift, squared_drift, losses : float
+            B, mu, D1, D2 and K of the comparison vectors, as for `NORMA.tuned`. Where the squared
+            drift is not given, Theorem 4 is left out.
+
+        Examples
+        --------
+        >>> from maxmargin import FixedShare, TrackingALMA
+        >>> facts = {"radius": 1.0, "norm": 1.0, "margin": 0.3, "drift": 3.14}
+        >>> print(round(TrackingALMA.mistake_bound(**facts)), "if all of this is known")
+        81 if all of this is known
+        >>> print(round(FixedShare.tracking_bound(**facts, trials=1000)), "if nothing is")
+        209 if nothing is
+        """
+        if margin <= 0.0:
+            return math.inf
+        # By theorem 2 for u / B, which is as long as the ball of the experts.
+        moving = Comparison(
+            radius, margin / norm, losses / norm, p, tracking_length(1.0, drift / norm)
+        )
+        rates, decays = _rates(radius, trials, p), _decays(trials)
+        found = [moving.errors_at_rate(each) for each in rates]
+        if squared_drift > 0.0 or drift == 0.0:
+            for a in decays:  # what such experts predict does not depend on their rate
+                length = decaying_length(norm, trials, drift, squared_drift, a)
+                found.append(Comparison(radius, margin, losses, p, length).errors_below(0.0))
+        paid = rate * min(found) + math.log(len(rates) + len(decays))
+        paid -= (trials - 1) * math.log1p(-1.0 / (trials + 1))
+        return paid / _fall(rate)
 
     @staticmethod
     @check_arguments()
@@ -250,7 +333,24 @@ class FixedShare(OnlineClassifier):
         paid = rate * mistakes + math.log(experts) - (trials - 1 - switches) * math.log1p(-share)
         if switches:
             paid += switches * math.log((experts - 1) / share) if share > 0.0 else math.inf
-        return paid / math.log(2.0 / (1.0 + math.exp(-rate)))
+        return paid / _fall(rate)
+
+
+def _fall(rate: float) -> float:
+    """By how much the logarithm of all weights falls, at least, when the vote is wrong."""
+    return math.log(2.0 / (1.0 + math.exp(-rate)))
+
+
+def _rates(radius: float, trials: int, p: float) -> list[float]:
+    """Those of `TrackingALMA` in the unit ball, for any target and so many trials."""
+    largest = 1.0 / ((p - 1.0) * radius)
+    halvings = math.ceil(math.log2(max(1.0, 2.0 * trials / (p - 1.0))))
+    return [largest * 0.5**k for k in range(halvings + 1)]
+
+
+def _decays(trials: int) -> list[float]:
+    """The ``alpha' lambda`` of `NORMA` for any target and so many trials."""
+    return [0.0, *(2.0 * 0.5**k for k in range(math.ceil(math.log2(2.0 * trials)) + 1))]
 
 
 class VoteTrainer(OnlineTrainer):

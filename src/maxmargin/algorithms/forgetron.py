@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import ClassVar
 
-from maxmargin._validation import Interval
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.algorithms.perceptron import PerceptronRule
 from maxmargin.estimator import OnlineClassifier
@@ -29,7 +29,9 @@ class Forgetron(OnlineClassifier):
     Parameters
     ----------
     budget : int, default=100
-        How many examples are kept; with more than two classes, for each of them.
+        How many examples are kept; with more than two classes for each of them, or in all with
+        ``multiclass="1-best"``.
+    <multiclass>
     <shared>
 
     Notes
@@ -56,6 +58,7 @@ class Forgetron(OnlineClassifier):
     """
 
     budget: int = 100
+    multiclass: str = "ovr"
     fit_intercept: bool = False
     kernel: object = "rbf"
     gamma: float | str = "first"
@@ -72,6 +75,7 @@ class Forgetron(OnlineClassifier):
     _parameter_constraints = {
         **OnlineClassifier._parameter_constraints,
         "budget": [Interval(Integral, 1, None, closed="left")],
+        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
     del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False

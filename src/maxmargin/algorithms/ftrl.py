@@ -45,8 +45,9 @@ class FTRL(DiagonalLearner):
     Notes
     -----
     Guarantee: `max_regret`. Weights are no sums of rows, so the bound of the certificate is only
-    that by the norms of the rows; `certify` proves more. The gradient of a row of weight s is s
-    times as large. With ``average=True`` a weight is 0 only if it always was.
+    that by the norms of the rows; `certify` proves more. `fit` makes all its passes. The gradient
+    of a row of weight s is s times as large. With ``average=True`` a weight is 0 only if it always
+    was.
 
     None of the four numbers can change on a fitted model, since z has been made with them.
 

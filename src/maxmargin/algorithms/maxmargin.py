@@ -14,13 +14,18 @@ from scipy import sparse
 from maxmargin._terminal import bar
 from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.rows import Tail
+from maxmargin.estimator import serialization
 from maxmargin.estimator.locks import reading, writing
-from maxmargin.estimator.parameters import SOFT_MARGINS, Facts
+from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
+from maxmargin.models import devices, kernel_newton
 from maxmargin.models.base import Model
+from maxmargin.models.device_passes import DevicePasses
 from maxmargin.models.hyperplanes import Hyperplanes
+from maxmargin.models.kernel_model import kernel_for
+from maxmargin.models.kernel_newton import KernelTask
 from maxmargin.models.linear_model import as_rows
-from maxmargin.models.newton_solver import NOTHING, Solution, Task, solve
+from maxmargin.models.newton_solver import HOST, NOTHING, Solution, Task, solve
 from maxmargin.models.spec import ModelSpec
 from maxmargin.persistence import model_tree
 from maxmargin.training import inputs, stopping
@@ -81,13 +86,25 @@ class MaxMargin(Predicting):
     held_out : float, default=None
         The share of rows that `fit` leaves out, such as 0.1, to make prediction sets by
         (`predict_set`). They are chosen in a fixed random order.
-    kernel : {"linear"}, default="linear"
-        There is no other one here; `PUMMA` has them, with the same soft margin.
+    kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
+        As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
+        values. All must satisfy Mercer's condition.
+    gamma, degree, coef0 : default="scale", 3, 0.0
+        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`.
+    cache_size : float, default=200.0
+        The most memory for kernel values that `fit` keeps, in MB; others are computed again in each
+        step. The systems of the steps, of as many rows as are active, are not part of it.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where products are made. "cuda" needs a GPU and CuPy, and dense rows; arrays of CuPy stay
+        where they are.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, one row per class for more.
+        Weights; one row for two classes, one row per class for more. Only with the linear kernel.
+    support_, support_vectors_, dual_coef_
+        With another kernel: the numbers of the rows that count, these rows, and their coefficients,
+        one line for each problem.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -119,6 +136,10 @@ class MaxMargin(Predicting):
     steps are found by conjugate gradients after some passes of dual coordinate ascent, and no
     matrix is made. The rows are read where they are.
 
+    With other kernels each step solves a system in the rows that are active, of each class, and
+    all classes share one product of the kernel matrix with their coefficients; the first steps are
+    made with samples of 1000, 4000 and 16 000 rows. Kernel values are computed in float64.
+
     References
     ----------
     O. L. Mangasarian, "A finite Newton method for classification", 2002. S. S. Keerthi and D.
@@ -143,7 +164,12 @@ class MaxMargin(Predicting):
     class_weight: Any = None
     verbose: int = 0
     held_out: float | None = None
-    kernel: str = "linear"
+    kernel: Any = "linear"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    cache_size: float = 200.0
+    device: str = "cpu"
 
     facts: ClassVar[Facts] = Facts(
         guarantee="the maximum margin, exactly",
@@ -151,7 +177,6 @@ class MaxMargin(Predicting):
         drift=False,
         paper="Mangasarian; Keerthi & DeCoste",
         cost="all rows at once",
-        kernel=False,
     )
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "soft_margin": SOFT_MARGINS,
@@ -162,7 +187,10 @@ class MaxMargin(Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "held_out": [Interval(Real, 0.0, 1.0, closed="neither"), None],
-        "kernel": [str, callable],
+        **{
+            name: SHARED_CONSTRAINTS[name]
+            for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
+        },
     }
 
     @writing
@@ -248,15 +276,29 @@ class MaxMargin(Predicting):
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
             self.loss,
+            ModelSpec(
+                fit_intercept=self.fit_intercept,
+                soft_margin=self.soft_margin,
+                intercept="pair",
+                kernel=self.kernel,
+                gamma=self.gamma,
+                degree=self.degree,
+                coef0=self.coef0,
+                cache_size=self.cache_size,
+                device=self.device,
+            ),
             Options(
                 type(self).__name__,
                 fit_intercept=self.fit_intercept,
                 soft_margin=self.soft_margin,
                 kernel=self.kernel,
+                gamma=self.gamma,
+                device=self.device,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 class_weight=self.class_weight,
                 verbose=self.verbose,
+                several_in_kernels=True,
                 incremental=False,
             ),
         )
@@ -270,10 +312,7 @@ class MaxMargin(Predicting):
         """Raise if a parameter has a value that it cannot have."""
         self._validate_params()
         if self.kernel != "linear":
-            raise ValueError(
-                f"The 'kernel' parameter of MaxMargin must be 'linear', got {self.kernel!r}: for "
-                "other kernels use PUMMA, with the same soft_margin."
-            )
+            devices.check(self._new_trainer().spec, None)
 
     def conclude(
         self,
@@ -307,6 +346,8 @@ class MaxMargin(Predicting):
         raise AttributeError("MaxMargin learns from all rows at once: there are no mistakes.")
 
     def _model_from(self, found: dict[str, Any], classes: np.ndarray) -> Model:
+        if "structure" in found:
+            return serialization.model_by(self, found, classes)
         multilabel = found.get("multilabel", False) is True
         leaves, problems = found.pop("model"), inputs.problems_for(classes, multilabel=multilabel)
         weights = leaves.get("weights")
@@ -317,9 +358,16 @@ class MaxMargin(Predicting):
             raise model_tree.Misfit(f"no hyperplanes have {', '.join(sorted(leaves))}")
         return as_model(model)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__.get("_state") if name == "device" else None
+        if state is not None and state.model.has_supports:
+            self._state = state._replace(model=devices.on_device(state.model, value))
+        super().__setattr__(name, value)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.classifier_tags.multi_label = self.class_weight is None
         return tags
 
@@ -329,13 +377,8 @@ class ExactTrainer:
 
     can_grow = False
 
-    def __init__(self, loss: str, options: Options) -> None:
-        self.loss, self.options = loss, options
-
-    @property
-    def spec(self) -> ModelSpec:
-        options = self.options
-        return ModelSpec(fit_intercept=options.fit_intercept, soft_margin=options.soft_margin)
+    def __init__(self, loss: str, spec: ModelSpec, options: Options) -> None:
+        self.loss, self.spec, self.options = loss, spec, options
 
     def fit(
         self,
@@ -358,11 +401,33 @@ class ExactTrainer:
         weights = given
         if not multilabel:
             weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
-        is_hard, width = options.soft_margin == 0.0, rows.shape[1]
+        if options.soft_margin == 0.0:
+            weights = (weights > 0.0).astype(float)
+        problems = inputs.problems_for(classes, multilabel=multilabel)
+        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
+            if options.kernel != "linear":
+                return self._in_kernel_space(
+                    rows, codes, classes, features, weights, multilabel, advance
+                )
+            found = self._hyperplanes(rows, codes, classes, weights, radius, problems, advance)
+        return self.concluded(found, classes, features, radius, multilabel)
+
+    def _hyperplanes(
+        self,
+        rows: Any,
+        codes: np.ndarray,
+        classes: np.ndarray,
+        weights: np.ndarray,
+        radius: float,
+        problems: int,
+        advance: Any,
+    ) -> Solution:
+        options, width = self.options, rows.shape[1]
+        is_here = self.spec.device == "cpu"
         task = Task(
-            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)),
+            rows=as_rows(rows, Tail(float(options.fit_intercept), 0.0)) if is_here else None,
             targets=inputs.as_targets(codes, classes.size),
-            sample_weight=(weights > 0.0).astype(float) if is_hard else weights,
+            sample_weight=weights,
             penalty=float(options.soft_margin),
             width=width,
             filled=rows.nnz / rows.shape[0] if sparse.issparse(rows) else width,
@@ -371,11 +436,60 @@ class ExactTrainer:
             tol=float(options.tol or 0.0),
             max_iter=int(options.max_iter),
             hinge=self.loss == "hinge",
+            passes=HOST if is_here else self._device_passes(rows, codes, classes, weights),
         )
-        problems = inputs.problems_for(classes, multilabel=multilabel)
-        with bar("MaxMargin", None, "steps", enabled=bool(options.verbose)) as advance:
-            found = solve(task, problems, advance)
-        return self.concluded(found, classes, features, radius, multilabel)
+        return solve(task, problems, advance)
+
+    def _device_passes(
+        self, rows: Any, codes: np.ndarray, classes: np.ndarray, weights: np.ndarray
+    ) -> DevicePasses:
+        if sparse.issparse(rows):
+            raise ValueError(
+                "device='cuda' takes dense rows only: use device='cpu' for sparse ones."
+            )
+        products, signs = devices.products_on(self.spec.device), signs_of(codes, classes)
+        return DevicePasses(
+            products, products.here(rows), signs, weights, bool(self.options.fit_intercept)
+        )
+
+    def _in_kernel_space(
+        self,
+        rows: Any,
+        codes: np.ndarray,
+        classes: np.ndarray,
+        features: Features,
+        weights: np.ndarray,
+        multilabel: bool,
+        advance: Any,
+    ) -> Fitted:
+        options, products = self.options, devices.products_on(self.spec.device)
+        kernel, points = kernel_for(self.spec, rows, products, whole=True, exact=True)
+        task = KernelTask(
+            kernel=kernel,
+            points=points,
+            products=products,
+            signs=signs_of(codes, classes).astype(float),
+            sample_weight=weights,
+            penalty=float(options.soft_margin),
+            intercept=bool(options.fit_intercept),
+            tol=float(options.tol or 0.0),
+            max_iter=int(options.max_iter),
+            hinge=self.loss == "hinge",
+            cache_bytes=1e6 * self.spec.cache_size,
+        )
+        found = kernel_newton.solve(task, advance)
+        model = kernel_newton.fitted_model(found, self.spec, task, rows.shape[1], codes)
+        radius = float(np.sqrt(kernel.diagonal(points).max()))
+        state = State(
+            model,
+            classes,
+            features,
+            found.margins,
+            multilabel=multilabel,
+            n_iter=found.n_iter,
+            converged=bool(found.reached.all()),
+        )
+        return self._answer(state, radius, "max_iter")
 
     def concluded(
         self,
@@ -403,6 +517,9 @@ class ExactTrainer:
             converged=bool(found.reached.all()),
             schema=schema,
         )
+        return self._answer(state, radius, limit)
+
+    def _answer(self, state: State, radius: float, limit: str) -> Fitted:
         return Fitted(state, "" if state.converged else self._complaint(state, radius, limit))
 
     def learn(
@@ -447,7 +564,16 @@ def _indexable(X: Any) -> Any:
     """Rows that can be chosen by their numbers."""
     if sparse.issparse(X):
         return X.tocsr()
-    return X if isinstance(X, np.ndarray) else np.asarray(X)
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """1 where a row is a positive one, else -1, of shape (rows, problems)."""
+    if codes.ndim == 2:
+        own = codes == 1
+    else:
+        own = codes[:, None] == (np.arange(classes.size) if classes.size > 2 else 1)
+    return np.where(own, np.int8(1), np.int8(-1))
 
 
 def as_model(found: Hyperplanes) -> Model:

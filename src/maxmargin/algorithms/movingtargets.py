@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from maxmargin.algorithms.bound_arguments import NOT_NEGATIVE, POSITIVE, check_arguments
 
-# These validate the arguments of bounds and of `tuned`.
-check_facts = check_arguments(radius=POSITIVE, norm=POSITIVE, margin=POSITIVE)
+# These validate the arguments of bounds, which are infinite without a margin, and of `tuned`.
+check_facts = check_arguments(radius=POSITIVE, norm=POSITIVE)
 check_tuning = check_arguments(
     radius=POSITIVE, norm=POSITIVE, margin=POSITIVE, threshold=[*NOT_NEGATIVE, None]
 )
@@ -65,7 +65,14 @@ class Comparison(NamedTuple):
 
     def errors_below(self, threshold: float) -> float:
         """Bound on the trials with ``y (w.x) <= threshold``."""
+        if self.margin <= 0.0:
+            return math.inf
         return error_bound(self.above(threshold).margin, self.losses, self.constant())
+
+    def errors_at_rate(self, rate: float) -> float:
+        """Bound on the trials with ``y (w.x) <= 0``, for any rate: (6) and (15), solved for E."""
+        gain = self.margin - 0.5 * rate * self.curvature()
+        return (self.losses + 0.5 * self.length / rate) / gain if gain > 0.0 else math.inf
 
     def losses_below(self, threshold: float, rate: float, margin_errors: int | None) -> float:
         """Bound on the sum of ``max(0, threshold - y (w.x))``, for any rate: (6) and (15).
@@ -74,6 +81,8 @@ class Comparison(NamedTuple):
         their number is not known, none is the worst as long as the bracket is not negative.
         """
         gain = self.margin - threshold - 0.5 * rate * self.curvature()
+        if self.margin <= 0.0:
+            return math.inf
         if margin_errors is None:
             margin_errors = 0
             if gain < 0.0:

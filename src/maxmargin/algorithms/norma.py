@@ -255,21 +255,28 @@ class NORMA(OnlineClassifier):
         >>> NORMA.loss_bound(1.0, 4.0, 1.0, trials=9, threshold=0.5, rate=1.0, decay=0.0)
         8.0
         """
-        _check_drift(trials, drift, squared_drift)
         if rate * decay >= 1.0:
             raise ValueError(f"The 'decay' parameter must be below 1 / rate, got {decay}.")
         unshrunk = rate / (1.0 - rate * decay)
-        a = unshrunk * decay
-        moves = 2.0 * norm * drift + a * trials * norm**2
-        if squared_drift > 0.0:
-            moves += squared_drift / a if a > 0.0 else math.inf
-        comparison = Comparison(radius, margin, losses, p, norm**2 + moves / (2.0 + a))
+        length = decaying_length(norm, trials, drift, squared_drift, unshrunk * decay)
+        comparison = Comparison(radius, margin, losses, p, length)
         return comparison.losses_below(threshold, unshrunk, margin_errors)
 
 
 def _length(norm: float, trials: int, drift: float, squared_drift: float) -> float:
     _check_drift(trials, drift, squared_drift)
     return norm**2 + norm * (math.sqrt(trials * squared_drift) + drift)
+
+
+def decaying_length(
+    norm: float, trials: int, drift: float, squared_drift: float, a: float
+) -> float:
+    """The S of a learner with any decay; ``a = alpha' lambda``, see `NORMA.loss_bound`."""
+    _check_drift(trials, drift, squared_drift)
+    moves = 2.0 * norm * drift + a * trials * norm**2
+    if squared_drift > 0.0:
+        moves += squared_drift / a if a > 0.0 else math.inf
+    return norm**2 + moves / (2.0 + a)
 
 
 def _check_drift(trials: int, drift: float, squared_drift: float) -> None:

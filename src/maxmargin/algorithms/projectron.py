@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import ClassVar, NamedTuple
 
-from maxmargin._validation import Interval
+from maxmargin._validation import Interval, StrOptions
 from maxmargin.algorithms.bound_arguments import check_arguments
 from maxmargin.core.rule import rule
 from maxmargin.estimator import OnlineClassifier
@@ -60,8 +60,10 @@ class Projectron(OnlineClassifier):
     plus : bool, default=True
         Learn from margins below 1 too (Projectron++). That never stores anything.
     budget : int, default=None
-        How many examples are kept at most, for each problem; when they are there, all others are
-        projected. Without it memory grows as long as rows come that are far from all before.
+        How many examples are kept at most, for each problem, or for all classes together with
+        ``multiclass="1-best"``; when they are there, all others are projected. Without it memory
+        grows as long as rows come that are far from all before.
+    <multiclass>
     <shared>
 
     Notes
@@ -96,6 +98,7 @@ class Projectron(OnlineClassifier):
     threshold: float = 0.1
     plus: bool = True
     budget: int | None = None
+    multiclass: str = "ovr"
     fit_intercept: bool = False
     kernel: object = "rbf"
     gamma: float | str = "first"
@@ -114,6 +117,7 @@ class Projectron(OnlineClassifier):
         "threshold": [Interval(Real, 0, None, closed="left")],
         "plus": ["boolean"],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
+        "multiclass": [StrOptions({"ovr", "1-best"})],
     }
     del _parameter_constraints["n_jobs"]
     takes_several: ClassVar[bool] = False

@@ -113,7 +113,7 @@ class SCW(DiagonalLearner):
     -----
     Guarantee: none. The paper proves no bound on mistakes or losses; each step is the exact
     solution of its problem. Weights are no sums of rows, so the bound of the certificate is only
-    that by the norms of the rows; `certify` proves more.
+    that by the norms of the rows; `certify` proves more. `fit` makes all its passes.
 
     Sigma starts as in `AROW`, and follows columns in the same way.
 

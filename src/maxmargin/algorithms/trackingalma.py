@@ -144,7 +144,7 @@ class TrackingALMA(OnlineClassifier):
         **parameters
             Any other parameters of the learner.
         """
-        comparison = Comparison(radius, margin, losses, p, _length(norm, drift))
+        comparison = Comparison(radius, margin, losses, p, tracking_length(norm, drift))
         rate, rho = comparison.tuned(aggressive, threshold)
         return cls(rate=rate, radius=norm, margin=rho, p=p, **parameters)
 
@@ -160,7 +160,7 @@ class TrackingALMA(OnlineClassifier):
         p: float = 2.0,
     ) -> float:
         """Theorem 2: bound on the mistakes of the `tuned` learner, with the same arguments."""
-        return Comparison(radius, margin, losses, p, _length(norm, drift)).errors_below(0.0)
+        return Comparison(radius, margin, losses, p, tracking_length(norm, drift)).errors_below(0.0)
 
     @staticmethod
     @check_facts
@@ -178,7 +178,9 @@ class TrackingALMA(OnlineClassifier):
 
         For the learner that is `tuned` for this ``threshold``, with the same arguments.
         """
-        return Comparison(radius, margin, losses, p, _length(norm, drift)).errors_below(threshold)
+        return Comparison(radius, margin, losses, p, tracking_length(norm, drift)).errors_below(
+            threshold
+        )
 
     @staticmethod
     @check_facts
@@ -215,9 +217,10 @@ class TrackingALMA(OnlineClassifier):
         >>> TrackingALMA.loss_bound(1.0, 4.0, 1.0, threshold=0.5, rate=1.0)
         8.0
         """
-        comparison = Comparison(radius, margin, losses, p, _length(norm, drift))
+        comparison = Comparison(radius, margin, losses, p, tracking_length(norm, drift))
         return comparison.losses_below(threshold, rate, margin_errors)
 
 
-def _length(norm: float, drift: float) -> float:
+def tracking_length(norm: float, drift: float) -> float:
+    """The S of Theorems 1 and 2."""
     return norm**2 + 2.0 * norm * drift

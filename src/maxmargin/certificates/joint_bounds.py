@@ -24,17 +24,16 @@ from maxmargin.certificates.bounds import RELATIVE_SLACK, SLACK_PER_RADIUS
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 
-def joint_mixture(coefs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
-    """Coefficients that `joint_bound` may count, and their mass.
+def joint_mixture(coefs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Coefficients that `joint_bound` may count.
 
     Those of rivals count where they are negative, and those of own classes follow.
     """
     rows = np.arange(labels.size)
     mixture = np.minimum(coefs, 0.0)
     mixture[labels, rows] = 0.0
-    lifts = -mixture.sum(axis=0)
-    mixture[labels, rows] = lifts
-    return mixture, lifts.sum()
+    mixture[labels, rows] = -mixture.sum(axis=0)
+    return mixture
 
 
 def joint_bound(
@@ -63,6 +62,34 @@ def joint_rounding(updates: int, positive: float, mass: float, radius: float) ->
     """What rounding may have taken from a joint bound: a fraction of all mass with each update."""
     lost = 16.0 * ROUNDING * (updates + 1.0) * positive
     return radius * lost / mass if mass > 0.0 else 0.0
+
+
+def mixture_bound(
+    mixture: np.ndarray,
+    labels: np.ndarray,
+    squares: float,
+    radius: float,
+    costs: np.ndarray,
+    intercept: bool,
+) -> float:
+    """The bound from a `joint_mixture` of rows with these labels, whose sum has this square."""
+    lifts = mixture[labels, np.arange(labels.size)]
+    radius *= spread(costs, np.unique(labels[lifts > 0.0]).size)
+    mass = lifts.sum()
+    bound = joint_bound(squares, mixture.sum(axis=1), mass, radius, intercept)
+    if costs.size:
+        bound = bound_in_costs(bound, mass, -(mixture * costs[labels].T).sum())
+    return bound
+
+
+def joint_leads(outputs: np.ndarray, labels: np.ndarray, costs: np.ndarray) -> float:
+    """The least lead of a row's own class over its rivals, over its cost; outputs by class."""
+    rows = np.arange(labels.size)
+    leads = outputs[labels, rows] - outputs
+    leads[labels, rows] = np.inf
+    if costs.size:
+        leads /= costs[labels].T
+    return float(leads.min())
 
 
 def of_rivals(costs: np.ndarray) -> np.ndarray:

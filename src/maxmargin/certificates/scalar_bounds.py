@@ -17,10 +17,24 @@ def soft_margin(
     its margin is one over its length. ``losses`` is the sum of ``s_i z_i^2``, where each z has been
     rounded by no more than ``error`` roundings, and ``total_weight`` that of the ``s_i``.
     """
-    rounded_up = 1.0 + ROUNDING * (rows + weights.size + 16.0)
-    lost = np.sqrt(losses * rounded_up) + ROUNDING * error * np.sqrt(total_weight)
-    square = float(weights @ weights) * rounded_up + lost * lost / penalty
-    return float(1.0 / np.sqrt(square * (1.0 + 8.0 * ROUNDING)))
+    return soft_margin_of_square(
+        float(weights @ weights),
+        losses,
+        total_weight,
+        ROUNDING * error,
+        rows + weights.size,
+        penalty,
+    )
+
+
+def soft_margin_of_square(
+    square: float, losses: float, total_weight: float, error: float, rows: int, penalty: float
+) -> float:
+    """The same, given ``|w|^2``; each z has been rounded by no more than ``error``."""
+    rounded_up = 1.0 + ROUNDING * (rows + 16.0)
+    lost = np.sqrt(losses * rounded_up) + error * np.sqrt(total_weight)
+    whole = square * rounded_up + lost * lost / penalty
+    return float(1.0 / np.sqrt(whole * (1.0 + 8.0 * ROUNDING)))
 
 
 def projected_bound(

@@ -9,21 +9,13 @@ from maxmargin.streams.source import DelegatingSource
 
 
 class Counted(DelegatingSource):
-    """Another source, with a count.
-
-    Attributes
-    ----------
-    rows : int
-        That were seen so far.
-    rows_read : int
-        The same, where each counts as often as it was read.
-    left_out : int
-        Of these, rows of weight 0.
-    """
+    """Another source, with a count."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.rows = self.rows_read = self.left_out = 0
+        self.rows = 0  # that were seen so far
+        self.rows_read = 0  # the same, where each counts as often as it was read
+        self.left_out = 0  # of these, rows of weight 0
 
     def blocks(self, start: Position = START) -> Iterator[Block]:
         for block in self._source.blocks(start):

@@ -31,7 +31,8 @@ Format = Annotated[
 SkipErrors = Annotated[
     bool, typer.Option("--skip-errors", help="Count and leave out rows that cannot be read.")
 ]
-TABLE, COLUMNS = "Tables", "Columns of tables"
+of_tables = functools.partial(typer.Option, rich_help_panel="Tables")
+of_columns = functools.partial(typer.Option, rich_help_panel="Columns of tables")
 
 
 @dataclass(frozen=True)
@@ -62,75 +63,50 @@ class Reading:
     skip_errors: SkipErrors = False
     header: Annotated[
         bool | None,
-        typer.Option(
+        of_tables(
             "--header/--no-header",
             help="Does CSV begin with names of columns? By default unless it begins with numbers.",
-            rich_help_panel=TABLE,
         ),
     ] = None
     delimiter: Annotated[
-        str | None,
-        typer.Option(help="Of CSV; by default as the first line says.", rich_help_panel=TABLE),
+        str | None, of_tables(help="Of CSV; by default as the first line says.")
     ] = None
-    decimal: Annotated[
-        str | None, typer.Option(help="In numbers: . or a comma.", rich_help_panel=TABLE)
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Of CSV, such as latin-1.", rich_help_panel=TABLE)
-    ] = None
+    decimal: Annotated[str | None, of_tables(help="In numbers: . or a comma.")] = None
+    encoding: Annotated[str | None, of_tables(help="Of CSV, such as latin-1.")] = None
     na: Annotated[
         list[str],
-        typer.Option(
+        of_tables(
             metavar="VALUE",
             help="Stands for missing values, beside NA, n/a, null, ? and others; repeatable.",
-            rich_help_panel=TABLE,
         ),
     ] = field(default_factory=list)
     columns: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME",
-            help="Read only these, with commas or repeated.",
-            rich_help_panel=COLUMNS,
-        ),
+        list[str], of_columns(metavar="NAME", help="Read only these, with commas or repeated.")
     ] = field(default_factory=list)
     drop: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME",
-            help="Leave these out, with commas or repeated.",
-            rich_help_panel=COLUMNS,
-        ),
+        list[str], of_columns(metavar="NAME", help="Leave these out, with commas or repeated.")
     ] = field(default_factory=list)
     kind: Annotated[
         list[str],
-        typer.Option(
+        of_columns(
             metavar="NAME=KIND",
             help="What a column is: number, boolean, category, hashed, text, date or drop.",
-            rich_help_panel=COLUMNS,
         ),
     ] = field(default_factory=list)
     missing: Annotated[
         Literal["mean", "error", "skip"],
-        typer.Option(help="What stands for numbers that are missing.", rich_help_panel=COLUMNS),
+        of_columns(help="What stands for numbers that are missing."),
     ] = "mean"
     scale: Annotated[
         bool | None,
-        typer.Option(
-            "--scale/--no-scale",
-            help="Standardise numbers; by default of tables.",
-            rich_help_panel=COLUMNS,
-        ),
+        of_columns("--scale/--no-scale", help="Standardise numbers; by default of tables."),
     ] = None
     categorical: Annotated[
         Literal["one-hot", "hash"] | None,
-        typer.Option(help="Columns for categories; by default one-hot.", rich_help_panel=COLUMNS),
+        of_columns(help="Columns for categories; by default one-hot."),
     ] = None
     interactions: Annotated[
-        list[str],
-        typer.Option(
-            metavar="A*B", help="Products of two columns, hashed.", rich_help_panel=COLUMNS
-        ),
+        list[str], of_columns(metavar="A*B", help="Products of two columns, hashed.")
     ] = field(default_factory=list)
 
     def open(self, data: str) -> Any:

@@ -129,7 +129,7 @@ class Array:
                 table[column] = value
             return table
         if "coordinates" in self.axes and kind == np.float64:
-            array = aligned_zeros(*shape) if len(shape) == 2 else np.zeros(shape)
+            array = aligned_zeros(*shape) if len(shape) > 1 else np.zeros(shape)
         else:
             array = np.zeros(shape, kind)
         if self.fill:
@@ -284,11 +284,12 @@ def _no_counts(table: np.ndarray) -> Iterator[str]:
 
 
 # -------------------------------------------------------------------------------------- new arrays
-def aligned_zeros(rows: int, columns: int) -> np.ndarray:
+def aligned_zeros(*shape: int) -> np.ndarray:
     """Zeros that start at a cache line, so that vector loads do not straddle two."""
-    buffer = np.zeros(rows * columns + 8)
+    size = math.prod(shape)
+    buffer = np.zeros(size + 8)
     first = -buffer.ctypes.data % CACHE_LINE // 8
-    return buffer[first : first + rows * columns].reshape(rows, columns)
+    return buffer[first : first + size].reshape(shape)
 
 
 def new_arrays(
@@ -452,8 +453,9 @@ def with_width(vectors: np.ndarray, before: int, width: int) -> np.ndarray:
     """Weight-like vectors for ``width`` features in place of ``before``.
 
     New features have weight 0, and only such may go; the last coordinate is the intercept's.
+    Coordinates may have several weights each, along a third axis.
     """
-    wider = aligned_zeros(vectors.shape[0], width + 1)
+    wider = aligned_zeros(vectors.shape[0], width + 1, *vectors.shape[2:])
     both = min(before, width)
     wider[:, :both] = vectors[:, :both]
     wider[:, width] = vectors[:, before]

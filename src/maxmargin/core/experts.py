@@ -1,18 +1,25 @@
-"""Experts that learn side by side, and a vote among them whose weights are shared."""
+"""Experts that learn side by side, and a vote or a mixture of them whose weights are shared."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from maxmargin.core.array_fields import Array, blank
 from maxmargin.core.numba_backend import Compiled, bridge, helper, overload, with_methods_of
+from maxmargin.core.rule import rule
 from maxmargin.core.targets import Binary, weighted, weights_in, with_weights
 
 # The most leaders that are recorded: one for each trial at first, then half as often whenever the
 # array is full.
 MOST_LEADERS = 2048
+# Probabilities of experts are between 1e-6 and 1 - 1e-6: no expert loses more by one row.
+LARGEST_ODDS = math.log(1e6 - 1.0)
+# Sigmoids begin with this slope, and learn at this rate. Chosen on half of the data sets of
+# `benchmarks.arena`, as the experts of `AutoMargin`.
+FIRST_SLOPE, SIGMOID_RATE, LEAST_SQUARE = 2.0, 0.2, 1e-8
 # No expert loses more by one row: if all did, nothing would be left to share.
 SMALLEST_PART = 1e-200
 
@@ -52,6 +59,52 @@ class Bank(NamedTuple):
     def needs_norm(self):
         return self.kind.needs_norm()
 
+    def answer(self, k, trial):
+        """The step of the k-th rule, and what it adds to the precision; 0 and 0 of no update."""
+        own = alike(self.kind, self.table, k)
+        return own.step_and_gain(trial) if own.active(trial) else (0.0, 0.0)
+
+
+def answer_of(banks, e, trial):  # type: ignore[no-untyped-def]
+    """The answer of rule ``e`` among those of all banks, one after another."""
+    for bank in banks:
+        if e < bank.table.shape[0]:
+            return bank.answer(e, trial)
+        e -= bank.table.shape[0]
+    return 0.0, 0.0
+
+
+@overload(answer_of)
+def _answer_overload(banks, e, trial):  # type: ignore[no-untyped-def]
+    """Compiled code can make no loop over banks, since each is of a type of its own."""
+    lines, first = ["def answer(banks, e, trial):"], "0"
+    for k in range(len(banks)):
+        lines.append(f"    if e < {first} + banks[{k}].table.shape[0]:")
+        lines.append(f"        return banks[{k}].answer(e - ({first}), trial)")
+        first += f" + banks[{k}].table.shape[0]"
+    made: dict[str, Any] = {}
+    exec("\n".join([*lines, "    return 0.0, 0.0"]), {"__name__": __name__}, made)
+    return made["answer"]
+
+
+@rule
+class ExpertRules(NamedTuple):
+    """Rules of experts of several classes, in the order of the experts.
+
+    Attributes
+    ----------
+    banks : tuple of Bank
+    """
+
+    banks: tuple[Bank, ...]
+
+    def active(self, trial):
+        """Every row is news for some expert."""
+        return True
+
+    def answer(self, e, trial):
+        return answer_of(self.banks, e, trial)
+
 
 @with_methods_of(Binary)
 class Experts(NamedTuple):
@@ -84,6 +137,29 @@ def experts_of(targets: Any, each: int, experts: int) -> Any:
     return made if sample_weight is None else weighted(made, sample_weight)
 
 
+@helper
+def is_due(clock, trials):  # type: ignore[no-untyped-def]
+    """Is the leader to be written down after so many trials?"""
+    return trials % clock[0].stride == 0
+
+
+@helper
+def write_leader(leaders, clock, leader):  # type: ignore[no-untyped-def]
+    """Write it down; when the array is full, forget every other one, and write half as often."""
+    leaders[clock[0].written] = leader
+    clock[0].written += 1
+    if clock[0].written == leaders.size:
+        half = leaders.size // 2
+        for k in range(half):
+            leaders[k] = leaders[2 * k + 1]
+        clock[0].written = half
+        clock[0].stride *= 2
+
+
+Leaders = Annotated[np.ndarray, Array(MOST_LEADERS, dtype=np.int32, below="experts")]
+Clock = Annotated[np.recarray, Array(1, dtype=CLOCK, fill={"stride": 1})]
+
+
 class Votes(NamedTuple):
     """Weights and mistakes of the experts.
 
@@ -97,8 +173,8 @@ class Votes(NamedTuple):
 
     weights: Annotated[np.ndarray, Array("experts", at_least=0.0, finite=True)]
     wrong: Annotated[np.ndarray, Array("experts", dtype=np.int64)]
-    leaders: Annotated[np.ndarray, Array(MOST_LEADERS, dtype=np.int32, below="experts")]
-    clock: Annotated[np.recarray, Array(1, dtype=CLOCK, fill={"stride": 1})]
+    leaders: Leaders
+    clock: Clock
 
     def score(self, predicted, n, scores):
         """The scores of all classes for row ``n``: the weight of their voters less that of others.
@@ -131,28 +207,111 @@ class Votes(NamedTuple):
         for e in range(self.weights.size):
             self.weights[e] = scale * self.weights[e] + part
 
-    def write_leader(self, trials):
-        if trials % self.clock[0].stride == 0:
-            leader = 0
-            for e in range(self.weights.size):
-                if self.weights[e] > self.weights[leader]:
-                    leader = e
-            self.leaders[self.clock[0].written] = leader
-            self.clock[0].written += 1
-            if self.clock[0].written == self.leaders.size:
-                half = self.leaders.size // 2
-                for k in range(half):
-                    self.leaders[k] = self.leaders[2 * k + 1]
-                self.clock[0].written = half
-                self.clock[0].stride *= 2
+    def leader(self):
+        """The expert of the largest weight."""
+        found = 0
+        for e in range(self.weights.size):
+            if self.weights[e] > self.weights[found]:
+                found = e
+        return found
 
 
-bridge("score", "judge", "write_leader")
+class Mixture(NamedTuple):
+    """The mixture of the experts' probabilities, each a sigmoid of the expert's output.
+
+    ::
+
+        p_e = sigmoid(slope_e f_e + offset_e)       (the argument at most `LARGEST_ODDS`)
+        p = sum_e w_e p_e
+        w_e <- w_e p_e(y), normalised;    w_e <- (1 - 1 / (t + 1)) w_e + 1 / ((t + 1) N)
+
+    The sigmoids descend along the gradient of their log losses, by AdaGrad. A row of weight s
+    counts for w as s rows of the same probabilities would.
+
+    Attributes
+    ----------
+    weights : of the experts of each problem, which add up to 1
+    slopes, offsets : those of the sigmoids
+    slope_squares, offset_squares : sums of the squares of their gradients
+    leaders : the expert of the largest weight after every ``stride`` trials, of all problems
+    clock : how many leaders are ``written``, and that ``stride``
+    """
+
+    weights: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
+    slopes: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
+    offsets: Annotated[np.ndarray, Array("problems", "experts", finite=True)]
+    slope_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
+    offset_squares: Annotated[np.ndarray, Array("problems", "experts", at_least=0.0, finite=True)]
+    leaders: Leaders
+    clock: Clock
+
+    def chance_of(self, c, e, output):
+        """The probability that expert ``e`` gives the positive class of problem ``c``."""
+        odds = self.slopes[c, e] * output + self.offsets[c, e]
+        return 1.0 / (1.0 + math.exp(-max(-LARGEST_ODDS, min(LARGEST_ODDS, odds))))
+
+    def log_odds_of(self, c, outputs, chances):
+        """The log-odds of the mixture; those of experts are put into ``chances``, as chances."""
+        chance = 0.0
+        for e in range(outputs.size):
+            chances[e] = self.chance_of(c, e, outputs[e])
+            chance += self.weights[c, e] * chances[e]
+        return math.log(chance / (1.0 - chance))
+
+    def judge_label(self, c, y, outputs, chances, weight, trials):
+        """Learn that the label is the positive one of problem ``c``, or for ``y < 0`` is not."""
+        experts = outputs.size
+        total, target = 0.0, 1.0 if y > 0.0 else 0.0
+        for e in range(experts):
+            likelihood = chances[e] if y > 0.0 else 1.0 - chances[e]
+            if weight != 1.0:
+                likelihood = max(SMALLEST_PART, likelihood**weight)
+            self.weights[c, e] *= likelihood
+            total += self.weights[c, e]
+        share = 1.0 / (trials + 1.0)
+        part, scale = share / experts, (1.0 - share) / total
+        for e in range(experts):
+            self.weights[c, e] = scale * self.weights[c, e] + part
+            gradient = weight * (chances[e] - target)
+            self.offset_squares[c, e] += gradient * gradient
+            self.offsets[c, e] -= SIGMOID_RATE * gradient / math.sqrt(self.offset_squares[c, e])
+            gradient *= outputs[e]
+            self.slope_squares[c, e] += gradient * gradient
+            slope = self.slopes[c, e]
+            slope -= SIGMOID_RATE * gradient / math.sqrt(self.slope_squares[c, e])
+            self.slopes[c, e] = max(0.0, slope)
+        if c == self.weights.shape[0] - 1 and is_due(self.clock, trials):
+            write_leader(self.leaders, self.clock, self.leader())
+
+    def leader(self):
+        """The expert of the largest weight, in the mean of all problems."""
+        found, largest = 0, -1.0
+        for e in range(self.weights.shape[1]):
+            total = 0.0
+            for c in range(self.weights.shape[0]):
+                total += self.weights[c, e]
+            if total > largest:
+                found, largest = e, total
+        return found
+
+
+bridge("score", "judge")
+bridge("answer", "chance_of", "log_odds_of", "judge_label")
+bridge("leader", inline=False)
 
 
 def new_votes(experts: int) -> Votes:
     """All experts weigh the same."""
     return blank(Votes, {"experts": experts}, weights=np.full(experts, 1.0 / experts))
+
+
+def new_mixture(problems: int, experts: int) -> Mixture:
+    """All experts weigh the same."""
+    sizes = {"problems": problems, "experts": experts}
+    numbers = {"weights": 1.0 / experts, "slopes": FIRST_SLOPE}
+    numbers |= dict.fromkeys(("slope_squares", "offset_squares"), LEAST_SQUARE)
+    given = {name: np.full((problems, experts), number) for name, number in numbers.items()}
+    return blank(Mixture, sizes, **given)
 
 
 @helper
@@ -205,10 +364,13 @@ def vote(predicted, order, targets, classes, votes, keep, share, scores, tally):
             trials += 1
             kept = max(SMALLEST_PART, keep if weight == 1.0 else keep**weight)
             votes.judge(predicted, n, label, kept, share)
-            votes.write_leader(trials)
+            if is_due(votes.clock, trials):
+                write_leader(votes.leaders, votes.clock, votes.leader())
     tally[0].trials, tally[0].mistakes = trials, mistakes
 
 
 def rules_in(rules: Any) -> list[Any]:
-    """The rules of a `Bank`, each as a tuple of its parameters; any other rule by itself."""
+    """The rules of banks, each as a tuple of its parameters; any other rule by itself."""
+    if isinstance(rules, ExpertRules):
+        return [each for bank in rules.banks for each in rules_in(bank)]
     return [tuple(line) for line in rules.table.tolist()] if isinstance(rules, Bank) else [rules]

@@ -172,8 +172,12 @@ def learn_jointly(rows, targets, order, start, rule, space, tally, trace):  # ty
             mistakes += 1
         norm2, before, weight = space.norm2(0), space.updates(0), targets.weight_of(i)
         trial = Trial(margin, norm2, 2.0 * xx, 2.0 * largest_xx, trials, before, weight)
+        along2 = 0.0
         if xx > 0.0 and rule.active(trial):
-            due |= space.policy.correct(space, rows, i, y, rule, trial, xx)
+            along2 = space.usable(i, margin, xx)
+        if along2 > 0.0:
+            trial = Trial(margin, norm2, 2.0 * along2, 2.0 * largest_xx, trials, before, weight)
+            due |= space.policy.correct(space, rows, i, y, rule, trial, along2)
             made += 1.0
             if n <= trace.history.shape[0]:
                 trace.history[n - 1, targets.problems()] = made

@@ -30,6 +30,7 @@ A rule is a NamedTuple of hyper-parameters (floats) with up to ten methods:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -75,11 +76,17 @@ class Trial(NamedTuple):
 class Usual:
     """What a rule does where it does not say otherwise."""
 
+    step: Callable[[Trial], tuple[float, float]]
+
     def needs_norm(self):
         return False
 
     def precision_gain(self, trial):
         return 0.0
+
+    def step_and_gain(self, trial):
+        """The step along ``y x`` and `precision_gain`, for rules that find both at once."""
+        return self.step(trial)[1], self.precision_gain(trial)
 
     def rest(self, trial):
         return 1.0
@@ -98,5 +105,5 @@ class Usual:
 rule = with_methods_of(Usual)
 
 bridge("active", "asked", "needs_norm", "step", "precision_gain", "rest", "project", "of")
-bridge("repeats")
+bridge("repeats", "step_and_gain")
 bridge("step_in_plane", inline=False)

@@ -93,6 +93,11 @@ def check_can_learn(estimator: Any, rounds: int | None) -> None:
     """Raise if an estimator is not one for shards, before any is looked at."""
     if isinstance(estimator, MaxMargin):
         estimator.check_can_fit()
+        if estimator.kernel != "linear" or estimator.device != "cpu":
+            raise ValueError(
+                "MaxMargin learns from shards with kernel='linear' and device='cpu' only: fit all "
+                "rows on one machine."
+            )
         if estimator.loss != "squared_hinge" and estimator.soft_margin > 0.0:
             raise ValueError(
                 f"MaxMargin cannot learn from shards with loss={estimator.loss!r}: use "

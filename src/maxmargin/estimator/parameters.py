@@ -136,6 +136,7 @@ def completed_docstring(cls: type) -> str | None:
         return cls.__doc__
     shared = SHARED_PARAMETERS.format(
         max_iter=cls.max_iter,  # type: ignore[attr-defined]
+        n_iter_no_change=cls.n_iter_no_change,  # type: ignore[attr-defined]
         fit_intercept=cls.fit_intercept,  # type: ignore[attr-defined]
         kernel=f'"{cls.kernel}"',  # type: ignore[attr-defined]
         gamma=f'"{cls.gamma}"',  # type: ignore[attr-defined]
@@ -158,8 +159,8 @@ def _quoted(value: str | None) -> str:
 
 SCALING = """\
 scaling : {{"columns"}} or None, default={default}
-        "columns" measures each column by its largest absolute value so far, the present row
-        included: a column in other units then gives the same predictions, up to rounding. With
+        With "columns", each column is measured by its largest absolute value so far, the present
+        row included: a column in other units then gives the same predictions, up to rounding. With
         None columns are taken as they are."""
 
 AVERAGE = """\
@@ -179,9 +180,10 @@ multiclass : {"ovr", "1-best"}, default="ovr"
 
 BUDGET = """\
 budget : int, default=None
-        How many rows are kept at most, for each problem, in a kernel's space (also that of the
-        linear kernel). Memory is then allocated once and does not grow; several classes are learned
-        one-vs-rest. See `docs/budgets.md`.
+        How many rows are kept at most, in a kernel's space (also that of the linear kernel).
+        Memory is then allocated once and does not grow. Several classes have so many rows each
+        where they are learned one-vs-rest, and in all where they are learned together. See
+        `docs/budgets.md`.
     on_full : {"oldest", "random", "project"}, default="oldest"
         What happens to a row that is one too many. "oldest": all coefficients shrink and the oldest
         row is forgotten, as in `Forgetron`. "random": any row is forgotten. "project": the row is
@@ -229,7 +231,7 @@ fit_intercept : bool, default={fit_intercept}
         it, and a fitted learner to be told of it.
     max_iter : int, default={max_iter}
         Passes over the data that `fit` makes at most; 1 is one plain pass.
-    n_iter_no_change : int, default=5
+    n_iter_no_change : int, default={n_iter_no_change}
         Let `fit` give up when the second half of its passes makes hardly fewer mistakes (by less
         than a fifth) than the first half, as it is on rows that cannot be separated. This is the
         least number of passes in each half; each has 100 000 rows at least. A warning says what was

@@ -15,7 +15,7 @@ from maxmargin.certificates import Certificate
 from maxmargin.certificates.coverage_bounds import Coverage
 from maxmargin.estimator.learner import BaseLearner
 from maxmargin.estimator.locks import Method, reading
-from maxmargin.training.calibration import Maps, log_odds, log_shares, sigmoids
+from maxmargin.training.calibration import Maps, Sigmoids, log_odds, log_shares, sigmoids
 from maxmargin.training.decision import Decision
 from maxmargin.training.inputs import shown
 from maxmargin.training.passes import certified
@@ -31,9 +31,7 @@ class _IfCalibrated:
     """
 
     def __init__(self, method: Any) -> None:
-        self._method = available_if(lambda clf: getattr(clf, "calibration", None) is not None)(
-            method
-        )
+        self._method = available_if(lambda clf: clf._has_probabilities())(method)
         update_wrapper(self, method)  # type: ignore[arg-type]
 
     def __get__(self, clf: BaseLearner | None, kind: type | None = None) -> Any:
@@ -106,6 +104,9 @@ class Predicting(BaseLearner):
         codes = (scores >= 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
+    def _has_probabilities(self) -> bool:
+        return getattr(self, "calibration", None) is not None
+
     @if_calibrated
     @reading
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
@@ -166,6 +167,10 @@ class Predicting(BaseLearner):
     def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
         """Those of the positive class of each problem that users see."""
         return log_odds(self._maps(state), shown(state), scores)
+
+    def _sigmoids(self, state: State) -> Sigmoids:
+        """The maps from scores to `_log_odds`."""
+        return sigmoids(self._maps(state), shown(state))
 
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
@@ -233,14 +238,13 @@ class Predicting(BaseLearner):
     def __decision__(self) -> Decision:
         """How scores, probabilities and classes come about."""
         state = self._fitted()
-        calibrated = self.__trainer__().options.calibration is not None
         return Decision(
             formula=state.model.formula(state.features.count),
             shown=shown(state),
             classes=state.classes,
             multilabel=state.multilabel,
             features=state.features.count,
-            sigmoids=sigmoids(self._maps(state), shown(state)) if calibrated else None,
+            sigmoids=self._sigmoids(state) if self._has_probabilities() else None,
             recipe=state.recipe,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from maxmargin.core.experts import Mixture, Votes
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.products import Products
 from maxmargin.models.base import Model
@@ -17,6 +18,7 @@ from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Projecting
 from maxmargin.models.build import build
 from maxmargin.models.devices import products_on
+from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.kernel_model import KernelModel
 from maxmargin.models.linear_model import LinearModel
 from maxmargin.models.spec import STRUCTURAL, ModelSpec
@@ -139,7 +141,10 @@ def _one_from(
     leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width: int, private: int
 ) -> Model:
     # Before memory is allocated for these lengths.
-    if spec.kernel == "linear" and spec.on_full is None:
+    if spec.mixture:
+        shape = problems, width + 1, len(spec.mixture)
+        _check_shape(leaves, "space.columns.weights", shape)
+    elif spec.kernel == "linear" and spec.on_full is None:
         _check_shape(leaves, "linear.weights", (problems, width + 1 + private))
     elif private:
         raise Misfit("there are private coordinates without linear.weights")
@@ -173,11 +178,17 @@ def _vote_from(leaves: Tree, spec: ModelSpec, problems: int, unseen: bool, width
         groups.append(_one_from(own, one, count * problems, unseen, width, private=0))
         leaves |= {path + name: value for name, value in own.items()}  # which belong to nothing
     model: VoteModel = model_tree.filled(VoteModel(spec, problems, unseen, []), leaves)
-    model.groups, votes, clock = groups, model.votes, model.votes.clock
-    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
-    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(votes.weights.sum(), 1.0):
-        raise Misfit("the parts of votes do not fit together")
+    model.groups = groups
+    _check_mixture(model.votes)
     return model
+
+
+def _check_mixture(votes: Votes | Mixture) -> None:
+    """Raise unless weights of experts are such, and leaders are where their clock says."""
+    clock, sums = votes.clock, votes.weights.sum(axis=-1)
+    fits = (clock.stride > 0).all() and (clock.written < votes.leaders.size).all()
+    if not fits or not (votes.weights >= 0.0).all() or not np.isclose(sums, 1.0).all():
+        raise Misfit("the weights of experts do not fit together")
 
 
 def _check_shape(leaves: Tree, path: str, wanted: tuple[int, ...]) -> None:
@@ -195,6 +206,8 @@ def _filled(blank: Model, leaves: Tree) -> Model:
     model = model_tree.filled(blank, leaves, done=kernel)
     if isinstance(model, LinearModel):
         _check_linear(model)
+    elif isinstance(model, ExpertModel):
+        _check_mixture(model.space.mixture)
     proved = getattr(model, "_bounds", None)
     if proved is not None and proved.shape != (model.verdicts(),):
         raise Misfit("bounds: there is not one for each problem")
@@ -219,14 +232,15 @@ def _allocate_supports(blank: KernelModel | BudgetModel, leaves: Tree) -> None:
         _check_shape(leaves, "supports.coefs", (problems, supports.size()))
         blank.allocate(supports)
         return
-    paths = [f"store.points.{c}" for c in range(problems)]
+    stores = blank.store.problems()
+    paths = [f"store.points.{c}" for c in range(stores)]
     points = [model_tree.points_from(leaves, path, width, kernel) for path in paths]
     capacity = points[0].size()
     _check_shape(leaves, "store.slots.coefs", (problems, capacity))
     if isinstance(blank.eviction, Projecting):
-        _check_shape(leaves, "eviction.inverse", (problems * capacity, capacity))
+        _check_shape(leaves, "eviction.inverse", (stores * capacity, capacity))
     elif blank.eviction.lengths:
-        _check_shape(leaves, "eviction.inner", (problems * capacity, capacity))
+        _check_shape(leaves, "eviction.inner", (stores * capacity, capacity))
     blank.allocate(points, model_tree.dtype_named(leaves.get("store.dtype"), "store.dtype"))
 
 

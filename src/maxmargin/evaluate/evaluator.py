@@ -30,20 +30,9 @@ MISSING_CLASSES = "classes must be passed with an iterable, unless the learner k
 
 
 class Evaluator:
-    """Shows rows to one learner, and counts what it predicts.
+    """Shows rows to one learner, and counts what it predicts; see `progressive`.
 
-    Parameters
-    ----------
-    clf : estimator
-    step, delay : int
-    classes : array or None
-    metrics : dict
-        Metrics by their names.
-    window : int
-        Rows that "recent" metrics are about.
-    most_scores : int
-        Scores of at most so many rows are kept.
-    on_drift : Drift or None
+    Scores of at most ``most_scores`` rows are kept.
     """
 
     def __init__(

@@ -110,16 +110,11 @@ def _log_loss_scorer(classes: np.ndarray) -> Any:
 
 
 class Recorded(ClassifierMixin, BaseEstimator):
-    """A classifier that has predicted all rows already; a row is its number.
-
-    Attributes
-    ----------
-    called : set of str
-        The methods that were called.
-    """
+    """A classifier that has predicted all rows already; a row is its number."""
 
     def __init__(self, classes: np.ndarray, rows: Predictions) -> None:
-        self.classes_, self.rows, self.called = classes, rows, set[str]()
+        self.classes_, self.rows = classes, rows
+        self.called = set[str]()  # methods
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         self.called.add("predict")
@@ -140,14 +135,9 @@ class Recorded(ClassifierMixin, BaseEstimator):
 
 
 class ByScorer:
-    """A metric by a scorer of scikit-learn.
+    """A metric by a scorer of scikit-learn, which ``scorer_for`` makes for given classes.
 
-    Parameters
-    ----------
-    scorer_for : callable
-        The scorer, called as ``scorer(estimator, X, y)``, for given classes.
-    sign : float
-        Its values are multiplied by it.
+    It is called as ``scorer(estimator, X, y)``, and its values are multiplied by ``sign``.
     """
 
     classes: np.ndarray
@@ -236,13 +226,7 @@ class ByScorer:
 
 
 class ByUpdates:
-    """A metric of river, or like one: ``update(y_true, y_pred)`` and ``get()``.
-
-    Parameters
-    ----------
-    metric : object
-        Copies of it are used; it stays as it is.
-    """
+    """A metric of river, or like one: ``update(y_true, y_pred)`` and ``get()``, of its copies."""
 
     def __init__(self, metric: Any) -> None:
         self.pristine, self.running = metric, copy.deepcopy(metric)
@@ -283,24 +267,10 @@ class ByUpdates:
 
 
 class MetricCurves:
-    """Metrics of what one learner predicts, at each checkpoint.
+    """Metrics of what one learner predicts, at each checkpoint, by their names.
 
-    Parameters
-    ----------
-    metrics : dict
-    classes : array
-    learner : estimator
-    window : int
-        Rows that recent values are about.
-    most : int
-        At most so many rows are kept, if a metric needs more than counts of classes.
-
-    Attributes
-    ----------
-    values, recent_values : dict of lists
-        By the names of the metrics.
-    needs_probabilities : bool
-        Are there metrics of probabilities?
+    Recent values are about ``window`` rows. At most ``most`` rows are kept, if a metric needs more
+    than counts of classes.
     """
 
     def __init__(

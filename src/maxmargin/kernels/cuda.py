@@ -148,6 +148,7 @@ class CudaProducts(Products):
     most_waiting = 2048
     works_aside = True
     keeps_lines = False  # the device computes values faster than it gets them
+    most_factorised = 2**16
 
     def __init__(self) -> None:
         self._forget()
@@ -170,6 +171,10 @@ class CudaProducts(Products):
     @cached_property
     def library(self) -> Any:
         return cupy_library()
+
+    @property
+    def xp(self) -> Any:
+        return self.library.xp
 
     # ------------------------------------------------------------------------ from and to the host
     def here(self, array: np.ndarray) -> Any:
@@ -262,10 +267,22 @@ class CudaProducts(Products):
     def gram(
         self, kernel: Kernel, some: Points, others: Points, out: np.ndarray | None = None
     ) -> np.ndarray:
+        return self.library.fetched(self._values(kernel, some, others), out)
+
+    def _values(self, kernel: Kernel, some: Points, others: Points) -> Any:
         left, right = _alike(self._placed(kernel, some), self._placed(kernel, others))
         values = self.library.multiplied(left, right)
         self.library.apply(kernel, values, left.squares, right.squares)
-        return self.library.fetched(values, out)
+        return values
+
+    @within_memory
+    def values_in(self, kernel: Kernel, some: Points, others: Points, out: Any) -> None:
+        out[...] = self._values(kernel, some, others)
+
+    @within_memory
+    def solved(self, system: Any, sides: Any) -> Any:
+        found = self.library.solved(system, sides)
+        return found if bool(self.library.xp.isfinite(found).all()) else None
 
     @within_memory
     def effects(
@@ -567,6 +584,14 @@ class Cupy:
             *(zero, out.data.ptr, result, columns, COMPUTE[left.kind], -1),
         )
         return out
+
+    def solved(self, system: Any, sides: Any) -> Any:
+        """The solution of a positive definite system; not finite if it is not."""
+        from cupyx.scipy.linalg import solve_triangular
+
+        upper = self.xp.linalg.cholesky(system).T  # columns follow each other: nothing is copied
+        half = solve_triangular(upper, sides, trans=1, check_finite=False)
+        return solve_triangular(upper, half, check_finite=False)
 
     def apply(self, kernel: Kernel, values: Any, own: Any, other: Any) -> None:
         """Turn inner products into kernel values, in place."""

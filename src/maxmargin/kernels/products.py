@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, Kernel
 from maxmargin.kernels.points import Points, as_type, sparse_products
@@ -37,6 +38,7 @@ class Products:
     most_waiting : rows with other coefficients wait until there are so many
     works_aside : are sums made while this machine does something else?
     keeps_lines : are lines of the kernel matrix of a fit kept? (see `kernels.kernel_lines`)
+    most_factorised : rows of a system that is factorised
     """
 
     block = 256
@@ -44,6 +46,7 @@ class Products:
     most_waiting = 512
     works_aside = False
     keeps_lines = True
+    most_factorised = 2**14
 
     def points(self, kernel: Kernel, X: Any) -> Points:
         """Rows with what the kernel needs to know of each, ready for products."""
@@ -56,6 +59,22 @@ class Products:
     def kept(self, kernel: Kernel, points: Points, most_bytes: float) -> Points:
         """The same rows with what products are made of, if that is small enough to be kept."""
         return kernel.kept(points, most_bytes)
+
+    @property
+    def xp(self) -> Any:
+        """The functions of arrays that are where products are made."""
+        return np
+
+    def values_in(self, kernel: Kernel, some: Points, others: Points, out: Any) -> None:
+        """Put the matrix of kernel values into ``out``, an array where products are made."""
+        values = self.gram(kernel, some, others, out if out.dtype == kernel.value_type() else None)
+        if values is not out:
+            out[...] = values
+
+    def solved(self, system: Any, sides: Any) -> Any:
+        """The solution of a positive definite system, which is overwritten; None if it is not."""
+        factor, failed = dpotrf(system.T, lower=1, overwrite_a=1)
+        return None if failed else dpotrs(factor, sides, lower=1)[0]
 
     def here(self, array: np.ndarray) -> Any:
         """An array of the host, where products are made."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from maxmargin.models.base import new_tally
 from maxmargin.models.budget_policies import BLOCK, Eviction
 from maxmargin.models.kernel_model import LARGEST_SHARE, SupportModel, smallest_margins
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.budget_space import FROM_BEFORE, Slots, SlotSpace, weigh
+from maxmargin.spaces.budget_space import FROM_BEFORE, SharedSlots, Slots, SlotSpace, weigh
 from maxmargin.spaces.gram import UnitRows
 from maxmargin.spaces.pair_space import NOBODY
 from maxmargin.spaces.problem_scalars import AWAITING, Scalars
@@ -47,7 +47,7 @@ Code = dict[tuple[Any, ...], tuple[Any, Any]]
 
 
 class Store:
-    """The rows of all problems, in slots.
+    """The rows of all problems, each of which has its own, in slots.
 
     Attributes
     ----------
@@ -61,7 +61,9 @@ class Store:
         Kernel values of a block's rows with those in the slots.
     """
 
-    slots: Annotated[Slots, Saved()]
+    layout: ClassVar[type[Slots | SharedSlots]] = Slots
+
+    slots: Annotated[Slots | SharedSlots, Saved()]
     numbers: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int64)]
     labels: Annotated[np.ndarray, Array("problems", "slots", dtype=np.int32, below="classes")]
     points: Annotated[list[Points], Saved()]
@@ -70,11 +72,20 @@ class Store:
 
     def __init__(self, problems: int) -> None:
         sizes = {"problems": problems, "slots": 0}
-        self.slots, self.points, self.dtype = blank(Slots, sizes), [], np.dtype(np.float64)
-        vars(self).update(new_arrays(Store, sizes, dtype=self.dtype))
+        self.slots, self.points, self.dtype = blank(self.layout, sizes), [], np.dtype(np.float64)
+        vars(self).update(new_arrays(type(self), sizes, dtype=self.dtype))
 
     def problems(self) -> int:
+        """The number of problems with rows of their own."""
         return self.slots.taken.size
+
+    def lines(self, c: int) -> slice:
+        """The lines of coefficients for these rows."""
+        return slice(c, c + 1)
+
+    def continued(self, which: Sequence[int]) -> Sequence[int]:
+        """The sets of rows of a model whose problems continue these."""
+        return which
 
     def capacity(self) -> int:
         """Slots of each problem."""
@@ -104,7 +115,7 @@ class Store:
     def beside(self) -> Store:
         """A copy to learn with; nothing changes this one before `take_in`."""
         other = shallow_copy(self)
-        other.slots = Slots(*[array.copy() for array in self.slots])
+        other.slots = self.layout(*[array.copy() for array in self.slots])
         return other
 
     def own_rows(self) -> None:
@@ -116,7 +127,8 @@ class Store:
         """One for other problems, in which c continues ``which[c]``."""
         more: Store = grown(self, which, width, codes=codes)
         # Two problems may continue the same one, each with rows of its own.
-        more.points = [copy.deepcopy(self.points[c].with_width(width)) for c in which]
+        sources = [self.points[c] for c in self.continued(which)]
+        more.points = [copy.deepcopy(source.with_width(width)) for source in sources]
         return more
 
     def together(self) -> tuple[Points, np.ndarray, np.ndarray]:
@@ -127,11 +139,29 @@ class Store:
         points = stores[0]
         for store in stores[1:]:
             points = points.followed_by(store)
-        coefs = np.zeros((taken.size, int(taken.sum())))
+        coefs = np.zeros((self.slots.coefs.shape[0], int(taken.sum())))
         for c, end in enumerate(np.cumsum(taken)):
-            coefs[c, end - taken[c] : end] = self.slots.coefs[c, : taken[c]]
+            lines = self.lines(c)
+            coefs[lines, end - taken[c] : end] = self.slots.coefs[lines, : taken[c]]
         numbers = np.concatenate([self.numbers[c, : taken[c]] for c in range(taken.size)])
         return points, coefs, numbers
+
+
+class SharedStore(Store):
+    """One set of rows for all classes, which are learned together."""
+
+    layout = SharedSlots
+
+    slots: Annotated[SharedSlots, Saved()]  # type: ignore[assignment]
+    numbers: Annotated[np.ndarray, Array(1, "slots", dtype=np.int64)]
+    labels: Annotated[np.ndarray, Array(1, "slots", dtype=np.int32, below="classes")]
+    cross: Annotated[np.ndarray, Buffer(f"{BLOCK} * slots", dtype=None)]
+
+    def lines(self, c: int) -> slice:
+        return slice(None)
+
+    def continued(self, which: Sequence[int]) -> Sequence[int]:
+        return [0]
 
 
 class Glance(NamedTuple):
@@ -170,7 +200,7 @@ class BudgetModel(SupportModel):
         eviction: Eviction,
     ) -> None:
         self.spec, self.tail, self.kernel, self.products = spec, tail, kernel, products
-        self.eviction, self.store = eviction, Store(problems)
+        self.eviction, self.store = eviction, self.new_store(problems)
         self._width = width
         self.tally = new_tally()
         self.scalars = blank(Scalars, {"problems": problems})
@@ -182,8 +212,19 @@ class BudgetModel(SupportModel):
         self._together: tuple[Points, np.ndarray, np.ndarray] | None = None
         self._last_block: Any = None
 
+    new_store: ClassVar[type[Store]] = Store
+    loop: ClassVar[Any] = staticmethod(learn)
+
     def problems(self) -> int:
-        return self.store.problems()
+        return self.scalars.table.size
+
+    def scales(self) -> np.ndarray:
+        """Of the coefficients, for each problem."""
+        return np.asarray(self.scalars.table)["scale"][:, None]
+
+    def space_over(self, slots: SlotSpace) -> Any:
+        """The space that the loop runs on."""
+        return slots
 
     # ------------------------------------------------------------------------------------ learning
     def weighted(self, points: Points, sample_weight: np.ndarray | None) -> Points:
@@ -249,9 +290,10 @@ class BudgetModel(SupportModel):
         model._bounds = model._together = None
         if self.store.points:
             model.store = self.store.grown(width, which, codes)
-            model.eviction = self.eviction.grown(which)
+            model.eviction = self.eviction.grown(self.store.continued(which))
         else:
-            model.store, model.eviction = Store(len(which)), copy.deepcopy(self.eviction)
+            store, model.eviction = self.new_store(len(which)), copy.deepcopy(self.eviction)
+            model.store = store
         return model
 
     def present(
@@ -341,25 +383,26 @@ class BudgetModel(SupportModel):
         self._bounds = self._together = None
         outputs = np.empty((self.problems(), size))
         policy = self.eviction.enter(cross, self.shift, store.slots, order >= 0)
-        space = SlotSpace(
+        slots = SlotSpace(
             store.slots, self.scalars, products, cross, diagonal, self.shift, outputs, policy
         )
+        space = self.space_over(slots)
         rows = UnitRows(size, Tail(self.tail.offset, 0.0))
-        steps: tuple[Any, Any] = weigh, learn
+        steps: tuple[Any, Any] = weigh, self.loop
         if code is not None:  # finding it takes longer than running it for a single row
             kinds = type(targets), cross.dtype, products.dtype
             if kinds not in code:
                 given = rows, targets, order, 0, rule, space, self.tally, trace
-                code[kinds] = weigh.entry(space), learn.entry(*given)
+                code[kinds] = weigh.entry(slots), self.loop.entry(*given)
             steps = code[kinds]
-        steps[0](space)
+        steps[0](slots)
         present(rows, targets, order, rule, space, self.tally, trace, steps[1])
-        self.eviction.leave(space)
+        self.eviction.leave(slots)
         self.unsettled, self._last_block = False, None
         if np.count_nonzero(store.slots.sources != FROM_BEFORE):
             if size == 1:
-                space = space._replace(products=self._own_products(new, ids))
-            self._last_block = space, new.on_host(), ids, targets.labels
+                slots = slots._replace(products=self._own_products(new, ids))
+            self._last_block = slots, new.on_host(), ids, targets.labels
             self.unsettled = True
 
     def _own_products(self, new: Points, ids: np.ndarray) -> np.ndarray:
@@ -376,7 +419,7 @@ class BudgetModel(SupportModel):
         if any(each.size() != size for each in points) or size != (self.spec.budget or size):
             raise ValueError("store.points: there is not a row for each slot")
         self.store.allocate(size, points[0], dtype)
-        self.eviction.allocate(self.problems(), size, dtype)
+        self.eviction.allocate(self.store.problems(), size, dtype)
         self.store.points = points
         if not kernel.only_in_fit:
             self.store.cross = self.store.cross.astype(kernel.value_type())
@@ -388,7 +431,7 @@ class BudgetModel(SupportModel):
         if needed > store.capacity():
             dtype = self.kernel.value_type()
             store.allocate(budget or max(2 * store.capacity(), needed), new, dtype)
-            self.eviction.allocate(self.problems(), store.capacity(), dtype)
+            self.eviction.allocate(store.problems(), store.capacity(), dtype)
 
     def _cross_products(self, new: Points, ids: np.ndarray, buffer: np.ndarray) -> np.ndarray:
         """Kernel values between a block's rows and those in the slots; see `SlotSpace`.
@@ -396,7 +439,7 @@ class BudgetModel(SupportModel):
         They are written to ``buffer``.
         """
         size, store = new.size(), self.store
-        slots, taken, problems = store.capacity(), store.slots.taken, self.problems()
+        slots, taken, problems = store.capacity(), store.slots.taken, store.problems()
         cross = buffer[: problems * size * slots].reshape(-1, slots)
         if problems == 1 and taken[0] == slots:
             cross = _own(self.products.gram(self.kernel, new, store.points[0], cross))
@@ -418,7 +461,7 @@ class BudgetModel(SupportModel):
         return self._together
 
     def weights(self) -> np.ndarray:
-        return self._supports()[1] * self.scalars.table.scale[:, None]
+        return self._supports()[1] * self.scales()
 
     def coefficients(self) -> np.ndarray:
         if not self.kernel.is_linear:
@@ -438,12 +481,12 @@ class BudgetModel(SupportModel):
         """
         point, coefs = self.rows(X).laid_out_like(self.store.points[0]), self.store.slots.coefs
         # Not the buffer of the store: another thread may learn with it, in a copy of this model.
-        buffer = np.zeros(self.problems() * self.store.capacity(), self.store.cross.dtype)
+        buffer = np.zeros(self.store.problems() * self.store.capacity(), self.store.cross.dtype)
         cross = self._cross_products(point, NO_NUMBERS, buffer)
         sums = np.einsum("cp,cp->c", cross, coefs)
         if self.shift > 0.0:
             sums += self.shift * coefs.sum(axis=1)
-        return Glance(np.asarray(self.scalars.table)["scale"] * sums, point, cross)
+        return Glance(self.scales()[:, 0] * sums, point, cross)
 
     def margins(self, rows: Points, targets: Any) -> np.ndarray:
         if not self.store.points:  # interrupted before anything was learned
@@ -460,15 +503,19 @@ class BudgetModel(SupportModel):
         if is_apart:
             outputs += self.shift * weights.sum(axis=1)[:, None]
         np.add.at(outputs.T, numbers, self.ridge * weights.T)
-        leads = smallest_margins(outputs, targets.labels)
-        lengths = np.array([self._squared_length(c) for c in range(self.problems())]) ** 0.5
+        leads = self._leads(outputs, targets.labels)
+        lengths = np.array([self._squared_length(c) for c in range(self.verdicts())]) ** 0.5
         return convex_combinations.measured(leads, lengths, self.scalars)
+
+    def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return smallest_margins(outputs, labels)
 
     def bounds(self) -> np.ndarray:
         if self._bounds is None:
-            proved = np.array([self._bound(c) for c in range(self.problems())])
-            proved[self.scalars.table.certifiable == AWAITING] = np.inf
-            self._bounds = np.minimum(self.scalars.table.bound, proved)
+            table, count = self.scalars.table, self.verdicts()
+            proved = np.array([self._bound(c) for c in range(count)])
+            proved[table.certifiable[:count] == AWAITING] = np.inf
+            self._bounds = np.minimum(table.bound[:count], proved)
         return self._bounds
 
     def _bound(self, c: int) -> float:
@@ -481,32 +528,43 @@ class BudgetModel(SupportModel):
         bound = np.sqrt(self._square_of_sum(c, mixture)) if proved[0] else np.inf
         if self.eviction.slack is not None and mine.certifiable:
             masses = mine.scale * mine.positive, mine.scale * mine.negative
-            length, cut = np.sqrt(self._squared_length(c)), mine.scale * self.eviction.slack[c]
-            radius = bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset)
-            # A squared distance is off by what kernel values are, in each step.
-            rows = store.points[c].take(slice(0, taken))
-            rounding = self.products.rounding(self.kernel, rows)
-            cut += sum(masses) * radius * np.sqrt(rounding)
+            length, radius = np.sqrt(self._squared_length(c)), self._radius()
+            cut = self._cut_off(c, sum(masses))
             projected = projected_bound(length, cut, masses, radius, intercept)
             bound = np.minimum(bound, projected)  # NaN if one is
         return float(bound) * (1.0 + bounds.RELATIVE_SLACK)
 
+    def _radius(self) -> float:
+        """The largest norm of a row that brought an update, without the intercept."""
+        return float(bounds.radius_of_features(self.tally.largest_xx[0], self.tail.offset))
+
+    def _cut_off(self, c: int, mass: float) -> float:
+        """At least the length of all that projections have cut off from steps with this mass."""
+        assert self.eviction.slack is not None
+        # A squared distance is off by what kernel values are, in each step.
+        rows = self.store.points[c].take(slice(0, int(self.store.slots.taken[c])))
+        rounding = self.products.rounding(self.kernel, rows)
+        scale = self.scalars.table[c].scale
+        return float(scale * self.eviction.slack[c] + mass * self._radius() * np.sqrt(rounding))
+
     def _squared_length(self, c: int) -> float:
         """At least the squared length of ``w``, without the intercept."""
         taken = int(self.store.slots.taken[c])
-        weights = self.scalars.table[c].scale * self.store.slots.coefs[c : c + 1, :taken]
+        weights = self.scalars.table[c].scale * self.store.slots.coefs[self.store.lines(c), :taken]
         return self._square_of_sum(c, weights)
 
     def _square_of_sum(self, c: int, weights: np.ndarray) -> float:
-        """At least the squared length of a sum of the rows of a problem, without the intercept."""
+        """At least the squared length of sums of the rows of a problem, without the intercept."""
         store, taken = self.store, int(self.store.slots.taken[c])
         diagonal = bounds.without_intercept(store.slots.squares[c, :taken], self.tail.offset)
         rows = store.points[c].take(slice(0, taken))
-        square = self.products.quadratic(self.kernel, weights, rows, diagonal, self.ridge)[0]
+        square = self.products.quadratic(self.kernel, weights, rows, diagonal, self.ridge).sum()
         # A row that has several slots is one and the same coordinate of the soft margin.
         _, which = np.unique(store.numbers[c, :taken], return_inverse=True)
-        together = np.bincount(which, weights[0])
-        return float(square + self.ridge * (together @ together - weights[0] @ weights[0]))
+        for line in weights:
+            together = np.bincount(which, line)
+            square += self.ridge * (together @ together - line @ line)
+        return float(square)
 
     def updates(self) -> int:
         return int(self.scalars.table.updates.sum())

@@ -28,7 +28,7 @@ from maxmargin.core.array_fields import (
 )
 from maxmargin.kernels.points import shallow_copy
 from maxmargin.models.spec import ModelSpec
-from maxmargin.spaces.budget_space import Slots, SlotSpace
+from maxmargin.spaces.budget_space import SharedSlots, Slots, SlotSpace
 from maxmargin.spaces.projection import Project
 from maxmargin.spaces.replacement import AtRandom, Oldest, Replace, renew
 
@@ -72,7 +72,9 @@ class Replacing:
         more.random = copy_of(self.random)
         return more
 
-    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Replace:
+    def enter(
+        self, cross: np.ndarray, shift: float, slots: Slots | SharedSlots, learning: np.ndarray
+    ) -> Replace:
         if self.oldest:
             choice: Any = Oldest(self.gained, self.lost, self.latest)
         else:
@@ -121,7 +123,6 @@ class Projecting:
     joins: Annotated[np.ndarray, Array("problems", dtype=bool)]
     distance: Annotated[np.ndarray, Array("problems")]
     limit: Annotated[np.ndarray, Array("problems")]
-    turned: Annotated[np.ndarray, Array("problems", "slots", saved=False)]
     coords: Annotated[np.ndarray, Buffer(f"problems * {BLOCK} * slots")]
     shadows: Annotated[np.ndarray, Buffer(f"problems * {BLOCK} * {BLOCK}")]
 
@@ -144,10 +145,12 @@ class Projecting:
         more: Projecting = grown(self, which, 0)
         return more
 
-    def enter(self, cross: np.ndarray, shift: float, slots: Slots, learning: np.ndarray) -> Project:
-        (problems, capacity), size = slots.coefs.shape, learning.size
-        coords = self.coords[: problems * size * capacity].reshape(-1, capacity)
-        shadows = self.shadows[: problems * size * size].reshape(-1, size)
+    def enter(
+        self, cross: np.ndarray, shift: float, slots: Slots | SharedSlots, learning: np.ndarray
+    ) -> Project:
+        stores, capacity, size = slots.taken.size, slots.coefs.shape[1], learning.size
+        coords = self.coords[: stores * size * capacity].reshape(-1, capacity)
+        shadows = self.shadows[: stores * size * size].reshape(-1, size)
         for c, taken in enumerate(slots.taken):
             # A call that was interrupted may have begun new lines.
             first, end = c * capacity + taken, c * capacity + min(taken + size, capacity)
@@ -164,7 +167,7 @@ class Projecting:
             self.inverse,
             coords,
             shadows,
-            self.turned,
+            np.zeros(slots.coefs.shape),
             self.slack,
             self.joins,
             self.distance,
@@ -186,10 +189,11 @@ class Projecting:
         pass
 
     def leave(self, space: SlotSpace) -> None:
-        for c, taken in enumerate(space.slots.taken):
-            mine = self.turned[c, :taken]
-            space.slots.coefs[c, :taken] += mine @ self._inverse(c, taken)
-            mine[:] = 0.0
+        slots = space.slots
+        for c, turned in enumerate(space.policy.turned):
+            store = slots.store_of(c)
+            taken = slots.taken[store]
+            slots.coefs[c, :taken] += turned[:taken] @ self._inverse(store, taken)
 
     def _inverse(self, c: int, taken: int) -> np.ndarray:
         first = c * self.inverse.shape[1]

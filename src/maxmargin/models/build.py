@@ -15,9 +15,11 @@ from maxmargin.models.base import Model
 from maxmargin.models.budget_model import BudgetModel
 from maxmargin.models.budget_policies import Eviction, eviction_for
 from maxmargin.models.diagonal_model import DiagonalModel
+from maxmargin.models.expert_model import ExpertModel
 from maxmargin.models.joint_model import JointModel, check_costs
 from maxmargin.models.kernel_model import JointKernelModel, KernelModel, PairKernelModel, kernel_for
 from maxmargin.models.linear_model import LinearModel, PairModel, as_rows
+from maxmargin.models.shared_budget_model import SharedBudgetModel
 from maxmargin.models.spec import ModelSpec
 from maxmargin.models.vote_model import VoteModel
 from maxmargin.spaces.pnorm import new_pnorm
@@ -53,6 +55,9 @@ def build(
     """
     if spec.experts:
         return _vote(spec, problems, X, radius=radius, unseen=unseen, random_state=random_state)
+    if spec.mixture:
+        mixed = ExpertModel(spec, problems, X.shape[1], tail_for(spec, radius))
+        return Built(mixed, mixed.rows(X), radius or 0.0)
     eviction = None if spec.on_full is None else eviction_for(spec, random_state)
     check_combination(spec, problems, unseen, eviction)
     if (spec.device, spec.kernel_dtype) != ANYWHERE:
@@ -66,7 +71,9 @@ def build(
         radius = float(np.sqrt(finite_diagonal(kernel, rows).max()))
     tail, width = tail_for(spec, radius), X.shape[1]
     if eviction is not None:
-        budgeted = BudgetModel(spec, problems, width, tail, kernel, products, eviction)
+        shared = spec.is_joint(problems)
+        of_budget: type[BudgetModel] = SharedBudgetModel if shared else BudgetModel
+        budgeted = of_budget(spec, problems, width, tail, kernel, products, eviction)
         return Built(budgeted, budgeted.weighted(rows, sample_weight), radius or 0.0)
     kind = PairKernelModel if spec.has_pairs() else KernelModel
     kind = JointKernelModel if spec.is_joint(problems) else kind
@@ -119,8 +126,8 @@ def check_combination(
     """Raise where parameters that are fine by themselves do not go together."""
     joint = spec.is_joint(problems)
     if spec.costs is not None:
-        check_costs(spec.costs, problems if joint and eviction is None else 0)
-    if joint and unseen and eviction is None:
+        check_costs(spec.costs, problems if joint else 0)
+    if joint and unseen:
         raise ValueError(f"grow=True needs multiclass='ovr', got {spec.multiclass!r}.")
     if joint and spec.p != 2.0:
         raise ValueError(f"The 'p' parameter must be 2 unless multiclass='ovr', got {spec.p!r}.")

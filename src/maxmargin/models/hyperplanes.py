@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
+from maxmargin._extras import is_on_device
 from maxmargin.certificates.evidence import Evidence
 from maxmargin.core.array_fields import Array, new_arrays
+from maxmargin.kernels.points import library_of
 from maxmargin.models.model_formulas import Planes
 from maxmargin.models.newton_solver import Solution
 
@@ -75,6 +77,9 @@ class Hyperplanes:
 
     def outputs(self, X: Any) -> np.ndarray:
         """``w.x + b`` for each row and problem."""
+        if type(X) is not np.ndarray and is_on_device(X):
+            outputs = X @ library_of(X).asarray(np.ascontiguousarray(self.weights.T))
+            return np.asarray(outputs.get()) + self.bias
         return safe_sparse_dot(X, self.weights.T, dense_output=True) + self.bias
 
     def formula(self, features: int) -> Planes:

@@ -25,9 +25,13 @@ from maxmargin.spaces.problem_scalars import ROUNDING
 def new_joint_space(linear: LinearSpace, spec: ModelSpec) -> JointSpace:
     """A space over the weights of ``linear``."""
     classes = linear.weights.shape[0]
+    return JointSpace(linear, new_rivals(classes, spec.costs), rivals_policy(spec, classes))
+
+
+def rivals_policy(spec: ModelSpec, classes: int) -> OneBest | KBest:
+    """Which rivals of a row a step takes into account."""
     most = spec.most_rivals(classes)
-    policy = OneBest(1) if most is None else KBest(min(most, classes - 1))
-    return JointSpace(linear, new_rivals(classes, spec.costs), policy)
+    return OneBest(1) if most is None else KBest(min(most, classes - 1))
 
 
 def check_costs(wanted: Sequence[Sequence[float]], classes: int) -> None:
@@ -35,7 +39,7 @@ def check_costs(wanted: Sequence[Sequence[float]], classes: int) -> None:
     if classes == 0:
         raise ValueError(
             "The 'costs' parameter is for three or more classes that are learned together: with "
-            "multiclass='k-best' or '1-best', without a budget, and without intercept='pair'."
+            "multiclass='k-best' or '1-best', and without intercept='pair'."
         )
     if len(wanted) != classes:
         raise ValueError(

@@ -700,26 +700,14 @@ class JointKernelModel(KernelModel):
         return squares.sum(keepdims=True)
 
     def _leads(self, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """The least lead of a row's own class over its rivals, over its cost."""
-        rows = np.arange(labels.size)
-        leads, wanted = outputs[labels, rows] - outputs, self._costs()
-        leads[labels, rows] = np.inf
-        if wanted.size:
-            leads /= wanted[labels].T
-        return np.array([leads.min()])
+        return np.array([joint_bounds.joint_leads(outputs, labels, self._costs())])
 
     def _bounds_from(self, coefs: np.ndarray, supports: Supports) -> np.ndarray:
-        mixture, mass = joint_bounds.joint_mixture(coefs, supports.labels)
+        mixture = joint_bounds.joint_mixture(coefs, supports.labels)
         squares, offset = self._quadratic(mixture, supports).sum(), self.tail.offset
         radius = bounds.radius_of_features(self.tally.largest_xx[0], offset)
-        imbalance, wanted = mixture.sum(axis=1), self._costs()
-        lifts = mixture[supports.labels, np.arange(supports.labels.size)]
-        radius *= joint_bounds.spread(wanted, np.unique(supports.labels[lifts > 0.0]).size)
-        bound = joint_bounds.joint_bound(squares, imbalance, mass, radius, offset > 0.0)
-        if wanted.size:
-            costs_of_mass = -(mixture * wanted[supports.labels].T).sum()
-            bound = joint_bounds.bound_in_costs(bound, mass, costs_of_mass)
-        return np.array([bound])
+        given = mixture, supports.labels, squares, radius, self._costs(), offset > 0.0
+        return np.array([joint_bounds.mixture_bound(*given)])
 
     def updates(self) -> int:
         return int(self.scalars.table.updates[0])

@@ -71,6 +71,7 @@ class LinearModel(Model):
     linear: Annotated[LinearSpace, Saved()]
 
     loop = staticmethod(learn)
+    learns_rows_in_place = True
     is_joint = False
     # Do weights move along the row itself?
     steps_along_rows: ClassVar[bool] = True

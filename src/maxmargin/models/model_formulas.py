@@ -63,6 +63,26 @@ class Votes(NamedTuple):
     classes: int
 
 
+class MixedPlanes(NamedTuple):
+    """The log-odds of a mixture of experts, for each problem.
+
+    With the outputs ``f_e = w_e.x + b_e`` of the experts, those of ``sum_e share_e p_e`` for
+    ``p_e = sigmoid(slope_e f_e + offset_e)``, where the argument is between -`LARGEST_ODDS` and
+    `LARGEST_ODDS` of `maxmargin.core.experts`.
+
+    Attributes
+    ----------
+    weights : array of shape (problems, experts, features)
+    intercepts, slopes, offsets, shares : arrays of shape (problems, experts)
+    """
+
+    weights: np.ndarray
+    intercepts: np.ndarray
+    slopes: np.ndarray
+    offsets: np.ndarray
+    shares: np.ndarray
+
+
 class Densities(NamedTuple):
     """Logarithms of the density of each class, by Gaussian components.
 
@@ -84,7 +104,7 @@ class Densities(NamedTuple):
     classes: int
 
 
-Formula = Planes | KernelSums | Votes | Densities
+Formula = Planes | KernelSums | Votes | MixedPlanes | Densities
 
 
 def kernel_formula(

@@ -87,6 +87,38 @@ ONE_THREAD = 512
 MOST_KEPT = 2**24
 
 
+class HostPasses:
+    """Passes over rows of this machine."""
+
+    signed_outputs, positive = newton_passes.signed_outputs, newton_passes.positive
+    pulls, best_step, move = newton_passes.pulls, newton_passes.best_step, newton_passes.move
+
+    def empty(self, shape: Any, dtype: Any = np.float64) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def losses(
+        self, slack: np.ndarray, goals: Any, sample_weight: np.ndarray, numbers: np.ndarray
+    ) -> float:
+        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``, given slacks of these goals."""
+        return float(sample_weight[numbers] @ np.maximum(slack - (goals - 1.0), 0.0))
+
+    def lowest(self, outputs: np.ndarray) -> float:
+        return float(outputs.min())
+
+    def spread(self, task: Task, numbers: np.ndarray) -> float:
+        """The sum of the variances of the features in these rows."""
+        ones, origin = np.ones(task.sample_weight.size), np.zeros(task.width + 1)
+        return float(gathered(task.rows, numbers, ones, origin).var(axis=0).sum())
+
+    def curvatures(self, state: Newton) -> Any:
+        """What solves the systems of steps."""
+        direct, few = state.sizes()
+        return (Hessians if direct else Grams if few else Gradients)(state)
+
+
+HOST = HostPasses()
+
+
 class Task(NamedTuple):
     """What is to be solved.
 
@@ -101,6 +133,7 @@ class Task(NamedTuple):
     tol : wanted is a margin of 1 - tol of the best possible one
     max_iter : steps at most
     hinge : is the loss the hinge loss, and not its square?
+    passes : what passes over the rows, which may be on a device
     """
 
     rows: Any
@@ -114,6 +147,7 @@ class Task(NamedTuple):
     tol: float
     max_iter: int
     hinge: bool = False
+    passes: Any = HOST
 
 
 class Solution(NamedTuple):
@@ -219,7 +253,7 @@ class Newton:
     """
 
     def __init__(self, task: Task, first: int, problems: int) -> None:
-        self.task, self.first = task, first
+        self.task, self.first, self.passes = task, first, task.passes
         self.ours: Any = np.arange(problems)
         self.open: Any = self.ours
         kind = np.int32 if task.sample_weight.size < 2**31 else np.int64
@@ -245,7 +279,7 @@ class Newton:
 
     def start(self, weights: np.ndarray | None = None) -> None:
         """Come near with samples of the rows, or by dual ascent; or start from these weights."""
-        task, direct, few = self.task, *self._sizes()
+        task, direct, few = self.task, *self.sizes()
         self.full_penalty = task.penalty or 0.01 * self._spread()
         if self.is_hinge:
             self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
@@ -253,25 +287,24 @@ class Newton:
             self.weights[:] = weights
         elif direct:
             for numbers in self._samples():
-                self._begin(numbers, Hessians(self))
+                self._begin(numbers, self.passes.curvatures(self))
                 self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_: None)
         self._begin(self.everything, None)
         if not (direct or few or self.is_hard or self.is_hinge or weights is not None):
             self._ascend()
-        kind = Hessians if direct else Grams if few else Gradients
-        self.curvature = kind(self)
+        self.curvature = self.passes.curvatures(self)
         self.curvature.begin()
 
-    def _sizes(self) -> tuple[bool, bool]:
+    def sizes(self) -> tuple[bool, bool]:
         """Are there few enough features for a Hessian, and few enough rows for their products?"""
         task, count = self.task, self.everything.size
         few = count <= MOST_ROWS and count**2 * task.filled <= MOST_PRODUCTS
-        return task.width <= MOST_DIRECT, few
+        return task.width <= MOST_DIRECT or self.passes is not HOST, few
 
     @property
     def has_factors(self) -> bool:
         """Are systems solved by factors, which `left_out` needs?"""
-        return any(self._sizes())
+        return any(self.sizes())
 
     def finish(self, advance: Callable[..., None]) -> Solution:
         """Steps with all rows."""
@@ -305,7 +338,7 @@ class Newton:
             curved = -gradient - self.penalty * np.append(step[:width], 0.0)
             losses[c, 0] = self.totals[2 * c : 2 * c + 2, 1].sum() + step @ (curved - 2.0 * pull)
         slack, change = self.slack[:, places], np.empty((self.ours.size, places.size))
-        newton_passes.signed_outputs(
+        self.passes.signed_outputs(
             *(task.rows, self.numbers[places], task.targets, self.first, self.ours),
             *(steps, change),
         )
@@ -337,9 +370,8 @@ class Newton:
         some = self.everything[::step][:BLOCK]
         if self.task.width > MOST_DIRECT:
             return max(self.task.radius**2, 1e-300)
-        ones, origin = np.ones(self.task.sample_weight.size), np.zeros(self.task.width + 1)
-        block = gathered(self.task.rows, some, ones, origin)
-        return max(float(block.var(axis=0).sum()), 1e-14 * self.task.radius**2, 1e-300)
+        spread = self.passes.spread(self.task, some)
+        return max(spread, 1e-14 * self.task.radius**2, 1e-300)
 
     # --------------------------------------------------------------------------- where the rows are
     def _begin(self, numbers: np.ndarray, curvature: Any) -> None:
@@ -347,7 +379,8 @@ class Newton:
         self.open = self.ours
         self.numbers, self.share = numbers, numbers.size / self.everything.size
         self.penalty = self.full_penalty * self.share
-        self.slack, self.change = np.empty((2, self.weights.shape[0], numbers.size))
+        shape = self.weights.shape[0], numbers.size
+        self.slack, self.change = self.passes.empty(shape), self.passes.empty(shape)
         self.entered, self.left = np.empty((2, numbers.size), np.int64)
         self._look_anew()
         self.curvature = curvature
@@ -356,11 +389,13 @@ class Newton:
 
     def _look_anew(self) -> None:
         task = self.task
-        newton_passes.signed_outputs(
+        self.passes.signed_outputs(
             *(task.rows, self.numbers, task.targets, self.first, self.open),
             *(self.weights, self.slack),
         )
-        self.slack[self.open] = self.goals - self.slack[self.open]
+        for c in self.open.tolist():
+            goals = self.goals if np.ndim(self.goals) == 0 else self.goals[c]
+            self.slack[c] = goals - self.slack[c]
         self.travel[self.open] = 0.0
         for c in self.open:
             self._travelled(c, self.weights[c])
@@ -370,7 +405,7 @@ class Newton:
         task, sides = self.task, np.concatenate([2 * self.open, 2 * self.open + 1])
         if not self.is_weighed:
             self.sums[sides], self.totals[sides] = 0.0, 0.0
-            newton_passes.pulls(
+            self.passes.pulls(
                 *(task.rows, self.numbers, task.targets, self.first, self.open),
                 *(task.sample_weight, self.slack, self.limit, self.sums, self.totals),
             )
@@ -414,21 +449,21 @@ class Newton:
         steps = np.zeros_like(self.weights)
         for c in self.open:
             steps[c] = self.curvature.direction(c, self._gradient(c))
-        newton_passes.signed_outputs(
+        self.passes.signed_outputs(
             *(task.rows, self.numbers, task.targets, self.first, self.open),
             *(steps, self.change),
         )
         for c in self.open:
             w, step = self.weights[c, :width], steps[c, :width]
             slack, change = self.slack[c], self.change[c]
-            t = newton_passes.best_step(
+            t = self.passes.best_step(
                 *(slack, change, task.sample_weight, self.numbers, self.limit),
                 *(self.penalty, float(w @ step), float(step @ step)),
             )
             self.weights[c] += t * steps[c]
             self._travelled(c, t * steps[c])
             self._travelled(c, self.weights[c])
-            ins, outs = newton_passes.move(slack, change, t, self.limit, self.entered, self.left)
+            ins, outs = self.passes.move(slack, change, t, self.limit, self.entered, self.left)
             self.curvature.changed(c, self.entered[:ins], self.left[:outs])
             moved |= bool(ins or outs or abs(t - 1.0) > 1e-6)
         return moved
@@ -468,10 +503,8 @@ class Newton:
         return np.flatnonzero((self.slack[c] > 0.0) & (self.slack[c] < self.limit))
 
     def _losses(self, c: int) -> float:
-        """``sum_i s_i max(0, 1 - y_i (w.x_i + b))``."""
         goals = self.goals if np.ndim(self.goals) == 0 else self.goals[c]
-        lacking = np.maximum(self.slack[c] - (goals - 1.0), 0.0)
-        return float(self.task.sample_weight[self.numbers] @ lacking)
+        return self.passes.losses(self.slack[c], goals, self.task.sample_weight, self.numbers)
 
     # -------------------------------------------------------------------------------- many features
     def _ascend(self) -> None:
@@ -500,15 +533,16 @@ class Newton:
     def _lowest(self, c: int) -> np.ndarray:
         """The lowest outputs of the positive and of the negative rows."""
         own, outputs = self.signs[c], self.goals[c] - self.slack[c]
-        return np.array([outputs[own].min(), outputs[~own].min()])
+        return np.array([self.passes.lowest(outputs[side]) for side in (own, ~own)])
 
     def _multiply(self, advance: Callable[..., None]) -> None:
         """Rounds with a falling penalty, and goals that make up for it."""
         task = self.task
         if self.is_hard:
-            self.signs = np.zeros(self.slack.shape, dtype=bool)
-            newton_passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
-        self.goals = np.ones_like(self.slack)
+            self.signs = self.passes.empty(self.slack.shape, bool)
+            self.passes.positive(self.numbers, task.targets, self.first, self.ours, self.signs)
+        self.goals = self.passes.empty(self.slack.shape)
+        self.goals[...] = 1.0
         waiting = self.ours
         for _ in range(HINGE_ROUNDS if self.is_hinge else ROUNDS):
             self._round(advance)
@@ -541,17 +575,16 @@ class Newton:
 
     def _raise_goals(self) -> None:
         """The next round: coefficients stay what they are, as the penalty falls."""
-        coefs = np.clip(self.slack[self.open], 0.0, self.limit) / self.penalty
-        outputs = self.goals[self.open] - self.slack[self.open]
-        before = [self.between(c) for c in self.open]
+        limit, penalty = self.limit, self.penalty
         fall = FALL if self.is_hard else HINGE_FALL if self.limit > LEAST_LIMIT else 1.0
-        self.penalty, self.limit = self.penalty * fall, self.limit * fall
-        self.goals[self.open] = 1.0 + self.penalty * coefs
-        self.slack[self.open] = self.goals[self.open] - outputs
-        for c, was in zip(self.open, before, strict=True):
-            now = self.between(c)
-            entered = np.setdiff1d(now, was, assume_unique=True)
-            self.curvature.changed(c, entered, np.setdiff1d(was, now, assume_unique=True))
+        self.penalty, self.limit = penalty * fall, limit * fall
+        for c in self.open.tolist():
+            slack, goals = self.slack[c], self.goals[c]
+            was = (slack > 0.0) & (slack < limit)
+            raised = 1.0 + self.penalty * (slack.clip(0.0, limit) / penalty)
+            slack[...] = raised - (goals - slack)
+            self.goals[c] = raised
+            self.curvature.restated(c, was, (slack > 0.0) & (slack < self.limit))
 
     def _is_nothing(self, c: int) -> bool:
         """Is it proved that no hyperplane separates the rows?"""
@@ -624,8 +657,8 @@ class Newton:
             for c in self.ours:
                 own, rest = self._lowest(c)
                 self.weights[c, width] += 0.5 * (rest - own)
-        outputs = np.empty_like(self.slack)
-        newton_passes.signed_outputs(
+        outputs = self.passes.empty(self.slack.shape)
+        self.passes.signed_outputs(
             *(task.rows, self.numbers, task.targets, self.first, self.ours),
             *(self.weights, outputs),
         )
@@ -633,7 +666,8 @@ class Newton:
         lost = 4.0 * ROUNDING * np.abs(weights[:, width])
         weights[:, width] = 0.0
         lost += rounding_of_products(weights) * task.radius
-        return geometric_margins(outputs.min(axis=1) - lost, weights, width)
+        lowest = np.array([self.passes.lowest(outputs[c]) for c in self.ours.tolist()])
+        return geometric_margins(lowest - lost, weights, width)
 
     def _evidence(self, c: int) -> Evidence:
         return evidence_of_slacks(
@@ -690,6 +724,10 @@ class Hessians:
         self._add(c, entered, 1.0)
         self._add(c, left, -1.0)
 
+    def restated(self, c: int, was: np.ndarray, now: np.ndarray) -> None:
+        """Which rows are in the Hessian has changed."""
+        self.changed(c, np.flatnonzero(now & ~was), np.flatnonzero(was & ~now))
+
     def _add(self, c: int, places: np.ndarray, sign: float) -> None:
         state, chosen = self.state, self.state.numbers[places]
         rows, sample_weight = state.task.rows, state.task.sample_weight
@@ -745,6 +783,9 @@ class Grams:
     def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
         """Nothing follows the active rows."""
 
+    def restated(self, c: int, was: np.ndarray, now: np.ndarray) -> None:
+        """Nothing follows the active rows."""
+
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:
         state, task = self.state, self.state.task
         active, beyond = state.between(c), np.flatnonzero(state.slack[c] >= state.limit)
@@ -796,6 +837,9 @@ class Gradients:
         """Nothing is kept."""
 
     def changed(self, c: int, entered: np.ndarray, left: np.ndarray) -> None:
+        """Nothing is kept."""
+
+    def restated(self, c: int, was: np.ndarray, now: np.ndarray) -> None:
         """Nothing is kept."""
 
     def direction(self, c: int, gradient: np.ndarray) -> np.ndarray:

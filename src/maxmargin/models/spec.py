@@ -30,6 +30,7 @@ class ModelSpec:
     metric : what is kept of each column beside its weight, see `models.diagonal_model`
     regularization : the numbers of a `Leader`, by their names
     experts : the specifications of those who vote, with the number of experts of each
+    mixture : of a mixture, the kind of each expert (`spaces.expert_space`)
     """
 
     fit_intercept: bool = True
@@ -61,6 +62,7 @@ class ModelSpec:
     metric: str | None = None
     regularization: tuple[tuple[str, float], ...] = ()
     experts: tuple[tuple[ModelSpec, int], ...] = ()
+    mixture: tuple[str, ...] = ()
 
     def difference(self, other: ModelSpec) -> tuple[str, Any, Any] | None:
         """The first parameter that is not the same, with both values."""

@@ -7,25 +7,28 @@ from maxmargin import _registry
 # The classes of each package, by module and name.
 _PARTS = {
     "algorithms": "bisectionperceptron.Round noca.MixtureModel",
-    "core": "joint_loop.Rivals rows.Tail experts.Votes",
+    "core": "joint_loop.Rivals rows.Tail experts.Votes experts.Mixture",
     "estimator": "learner.Sparse",
     "kernels": """
         functions.GaussianKernel functions.LinearKernel functions.PolynomialKernel
         functions.PrecomputedKernel points.Points products.Products cuda.CudaProducts
     """,
     "models": """
-        budget_model.BudgetModel budget_model.Store budget_policies.Projecting
-        budget_policies.Replacing hyperplanes.Hyperplanes joint_model.JointModel
+        budget_model.BudgetModel budget_model.SharedStore budget_model.Store
+        budget_policies.Projecting shared_budget_model.SharedBudgetModel
+        budget_policies.Replacing expert_model.ExpertModel hyperplanes.Hyperplanes
+        joint_model.JointModel
         kernel_model.JointKernelModel kernel_model.KernelModel kernel_model.PairKernelModel
         kernel_model.Supports linear_model.LinearModel linear_model.PairModel
         diagonal_model.DiagonalModel spec.ModelSpec
         vote_model.VoteModel
     """,
     "spaces": """
-        euclid.Euclid joint_space.JointSpace joint_space.JointWitness joint_space.KBest
+        euclid.Euclid expert_space.ExpertColumns expert_space.ExpertSpace
+        joint_space.JointSpace joint_space.JointWitness joint_space.KBest
         joint_space.OneBest linear_space.LinearSpace gaussian_mixture.Mixture
         pair_space.PairSpace pnorm_plane.PlaneSpace pnorm.PNorm power.Power
-        power.PowerBuffer problem_scalars.Scalars budget_space.Slots
+        power.PowerBuffer problem_scalars.Scalars budget_space.SharedSlots budget_space.Slots
         certificate_vectors.Witness diagonal_space.DiagonalSpace diagonal_space.Confidence
         diagonal_space.AdaptiveRates diagonal_space.Leader
     """,

@@ -116,11 +116,7 @@ def header_of(first: int) -> bytes:
 class Scan:
     """Reads the frames of one file; afterwards, ``end`` is where the last whole one ends.
 
-    Parameters
-    ----------
-    segment : Segment
-    is_last : bool
-        Only the last file of a log may end in a frame that is torn.
+    Only the last file of a log may end in a frame that is torn.
     """
 
     def __init__(self, segment: Segment, is_last: bool) -> None:
@@ -241,19 +237,12 @@ def _scans(folder: Path, after: int) -> Iterator[Scan]:
 
 
 class Log:
-    """A log that events can be appended to, after `recover`.
-
-    Attributes
-    ----------
-    sequence : int
-        The number of the last event.
-    torn : int
-        Bytes of a frame that a crash had left half written, and that were cut off.
-    """
+    """A log that events can be appended to, after `recover`."""
 
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.folder, self.segment_bytes = folder, segment_bytes
-        self.sequence = self.torn = 0
+        self.sequence = 0  # the number of the last event
+        self.torn = 0  # bytes of a frame that a crash had left half written, and that were cut off
         self._file = -1
         self._segment: Segment | None = None
         self._end = 0  # of what is known to be on the disk

@@ -6,15 +6,7 @@ import msgspec
 
 
 class HTTPError(Exception):
-    """A request that is refused.
-
-    Attributes
-    ----------
-    status : int
-    reason : str
-    retry_after : int or None
-        Seconds after which the same request may succeed.
-    """
+    """A request that is refused; after ``retry_after`` seconds, the same one may succeed."""
 
     def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
         super().__init__(reason)

@@ -28,20 +28,10 @@ class Models:
 
     One of them is the default, for routes that name no model: the first that was named when the
     folder was begun, or the only one. Which one it is stands in the folder, and does not change
-    when models are added.
+    when models are added; where it has several and does not say, none is.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there. A second process with the same is refused.
-    beginnings : dict of str to Beginning
-        Models to begin with; those that the folder knows already go on as they were, also those
-        that are not named.
-
-    Attributes
-    ----------
-    default : Service or None
-        None where the folder has several models, and does not say which is the default.
+    The folder is made if it is not there, and a second process with the same is refused. Models
+    that it has already go on as they were, also those that ``beginnings`` does not name.
     """
 
     def __init__(

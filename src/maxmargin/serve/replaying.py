@@ -21,20 +21,8 @@ from maxmargin.training.state import RECIPE
 class Replay:
     """A learner that begins with nothing, and the lessons of a log.
 
-    Parameters
-    ----------
-    folder : path
-        Of one model, or of all, if there is one called "default".
-    learner : OnlineClassifier
-
-    Attributes
-    ----------
-    scored : ScoredLearner
-        The learner, and how well it predicts before it learns.
-    first : int
-        The number of the first event that the log has.
-    events, rows, refused : int
-        Lessons so far, their rows, and lessons that the learner refused.
+    ``folder`` is that of one model, or of all, if there is one called "default". ``events`` counts
+    lessons so far, ``rows`` their rows, and ``refused`` lessons that the learner refused.
     """
 
     def __init__(self, folder: Path, learner: object) -> None:
@@ -51,7 +39,7 @@ class Replay:
             schema = {**schema, RECIPE: recipe.at(recipe.plan_, recipe.plan_.begin())}
         self.scored = ScoredLearner(checked_learner(learner), self.classes, schema=schema)
         segments = segments_of(self.folder)
-        self.first = segments[0].first if segments else 1
+        self.first = segments[0].first if segments else 1  # event that the log has
         self.events = self.rows = self.refused = 0
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""A learner that is served: what it learns, what it said before, and what it is called."""
+"""A learner that is served, and how well it predicts before it learns."""
 
 from __future__ import annotations
 
@@ -91,19 +91,8 @@ class SavedLearner(msgspec.Struct, eq=False, forbid_unknown_fields=True):
 class ScoredLearner:
     """A learner, and how well it has predicted.
 
-    Parameters
-    ----------
-    learner : OnlineClassifier
-    classes : array
-    stats : ProgressiveStats, default=None
-    schema : dict, default=None
-        Of raw rows, with the recipe for them, for a learner that has not learned anything yet.
-
-    Attributes
-    ----------
-    can_join : bool
-        Is what it learns the same, to the bit, if lessons are joined? Kernels are computed as
-        products of matrices, whose rounding depends on their shapes.
+    ``schema`` is that of raw rows, with the recipe for them, for a learner that has not learned
+    anything yet.
     """
 
     def __init__(
@@ -118,6 +107,8 @@ class ScoredLearner:
         self.stats = stats or ProgressiveStats.of(classes.size)
         self.refused = 0  # lessons that others could learn
         self.spec = trainer_of(learner).spec
+        # Is what it learns the same, to the bit, if lessons are joined? Kernels are computed as
+        # products of matrices, whose rounding depends on their shapes.
         self.can_join = self.spec.kernel == "linear" and self.spec.on_full is None
 
     @property

@@ -47,23 +47,9 @@ class NoMemory(MemoryError):
 class ServedModel:
     """The live learner, its shadows, recent ids and predictions without labels.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    snapshot : Snapshot
-    limits : Limits
-
-    Attributes
-    ----------
-    sequence, events, rows : int
-        The number of the last event, the lessons that were learned, and their rows.
-    codes : dict
-        The class code of each label.
-    answers : Tally
-        Of predictions as they were served, by whichever learner was live.
-    lost : list of str
-        Shadows that ran out of memory, and whose end is not in the log yet.
+    ``sequence`` is the number of the last event, ``events`` counts the lessons that were learned
+    and ``rows`` their rows. ``answers`` counts predictions as they were served, by whichever
+    learner was live.
     """
 
     def __init__(self, name: str, snapshot: Snapshot, limits: Limits) -> None:
@@ -86,7 +72,7 @@ class ServedModel:
         self.waiting = Predictions(
             limits.waiting, limits.waiting_bytes, limits.waiting_seconds, waiting
         )
-        self.lost: list[str] = []
+        self.lost: list[str] = []  # shadows out of memory, whose end is not in the log yet
 
     @classmethod
     def begun(cls, name: str, beginning: Beginning, limits: Limits) -> ServedModel:

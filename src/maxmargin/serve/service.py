@@ -40,17 +40,9 @@ REPLAYING, READY, STOPPING, STOPPED, FAILED = "replaying", "ok", "stopping", "st
 class Service:
     """A model, its shadows, its log and its thread.
 
-    Parameters
-    ----------
-    name : str
-    folder : path
-        Where its log and snapshots are; what is there goes before ``beginning``.
-    beginning : Beginning, default=None
-    limits : Limits
-    keep_log : bool
-        Keep events that a snapshot has passed, for `maxmargin replay`?
-    shadows : dict of str to (algorithm, parameters)
-        Made when the service is ready, unless there have been such.
+    What is in ``folder``, its log and snapshots, goes before ``beginning``. With ``keep_log``,
+    events that a snapshot has passed stay, for `maxmargin replay`. ``shadows`` (algorithms and
+    parameters) are made when the service is ready, unless there have been such.
     """
 
     def __init__(

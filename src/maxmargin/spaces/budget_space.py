@@ -6,7 +6,9 @@ step corrects those of the rows still to come. What happens when all slots are t
 business of the policy: `Replace` or `Project`.
 
 Arrays of several problems lie one below the other: what belongs to slot p of problem c is in line
-``c * slots + p``, what belongs to row k of the block in line ``c * block + k``.
+``c * slots + p``, what belongs to row k of the block in line ``c * block + k``. Classes that are
+learned together share their slots (`SharedSlots`): they differ in coefficients and outputs, and all
+else is there once.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 
 from maxmargin.core import fixed_order_sums
 from maxmargin.core.array_fields import Array
+from maxmargin.core.joint_loop import Rivals
 from maxmargin.core.loop import AnyRow
 from maxmargin.core.numba_backend import Compiled, bridge, with_methods_of
 from maxmargin.spaces.problem_scalars import LARGEST_SCALE, Scalars
@@ -42,6 +45,22 @@ class Slots(NamedTuple):
         np.ndarray, Array("problems", "slots", dtype=np.int32, fill=FROM_BEFORE, saved=False)
     ]
 
+    def store_of(self, c):
+        """The line of problem c in what is known about rows."""
+        return c
+
+
+class SharedSlots(NamedTuple):
+    """The same for classes that share their slots: a row has a coefficient for each of them."""
+
+    coefs: Annotated[np.ndarray, Array("problems", "slots")]
+    squares: Annotated[np.ndarray, Array(1, "slots")]
+    taken: Annotated[np.ndarray, Array(1, dtype=np.int64, below="slots + 1")]
+    sources: Annotated[np.ndarray, Array(1, "slots", dtype=np.int32, fill=FROM_BEFORE, saved=False)]
+
+    def store_of(self, c):
+        return 0
+
 
 @with_methods_of(AnyRow)
 class SlotSpace(NamedTuple):
@@ -51,7 +70,7 @@ class SlotSpace(NamedTuple):
 
     Attributes
     ----------
-    slots : Slots
+    slots : Slots or SharedSlots
     scalars : Scalars
     products : kernel values between the rows of the block
     cross : kernel values of the rows of the block, for each problem, with those in its slots
@@ -61,7 +80,7 @@ class SlotSpace(NamedTuple):
     policy : `Replace` or `Project`
     """
 
-    slots: Slots
+    slots: Any
     scalars: Scalars
     products: np.ndarray
     cross: np.ndarray
@@ -119,16 +138,17 @@ class SlotSpace(NamedTuple):
 
     def drop_slot(self, i, c, p):
         """Take the row in slot p out of the outputs of the rows still to come."""
-        first, gone = c * self.outputs.shape[1], self.slots.coefs[c, p]
+        first, gone = self.slots.store_of(c) * self.outputs.shape[1], self.slots.coefs[c, p]
         for k in range(i + 1, self.outputs.shape[1]):
             self.outputs[c, k] -= gone * (float(self.cross[first + k, p]) + self.shift)
 
     def take_slot(self, i, c, p, amount):
         """Row i of the block is in slot p from here on."""
+        s = self.slots.store_of(c)
         self.slots.coefs[c, p] = amount
-        self.slots.squares[c, p] = self.diagonal[i]
-        self.slots.sources[c, p] = i
-        first = c * self.outputs.shape[1]
+        self.slots.squares[s, p] = self.diagonal[i]
+        self.slots.sources[s, p] = i
+        first = s * self.outputs.shape[1]
         for k in range(i + 1, self.outputs.shape[1]):
             self.cross[first + k, p] = self.products[i, k]
 
@@ -145,12 +165,16 @@ class SlotSpace(NamedTuple):
 
     def fold_slots(self, c, factor):
         """Multiply all that is under the scale by ``factor``, and set the scale to 1."""
+        self.multiply_line(c, factor)
+        self.policy.scale(c, factor)
+        self.scalars.fold(c, factor)
+
+    def multiply_line(self, c, factor):
+        """Multiply the coefficients and outputs of one weight vector, as they are kept."""
         for p in range(self.slots.coefs.shape[1]):
             self.slots.coefs[c, p] *= factor
         for k in range(self.outputs.shape[1]):
             self.outputs[c, k] *= factor
-        self.policy.scale(c, factor)
-        self.scalars.fold(c, factor)
 
     def maintain(self, c):
         """Fold the scale where it is about to run out."""
@@ -158,8 +182,95 @@ class SlotSpace(NamedTuple):
             self.fold_slots(c, self.scalars.table[c].scale)
 
 
+class SharedSlotSpace(NamedTuple):
+    """Weight vectors of several classes that are one, as in `JointSpace`, over the same slots.
+
+    ``within.scalars.table[0]`` is about all of them.
+
+    Attributes
+    ----------
+    within : a `SlotSpace` over `SharedSlots`, with the policy for a full budget
+    rivals : buffers for the rivals of a row
+    policy : `OneBest` or `KBest`
+    amounts : how far the present row moves the weights of each class, over the scale
+    """
+
+    within: SlotSpace
+    rivals: Rivals
+    policy: Any
+    amounts: np.ndarray
+
+    def problems(self):
+        return 1
+
+    def updates(self, c):
+        return self.within.scalars.table[0].updates
+
+    def norm2(self, c):
+        return self.within.scalars.table[0].norm2
+
+    def square_of(self, rows, i):
+        return self.within.diagonal[i]
+
+    def usable(self, i, margin, xx):
+        return self.within.policy.usable_square(self.within, i, 0, margin, xx)
+
+    def limited_step(self, step):
+        """The policy's limit is for steps along the row; a constraint has it in two blocks."""
+        return 0.5 * self.within.policy.limited(0, 2.0 * step)
+
+    def meet(self, rows, i):
+        scale = self.within.scalars.table[0].scale
+        for c in range(self.rivals.outputs.size):
+            self.rivals.outputs[c] = scale * self.within.outputs[c, i]
+
+    def step_all(self, rows, i, y, count, total, trial):
+        """Note the step; `book_all` makes it, as the length must be known before a row leaves."""
+        scale = self.within.scalars.table[0].scale
+        for c in range(self.amounts.size):
+            self.amounts[c] = 0.0
+        self.amounts[y] = total / scale
+        for k in range(count):
+            self.amounts[self.rivals.taken[k]] = -self.rivals.steps[k] / scale
+
+    def book_all(self, rows, i, y, step, costs, cross, square, xx):
+        """Keep the scalars true, as `JointSpace.book_all` does, and let the row take a slot.
+
+        Divided by sqrt(2), constraint vectors are as long as the row, and ``W / sqrt(2)`` is a sum
+        of steps along them. The gains and losses of a `Forgetron` are measured there.
+        """
+        scalars = self.within.scalars
+        mine = scalars.table[0]
+        mine.positive += step / mine.scale
+        mine.negative += costs / mine.scale
+        if y > 0:
+            scalars.table[y].updates += 1
+        scalars.count_update(0, step)
+        scalars.grow_norm2(0, cross, square)
+        gained = 2.0 * step - 0.5 * cross - 0.5 * square * min(1.0, 1.0 / xx)
+        mistake = self.rivals.least_margin(y) <= 0.0
+        return self.within.policy.admit_all(self.within, i, self.amounts, gained, mistake)
+
+    def rescale(self, c, factor, trial):
+        if factor == 0.0:
+            self.fold_together(0.0)
+            return False
+        return self.within.rescale_slots(0, factor)
+
+    def fold_together(self, factor):
+        for c in range(self.amounts.size):
+            self.within.multiply_line(c, factor)
+        self.within.policy.scale(0, factor)
+        self.within.scalars.fold(0, factor)
+
+    def maintain(self, c):
+        if self.within.scalars.must_fold(0, LARGEST_SCALE):
+            self.fold_together(self.within.scalars.table[0].scale)
+
+
 bridge("usable_square", "limited", "rescale_slots", "lead_outputs", "drop_slot", "shift_of_all")
-bridge("admit", "take_slot", "fold_slots", inline=False)
+bridge("store_of", "multiply_line", "usable", "limited_step", "fold_together")
+bridge("admit", "admit_all", "take_slot", "fold_slots", inline=False)
 
 
 @Compiled
@@ -167,7 +278,7 @@ def weigh(space):  # type: ignore[no-untyped-def]
     """Compute the outputs of a block's rows from the rows in the slots."""
     block = space.outputs.shape[1]
     for c in range(space.problems()):
-        shift = space.shift_of_all(c)
+        shift, first = space.shift_of_all(c), space.slots.store_of(c) * block
         for k in range(block):
-            total = fixed_order_sums.dense_dot(space.cross, c * block + k, space.slots.coefs, c)
+            total = fixed_order_sums.dense_dot(space.cross, first + k, space.slots.coefs, c)
             space.outputs[c, k] = total + shift

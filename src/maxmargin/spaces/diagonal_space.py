@@ -157,27 +157,28 @@ class Leader(NamedTuple):
 
     def minimiser(self, z, n):
         """The weight of a column, in units of its peak."""
-        if abs(z) <= self.l1:
-            return 0.0
-        beyond = z - self.l1 if z > 0.0 else z + self.l1
-        return -beyond / ((self.beta + math.sqrt(n)) / self.alpha + self.l2)
+        beyond = abs(z) - self.l1
+        curvature = (self.beta + math.sqrt(n)) / self.alpha + self.l2
+        return math.copysign(beyond, -z) / curvature if beyond > 0.0 else 0.0
 
     def widen(self, weights, c, j, now):
         part = self.peaks[c, j] / now
         self.peaks[c, j] = now
         self.sums[c, j] *= part
         self.squares[c, j] *= part * part
-        weights[c, j] = self.minimiser(self.sums[c, j], self.squares[c, j]) / now
+        weights[c, j] = self.minimiser(self.sums[c, j], self.squares[c, j]) * (1.0 / now)
 
     def push_column(self, weights, c, j, x, amount, gain):
-        if x != 0.0:
-            peak, n = self.peaks[c, j], self.squares[c, j]
-            g = -amount * x / peak
-            later = n + g * g
-            curved = (math.sqrt(later) - math.sqrt(n)) / self.alpha
-            z = self.sums[c, j] + g - curved * peak * weights[c, j]
-            self.sums[c, j], self.squares[c, j] = z, later
-            weights[c, j] = self.minimiser(z, later) / peak
+        # Without branches around stores, so that it becomes vector instructions; a column that is 0
+        # keeps its numbers, to the bit.
+        peak, n = self.peaks[c, j], self.squares[c, j]
+        unit = 1.0 / peak if peak > 0.0 else 0.0
+        g = -amount * x * unit
+        later = n + g * g
+        curved = (math.sqrt(later) - math.sqrt(n)) / self.alpha
+        z = self.sums[c, j] + g - curved * peak * weights[c, j]
+        self.sums[c, j], self.squares[c, j] = z, later
+        weights[c, j] = self.minimiser(z, later) * unit
 
 
 class DiagonalSpace(NamedTuple):

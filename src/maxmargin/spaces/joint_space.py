@@ -26,6 +26,7 @@ class OneBest(NamedTuple):
         rival = rivals.worst(y, rule, trial)
         margin, cost = rivals.outputs[y] - rivals.outputs[rival], rivals.wanted(y, rival)
         shrink, step = rule.step(rivals.against(y, rival, trial))
+        step = space.limited_step(step)
         due = shrink != 1.0 and space.rescale(0, shrink, trial.t)
         rivals.taken[0] = rival
         rivals.steps[0] = step = step / cost  # the rule's is along the constraint over its cost
@@ -101,6 +102,13 @@ class JointSpace(NamedTuple):
 
     def square_of(self, rows, i):
         return self.linear.square_of(rows, i)
+
+    def usable(self, i, margin, xx):
+        """The squared length of the part of x that a step goes along."""
+        return xx
+
+    def limited_step(self, step):
+        return step
 
     def output(self, rows, i, c):
         """``w_c.x``."""

@@ -52,7 +52,8 @@ class Replace(NamedTuple):
         p, due = slots.taken[c], False
         amount = y * step / space.scalars.table[c].scale
         space.lead_outputs(i, c, amount)
-        self.choice.gain(c, step, margin, space.diagonal[i])
+        gained = step * (2.0 - 2.0 * margin - step * min(1.0, space.diagonal[i]))
+        self.choice.gain(c, gained, margin <= 0.0)
         if p < slots.coefs.shape[1]:
             slots.taken[c] += 1
         else:
@@ -67,6 +68,34 @@ class Replace(NamedTuple):
         space.take_slot(i, c, p, amount)
         return due
 
+    def admit_all(self, space, i, amounts, gained, mistake):
+        """The same for classes that share their slots, whose weights the row moves by ``amounts``.
+
+        Given what this has gained, and whether the row was a mistake.
+        """
+        slots = space.slots
+        p, due, classes = slots.taken[0], False, amounts.size
+        for c in range(classes):
+            if amounts[c] != 0.0:
+                space.lead_outputs(i, c, amounts[c])
+        self.choice.gain(0, gained, mistake)
+        if p < slots.coefs.shape[1]:
+            slots.taken[0] += 1
+        else:
+            p = self.choice.victim(self.stored[0], slots.coefs.shape[1], i, 0)
+            if self.inner.shape[0] > 0:
+                due = self.shorten_all(space, i, p, amounts)
+            for c in range(classes):
+                space.drop_slot(i, c, p)
+        if slots.sources[0, p] == FROM_BEFORE:
+            self.fresh[0, self.refilled[0]] = p
+            self.refilled[0] += 1
+        self.stored[0] += 1
+        for c in range(1, classes):
+            slots.coefs[c, p] = amounts[c]
+        space.take_slot(i, 0, p, amounts[0])
+        return due
+
     def shorten(self, space, i, c, p, amount):
         """Shrink ``w``, which row i has just joined, and take its length without the row in p."""
         mine, line = space.scalars.table[c], c * space.outputs.shape[1] + i
@@ -79,25 +108,43 @@ class Replace(NamedTuple):
         space.scalars.grow_norm2(c, own * own * space.slots.squares[c, p] - 2.0 * own * f, 0.0)
         return due
 
+    def shorten_all(self, space, i, p, amounts):
+        """The same for classes that share their slots; see `SharedSlotSpace.book_all`."""
+        mine, slots = space.scalars.table[0], space.slots
+        mass, square, product = 0.0, 0.0, 0.0
+        for c in range(amounts.size):
+            own = mine.scale * slots.coefs[c, p]
+            if own != 0.0:
+                output = self.slot_output(space, c, p)
+                output += amounts[c] * (float(space.cross[i, p]) + space.shift)
+                mass += abs(own)
+                square += own * own
+                product += own * mine.scale * output
+        factor = self.choice.shrinking(0, 0.5 * mass, 0.5 * product)
+        due = factor != 1.0 and space.rescale_slots(0, factor)
+        change = factor * factor * (square * slots.squares[0, p] - 2.0 * product)
+        space.scalars.grow_norm2(0, change, 0.0)
+        return due
+
     def slot_output(self, space, c, p):
         """``w.phi(x)``, over the scale, of the row in slot p."""
-        slots, block = space.slots, space.outputs.shape[1]
-        coefs, first, source = slots.coefs, c * block, slots.sources[c, p]
-        line = c * coefs.shape[1] + p
+        slots, block, s = space.slots, space.outputs.shape[1], space.slots.store_of(c)
+        coefs, first, source = slots.coefs, s * block, slots.sources[s, p]
+        line = s * coefs.shape[1] + p
         # What these arrays say about slots that have been refilled is corrected below.
         if source == FROM_BEFORE:
             total = fixed_order_sums.dense_dot(self.inner, line, coefs, c)
-            total += coefs[c, p] * (slots.squares[c, p] - space.shift - float(self.inner[line, p]))
+            total += coefs[c, p] * (slots.squares[s, p] - space.shift - float(self.inner[line, p]))
         else:
             total = fixed_order_sums.dense_dot(space.cross, first + source, coefs, c)
-        for n in range(self.refilled[c]):
-            q = self.fresh[c, n]
+        for n in range(self.refilled[s]):
+            q = self.fresh[s, n]
             if q == p:
-                value = slots.squares[c, p] - space.shift
+                value = slots.squares[s, p] - space.shift
             elif source == FROM_BEFORE:
-                value = float(space.cross[first + slots.sources[c, q], p])
+                value = float(space.cross[first + slots.sources[s, q], p])
             else:
-                value = float(space.products[source, slots.sources[c, q]])
+                value = float(space.products[source, slots.sources[s, q]])
             stale = self.inner[line, q] if source == FROM_BEFORE else space.cross[first + source, q]
             total += coefs[c, q] * (value - float(stale))
         return total + space.shift_of_all(c)
@@ -155,11 +202,10 @@ class Oldest(NamedTuple):
     def victim(self, stored, capacity, i, c):
         return stored % capacity
 
-    def gain(self, c, step, margin, xx):
-        gained = step * (2.0 - 2.0 * margin - step * min(1.0, xx))
+    def gain(self, c, gained, mistake):
         gained = min(1.0, max(0.0, gained))
         self.gained[c] += gained
-        self.latest[c] = gained if margin <= 0.0 else 0.0
+        self.latest[c] = gained if mistake else 0.0
 
     def shrinking(self, c, own, own_f):
         """The largest factor in (0, 1] for which psi stays within the share of what was gained.
@@ -190,7 +236,7 @@ class AtRandom(NamedTuple):
     def victim(self, stored, capacity, i, c):
         return min(capacity - 1, int(capacity * self.draws[i]))
 
-    def gain(self, c, step, margin, xx):
+    def gain(self, c, gained, mistake):
         pass
 
     def shrinking(self, c, own, own_f):
@@ -198,4 +244,4 @@ class AtRandom(NamedTuple):
 
 
 bridge("gain", "victim", "shrinking")
-bridge("shorten", "slot_output", inline=False)
+bridge("shorten", "shorten_all", "slot_output", inline=False)

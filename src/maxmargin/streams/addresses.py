@@ -34,20 +34,12 @@ HOPELESS = (
 
 
 class Address:
-    """Where a file is, for fsspec.
-
-    Attributes
-    ----------
-    text : str
-        As it was given.
-    name : str
-        For messages, without credentials.
-    """
+    """Where a file is, for fsspec."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = text  # as it was given
         links = [_parted(link) for link in text.split("::")]
-        self.name = "::".join(name for name, _ in links)
+        self.name = "::".join(name for name, _ in links)  # for messages, without credentials
         hidden = [secret for _, secrets in links for secret in secrets]
         self._secrets = {form for secret in hidden for form in (secret, unquote(secret)) if form}
 

@@ -24,11 +24,7 @@ class Batches:
     """Record batches, one after another.
 
     A table gives them again and again. A bare stream gives them once: its first batch is kept for
-    looks at the first rows.
-
-    Parameters
-    ----------
-    source : object, see `gives_batches`
+    looks at the first rows. See `gives_batches`.
     """
 
     total: int | None = None

@@ -40,15 +40,9 @@ class Columnar(Protocol):
 
 
 class ColumnarReader:
-    """Tables from what is columnar.
+    """Tables from what is columnar; a position is a number of rows.
 
-    A position is a number of rows.
-
-    Parameters
-    ----------
-    source : Columnar
-    block_size : int
-        Bytes of a block, with eight bytes for each value.
+    ``block_size`` is in bytes, with eight bytes for each value.
     """
 
     def __init__(self, source: Columnar, *, block_size: int) -> None:

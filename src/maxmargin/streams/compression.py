@@ -20,13 +20,7 @@ HEAD = 6
 
 
 class ZstdFrames:
-    """What the frames of a zstd file hold; one that is cut short is an error.
-
-    Parameters
-    ----------
-    file : file to read from
-    decompressor : zstandard.ZstdDecompressor
-    """
+    """What the frames of a zstd file hold; one that is cut short is an error."""
 
     def __init__(self, file: Any, decompressor: Any) -> None:
         self._file = file
@@ -140,18 +134,12 @@ def plain_suffix(path: PurePath) -> str:
 
 
 class Raw:
-    """A file from front to back, a pipe too, whose first bytes may be looked at.
-
-    Attributes
-    ----------
-    done : int
-        Bytes read so far.
-    """
+    """A file from front to back, a pipe too, whose first bytes may be looked at."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self._head = b""
-        self.done = 0
+        self.done = 0  # bytes read so far
 
     def look(self, size: int) -> bytes:
         """The first ``size`` bytes, which `read` gives as well."""
@@ -192,14 +180,7 @@ class Raw:
 
 
 class Bytes:
-    """The content of a file from front to back, decompressed.
-
-    Parameters
-    ----------
-    file : binary file, at its beginning
-    name : str
-        For messages.
-    """
+    """The content of a binary file from front to back, decompressed; ``name`` is for messages."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._raw = Raw(file)

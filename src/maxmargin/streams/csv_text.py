@@ -81,34 +81,12 @@ class Header(NamedTuple):
 
 
 class CsvReader:
-    """Tables from CSV text.
+    """Tables from CSV text, by the options of `TableSource`.
 
     A row ends at a newline that is not inside of quotes, and a quote stands only around a value or,
-    doubled, inside a quoted one. A row that cannot be read says nothing of the next.
-
-    Parameters
-    ----------
-    file : path, stored file, or binary file that is read once
-    header : bool or None
-        Does the first row have the names of the columns? If not, they are "0", "1", ... With None
-        it has, unless there are only numbers in it.
-    delimiter : str or None
-        By default the most frequent one in the first row of comma, tab, semicolon and bar.
-    skip : bool
-        Leave rows out that cannot be read?
-    block_size : int
-        Bytes of text in a block, about.
-    encoding : str, default="utf-8"
-        Of the text: UTF-8, or one that has a byte for each letter, such as "latin-1" or "cp1252".
-    decimal : {".", ","}, default="."
-        What stands before the decimals of numbers; with a comma no other comma is a delimiter,
-        unless ``delimiter`` says so.
-    na_values : sequence of str, default=()
-        Values that are missing, beside those of `MISSING`.
-
-    Attributes
-    ----------
-    has_header : bool
+    doubled, inside a quoted one. A row that cannot be read says nothing of the next; with ``skip``
+    it is left out. An encoding is UTF-8, or has one byte for each letter. With a decimal comma, no
+    comma is a delimiter unless ``delimiter`` says so.
     """
 
     rows: int | None = None
@@ -533,14 +511,8 @@ def kind_of_values(
 def are_enough(fit: Sequence[bool] | np.ndarray, counts: Sequence[int] | np.ndarray) -> bool:
     """Do nearly all values fit a kind, or nearly all distinct ones?
 
-    Mistakes are rare among values, and what stands for missing values is one of many distinct ones.
-
-    Parameters
-    ----------
-    fit : sequence of bool
-        Of each distinct value: does it fit?
-    counts : sequence of int
-        How often each is there.
+    ``fit`` says it of each distinct value, and ``counts`` how often each occurs. Mistakes are rare
+    among values, and what stands for missing values is one of many distinct ones.
     """
     if not len(counts):
         return True

@@ -110,12 +110,8 @@ class UnchangedSource(DelegatingSource):
 
     All files are looked at before and after each pass. A look at a local file costs next to
     nothing, so there is one after each block was read, too: a block that is given away comes from
-    the files as they were opened.
-
-    Parameters
-    ----------
-    make : gives the source, which may read something to know its columns
-    files : sequence of Stored
+    the files as they were opened. ``make`` gives the source, which may read something to know its
+    columns.
     """
 
     def __init__(self, make: Callable[[], Source], files: Sequence[Stored]) -> None:

@@ -14,13 +14,9 @@ from maxmargin.streams.source import START, Position, StreamError
 
 
 class FrameReader:
-    """Tables from a data frame, converted slice by slice.
+    """Tables from a data frame of any library that narwhals knows, converted slice by slice.
 
-    Parameters
-    ----------
-    frame : data frame of any library that narwhals knows
-    block_size : int
-        Bytes of a block, with eight bytes for each value.
+    ``block_size`` is in bytes, with eight bytes for each value.
     """
 
     repeatable = True

@@ -90,16 +90,10 @@ class Running(NamedTuple):
 
     def alone(self) -> Running:
         """The same, which shares nothing with other records."""
+        names = ("counts", "means", "squares", "missing")
+        arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in names}
         known = tuple({text: k for k, text in enumerate(one)} for one in self.vocabularies())
-        return Running(
-            self.rows,
-            self.counts.copy(),
-            self.means.copy(),
-            self.squares.copy(),
-            self.missing.copy(),
-            known,
-            self.sizes,
-        )
+        return self._replace(**arrays, known=known)
 
 
 @dataclass(frozen=True)
@@ -124,11 +118,7 @@ class Parts:
 
     def __getitem__(self, rows: Any) -> Parts:
         """Some of the rows, as if the others had not been there."""
-        codes, texts = [], []
-        for one, words in zip(self.codes, self.texts, strict=True):
-            fewer, kept = _in_order(one[rows], len(words))
-            codes.append(fewer)
-            texts.append([words[k] for k in kept])
+        codes, texts = _in_order([one[rows] for one in self.codes], self.texts)
         entries = sparse.csr_matrix(self.words, shape=(self.dense.shape[0], LARGEST_WIDTH))[rows]
         return Parts(
             self.dense[rows],
@@ -145,21 +135,27 @@ class Parts:
         self.dense[rows] = np.nan
         if self.missing is not None:
             self.missing[rows] = False
-        codes, texts = [], []
-        for one, words in zip(self.codes, self.texts, strict=True):
-            fewer, kept = _in_order(np.where(rows, len(words), one), len(words))
-            codes.append(fewer)
-            texts.append([words[k] for k in kept])
+        blanked = [
+            np.where(rows, len(words), one)
+            for one, words in zip(self.codes, self.texts, strict=True)
+        ]
+        codes, texts = _in_order(blanked, self.texts)
         return replace(self, codes=codes, texts=texts)
 
 
-def _in_order(codes: np.ndarray, missing: int) -> tuple[np.ndarray, list[int]]:
-    """Codes in the order in which they appear, and which ones they were."""
-    distinct, first = np.unique(codes[codes != missing], return_index=True)
-    kept = distinct[np.argsort(first, kind="stable")]
-    numbers = np.full(missing + 1, kept.size)
-    numbers[kept] = np.arange(kept.size)
-    return numbers[codes], kept.tolist()
+def _in_order(
+    codes: Sequence[np.ndarray], texts: Sequence[Sequence[str]]
+) -> tuple[list[np.ndarray], list[list[str]]]:
+    """Codes of each category in the order in which they appear, and the texts that still do."""
+    ordered, present = [], []
+    for each, words in zip(codes, texts, strict=True):
+        distinct, first = np.unique(each[each != len(words)], return_index=True)
+        kept = distinct[np.argsort(first, kind="stable")]
+        numbers = np.full(len(words) + 1, kept.size)
+        numbers[kept] = np.arange(kept.size)
+        ordered.append(numbers[each])
+        present.append([words[k] for k in kept.tolist()])
+    return ordered, present
 
 
 def _unique_names(names: list[str]) -> list[str]:
@@ -305,9 +301,7 @@ class Plan:
             self._hashed(read, rows),
             self._words(read, rows),
         )
-        if self.missing == "error" and lacking is not None:
-            bad, lacking = lacking if bad is None else bad | lacking, None
-        return parts, bad, lacking
+        return parts, *self._judged(bad, lacking)
 
     def of_matrix(self, X: np.ndarray) -> tuple[Parts, np.ndarray | None, np.ndarray | None]:
         """The same for a matrix, if all columns are of numbers."""
@@ -324,9 +318,15 @@ class Plan:
         nothing = np.empty((rows, 0), np.int64)
         words = *NO_WORDS, np.zeros(rows + 1, np.int64)
         parts = Parts(dense, missing, nothing, [], [], nothing, words)
+        return parts, *self._judged(bad, lacking)
+
+    def _judged(
+        self, bad: np.ndarray | None, lacking: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Rows that lack a number cannot be read, or are left out."""
         if self.missing == "error" and lacking is not None:
-            bad, lacking = lacking if bad is None else bad | lacking, None
-        return parts, bad, lacking
+            return lacking if bad is None else bad | lacking, None
+        return bad, lacking
 
     def _places(self, read: Mapping[str, Values], rows: int) -> np.ndarray:
         parts = [
@@ -574,16 +574,8 @@ def identity_plan(
 ) -> tuple[Plan, Running]:
     """The plan of a table without a recipe, and the values of categories, which it never adds to.
 
-    Numbers and booleans stay as they are, and a missing one is an error.
-
-    Parameters
-    ----------
-    kinds : dict of str
-        "number", "boolean" or "text" for each column.
-    vocabulary : dict of lists of str
-        The values of columns of text.
-    na_values : sequence of str
-        As in `Plan`.
+    ``kinds`` are "number", "boolean" or "text". Numbers and booleans stay as they are, and a
+    missing one is an error; ``vocabulary`` has the values of columns of text.
     """
     words = {name: list(dict.fromkeys(vocabulary.get(name, ()))) for name in kinds}
     columns: dict[str, Column] = {}

@@ -26,17 +26,10 @@ from maxmargin.streams.source import (
 
 
 class PreparedSource(Source):
-    """Another source, whose rows a recipe prepares when they are asked for.
+    """Another source, whose rows a recipe or a transformer prepares when they are asked for.
 
-    The recipe learns in the first pass over the rows, and stays as it is in all others.
-
-    Parameters
-    ----------
-    rows : Source
-        Of values read by the plan (a table that follows the recipe), or of matrices.
-    recipe : Recipe, or transformer of scikit-learn
-    frozen : bool, default=False
-        Is nothing to be learned?
+    The recipe learns in the first pass over the rows, and stays as it is in all others; if it is
+    ``frozen``, in all. The rows are values read by its plan (of a table), or matrices.
     """
 
     def __init__(self, rows: Source, recipe: Any, *, frozen: bool = False) -> None:

@@ -51,16 +51,9 @@ CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 
 class RemoteFile(Stored):
-    """A file at an address.
+    """A file at an address: ``place`` in a file system of fsspec, which says ``info`` of it.
 
-    Parameters
-    ----------
-    address : Address
-    files, place : file system of fsspec, and what the file is called there
-    info : dict
-        What fsspec says of the file.
-    is_listed : bool, default=False
-        Does it say so in a list of files, where it may use other words than of a single one?
+    In a list of files (``is_listed``), fsspec may use other words than of a single one.
     """
 
     def __init__(
@@ -373,12 +366,8 @@ class Reader(io.RawIOBase):
 class Ranges(Reader):
     """A file of which any range can be had, some of them ahead of their use.
 
-    Parameters
-    ----------
-    fetch : gives the bytes from one place to another
-    size : int
-    head : bytes that the file begins with
-    at_once : places that are read from in turns
+    ``fetch`` gives the bytes from one place to another, ``head`` are those at the beginning, and
+    ``at_once`` is the number of places that are read from in turns.
     """
 
     def __init__(
@@ -442,12 +431,7 @@ class Ranges(Reader):
 
 
 class FrontToBack(Reader):
-    """A file that is read from a place on, ahead of its use; another place is a new beginning.
-
-    Parameters
-    ----------
-    pieces : gives the content from a place on, in pieces
-    """
+    """A file that is read from a place on, ahead of its use; another place is a new beginning."""
 
     def __init__(self, pieces: Callable[[int], Generator[bytes, None, None]]) -> None:
         super().__init__(None)

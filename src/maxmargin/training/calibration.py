@@ -29,6 +29,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from maxmargin.core.array_fields import aligned_zeros, with_width
+from maxmargin.core.logistic_step import wrong_after_step
 from maxmargin.core.numba_backend import Compiled, bridge
 from maxmargin.core.rows import NO_TAIL, DenseRows
 from maxmargin.models.base import Model
@@ -38,8 +39,6 @@ from maxmargin.models.linear_model import LinearModel, read_only
 # and electricity, see docs/probabilities.md.
 WINDOW = 5000.0
 RECENT = 300.0
-# The implicit step is computed to so many digits; Newton's method takes four rounds or five.
-ROUNDS, PRECISION = 60, 1e-12
 # Larger multiples of the scale mean the same, of scores and of levels.
 LARGEST, LARGEST_LEVEL = 1e6, 10.0
 # A mean that has faded so far is multiplied out.
@@ -99,7 +98,7 @@ class Maps(NamedTuple):
         two = z - H[c, 2, 0] - H[c, 2, 1] * one
         length = 1.0 / H[c, 0, 0] + one * one / H[c, 1, 1] + two * two / H[c, 2, 2]
         margin = y * (theta[c, 0] + theta[c, 1] * u + theta[c, 2] * z)
-        wrong = self.still_wrong(margin, weight * length)
+        wrong = wrong_after_step(margin, weight * length)
         step, curved = weight * y * wrong, weight * wrong * (1.0 - wrong)
         by_score = two / H[c, 2, 2]
         by_level = one / H[c, 1, 1] - H[c, 2, 1] * by_score
@@ -129,28 +128,6 @@ class Maps(NamedTuple):
         H[c, 2, 1] += part * third
         H[c, 2, 2] += amount * third * third
 
-    def still_wrong(self, margin, length):
-        """The chance of the other label after the step: ``sigmoid(-v)`` for the margin v then.
-
-        That has ``v = margin + length * sigmoid(-v)``.
-        """
-        low, high = margin, min(margin + length, max(margin, 0.0) + np.log1p(length) + 1.0)
-        v = margin
-        for _ in range(ROUNDS):
-            wrong = 1.0 / (1.0 + np.exp(min(v, 700.0)))
-            beyond = v - margin - length * wrong
-            if beyond > 0.0:
-                high = v
-            else:
-                low = v
-            then = v - beyond / (1.0 + length * wrong * (1.0 - wrong))
-            if not low <= then <= high:
-                then = 0.5 * (low + high)
-            moved, v = abs(then - v), then
-            if moved <= PRECISION * (1.0 + abs(v)):
-                break
-        return 1.0 / (1.0 + np.exp(min(v, 700.0)))
-
     def meet_row(self, rows, i):
         """Move the mean towards row ``i``; which part of the way."""
         part = 1.0 / min(self.rows[0], RECENT)
@@ -163,7 +140,7 @@ class Maps(NamedTuple):
         return part
 
 
-bridge("odds_of", "learn_label", "curve", "still_wrong", "meet_row")
+bridge("odds_of", "learn_label", "curve", "meet_row")
 
 
 def new_maps(problems: int, width: int | None = None) -> Maps:

@@ -14,7 +14,6 @@ from maxmargin.core.trace import NO_TRACE, MeanTrace, Trace
 from maxmargin.models.base import Model
 from maxmargin.models.build import build
 from maxmargin.models.kernel_model import variance
-from maxmargin.models.linear_model import LinearModel
 from maxmargin.streams import Option, OptionError
 from maxmargin.streams.iterators import entries
 from maxmargin.training import inputs
@@ -308,7 +307,7 @@ def prepared_lesson(
     batch = batch._replace(X=x)
     if state is None:
         return Lesson(batch, None, features, None)
-    if isinstance(state.model, LinearModel):
+    if state.model.learns_rows_in_place:
         state = _for_learning_in_place(trainer.options, state, state.model)
     rule, route = trainer.rule(state.model.p), fast_route(trainer.options, state, before, access)
     if route is not None:
@@ -321,7 +320,7 @@ def prepared_lesson(
     return Lesson(batch, state, features, route)
 
 
-def _for_learning_in_place(options: Options, state: State, model: LinearModel) -> State:
+def _for_learning_in_place(options: Options, state: State, model: Model) -> State:
     """With all arrays that a single row changes."""
     totals, maps, sets = state.totals, None, None
     if options.class_weight == "balanced" and totals is None:

@@ -17,7 +17,7 @@ def needs(trainer: Trainer) -> str:
     options, spec = trainer.options, trainer.spec
     needed = {
         "another learner": options.takes_several,
-        "kernel='linear'": options.kernel == "linear",
+        "kernel='linear'": options.kernel == "linear" or options.several_in_kernels,
         "budget=None": spec.budget is None,
         "multiclass='ovr'": spec.multiclass == "ovr",
         "class_weight=None": options.class_weight is None,

@@ -2,7 +2,7 @@
 
 Finding the machine code for the types of the arguments takes Numba ten times as long as learning
 from a short row. So the code is looked up once, for each kind of rows, and called directly. There
-is such a route for linear models, votes of these, and models on a budget.
+is such a route for linear models, mixtures and votes of these, and models on a budget.
 """
 
 from __future__ import annotations
@@ -100,12 +100,14 @@ def are_usable(values):  # type: ignore[no-untyped-def]
 
 
 def may_overflow(model: Model, rule: Rule) -> bool:
-    """Could one more row make weights of a linear model infinite?
+    """Could one more row make weights of a linear model, or of experts, infinite?
 
     Not while weights and the numbers of the rule are as far from that as rows are, see
     `core.loop.LARGEST_XX`: no step is longer than their product.
     """
-    norms = np.asarray(model.linear.scalars.table)["norm2"]  # type: ignore[attr-defined]
+    if not isinstance(model, LinearModel):
+        return not model.is_finite()
+    norms = np.asarray(model.linear.scalars.table)["norm2"]
     largest = norms[0] if norms.size == 1 else norms.max()
     return not largest <= LARGEST_XX or not _is_moderate(tuple(rule))
 
@@ -127,7 +129,7 @@ class Locks(Protocol):
 
 
 class OneRow:
-    """The fast route of single rows through a linear model.
+    """The fast route of single rows through a linear model, or a mixture of experts.
 
     Made for one state of a learner; `followed` when the learner gets more columns, and made anew
     when its parameters or its arrays change.
@@ -169,8 +171,8 @@ class OneRow:
 
     @staticmethod
     def is_possible(model: Model) -> bool:
-        """Linear models have this route, if rows have no coordinates of their own."""
-        return isinstance(model, LinearModel) and model.private_coordinates() == 0
+        """Linear models and mixtures have it, if rows have no coordinates of their own."""
+        return model.learns_rows_in_place and model.private_coordinates() == 0
 
     def can_learn(self, w: float, rule: Rule) -> bool:
         """Can a row of this weight be learned in place by this rule?"""

@@ -22,6 +22,7 @@ class Options:
     name : of the learner, for messages
     settles : does a pass without an update mean that there will never be one again?
     takes_several : can rows have several labels?
+    several_in_kernels : can they also with other kernels than the linear one?
     incremental : does it learn from some rows at a time?
     unset : parameters that help where rows cannot be separated, and that are not set
     """
@@ -46,6 +47,7 @@ class Options:
     coverage: float | None = None
     settles: bool = False
     takes_several: bool = True
+    several_in_kernels: bool = False
     incremental: bool = True
     unset: tuple[str, ...] = ()
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from maxmargin.core.rows import NO_TAIL, DenseRows, SparseRows, Tail
-from maxmargin.models.linear_model import LinearModel, read_only
+from maxmargin.models.linear_model import read_only
 from maxmargin.streams.iterators import entries
 from maxmargin.training.feature_columns import Features
 from maxmargin.training.state import State, grown
@@ -186,7 +186,7 @@ def with_columns(x: DictRow, state: State | None) -> tuple[State | None, Feature
         schema = {**schema, "columns": list(features.named_columns() or ())}
     state = state._replace(features=features, schema=schema)
     width, needed = state.model.width(), features.count
-    if isinstance(state.model, LinearModel):
+    if state.model.learns_rows_in_place:
         # Twice as wide, so that names that come one by one do not copy all weights each time.
         needed = width if needed <= width else max(needed, 2 * width)
     return grown(state, needed, state.classes), features

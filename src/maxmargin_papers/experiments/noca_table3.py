@@ -80,8 +80,9 @@ EXPERIMENT = noca_experiment(
         "rows of 50 features in three classes of 25, 25 and 50 %, in overlapping clusters. How "
         "much they overlap was set so that accuracies are about as high as the printed ones: they "
         "say nothing about the paper’s numbers.",
-        "Forgetron and Projectron++ learn each class against the rest, with a budget for each. "
-        "NOCApm has one mixture, and its margin is that to the most probable other class.",
+        "Forgetron and Projectron++ learn the three classes together, from the lead over the "
+        "highest rival: 4000 rows in all, as printed. NOCApm has one mixture, and its margin is "
+        "that to the most probable other class.",
         "All else is as for Table 2.",
     ),
 )

@@ -1,0 +1,339 @@
+"""A mixture of experts that need no scaling and no tuning: the learner for streams."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from maxmargin.algorithms.arow import AROWRule
+from maxmargin.algorithms.bound_arguments import check_arguments
+from maxmargin.algorithms.leading_experts import draw_leaders, leaders_of
+from maxmargin.algorithms.passiveaggressive import PassiveAggressiveRule
+from maxmargin.core.experts import Bank, ExpertRules, Mixture
+from maxmargin.core.logistic_step import LARGEST_MARGIN, wrong_after_step
+from maxmargin.core.rule import rule
+from maxmargin.estimator import OnlineClassifier
+from maxmargin.estimator.locks import reading
+from maxmargin.estimator.parameters import Facts
+from maxmargin.models.expert_model import ExpertModel
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.expert_space import BY_ALL, BY_COLUMN, ROOTED
+from maxmargin.training.calibration import Sigmoids
+from maxmargin.training.inputs import shown
+from maxmargin.training.state import State
+
+
+@rule
+class ImplicitLogisticRule(NamedTuple):
+    """The implicit step of the logistic loss over r, whose curvature adds to the precision.
+
+    With ``q = sigmoid(-v)`` for the margin v after the step, of length q / r: a step of Newton's
+    method, with the loss of the row itself as it is.
+    """
+
+    r: float
+
+    def active(self, trial):
+        return trial.margin < LARGEST_MARGIN
+
+    def step_and_gain(self, trial):
+        most = trial.weight / self.r
+        wrong = wrong_after_step(trial.margin, most * trial.xx)
+        return most * wrong, most * wrong * (1.0 - wrong)
+
+
+@rule
+class AdaptiveHingeRule(NamedTuple):
+    """The implicit step of the hinge loss; the squares of the gradients add to the precision."""
+
+    rate: float
+
+    def active(self, trial):
+        return trial.margin < 1.0
+
+    def step_and_gain(self, trial):
+        step = min(self.rate * trial.weight, (1.0 - trial.margin) / trial.xx)
+        slope = step / self.rate
+        return step, slope * slope
+
+
+@rule
+class AdaptiveLogisticRule(NamedTuple):
+    """The same for the logistic loss."""
+
+    rate: float
+
+    def active(self, trial):
+        return trial.margin < LARGEST_MARGIN
+
+    def step_and_gain(self, trial):
+        most = self.rate * trial.weight
+        slope = trial.weight * wrong_after_step(trial.margin, most * trial.xx)
+        return self.rate * slope, slope * slope
+
+
+class Expert(NamedTuple):
+    """A rule, what it is called, and the kind of its matrix Sigma (`spaces.expert_space`)."""
+
+    name: str
+    rule: Any
+    kind: str
+
+
+def _aggressive(C: float) -> PassiveAggressiveRule:
+    return PassiveAggressiveRule(cap=C, ridge=0.0)
+
+
+# Chosen on one half of the data sets of `benchmarks.arena`; those of one class side by side.
+EXPERTS = (
+    Expert("PA-I, C=1, by column", _aggressive(1.0), BY_COLUMN),
+    Expert("PA-I, C=10, by column", _aggressive(10.0), BY_COLUMN),
+    Expert("PA-I, C=1, one scale", _aggressive(1.0), BY_ALL),
+    Expert("PA-I, C=10, one scale", _aggressive(10.0), BY_ALL),
+    Expert("AROW, r=1, by column", AROWRule(1.0), BY_COLUMN),
+    Expert("AROW, r=10, by column", AROWRule(10.0), BY_COLUMN),
+    Expert("AROW, r=0.1, one scale", AROWRule(0.1), BY_ALL),
+    Expert("AROW, r=1, one scale", AROWRule(1.0), BY_ALL),
+    Expert("logistic, r=0.3, by column", ImplicitLogisticRule(0.3), BY_COLUMN),
+    Expert("logistic, r=1, by column", ImplicitLogisticRule(1.0), BY_COLUMN),
+    Expert("logistic, r=3, by column", ImplicitLogisticRule(3.0), BY_COLUMN),
+    Expert("logistic, r=0.3, one scale", ImplicitLogisticRule(0.3), BY_ALL),
+    Expert("AdaGrad, hinge, rate=0.1", AdaptiveHingeRule(0.1), ROOTED),
+    Expert("AdaGrad, hinge, rate=1", AdaptiveHingeRule(1.0), ROOTED),
+    Expert("AdaGrad, logistic, rate=0.5", AdaptiveLogisticRule(0.5), ROOTED),
+    Expert("AdaGrad, logistic, rate=2", AdaptiveLogisticRule(2.0), ROOTED),
+)
+
+
+def banks_of(experts: tuple[Expert, ...]) -> tuple[Bank, ...]:
+    """Runs of rules of one class, in order."""
+    runs: list[list[Any]] = []
+    for one in experts:
+        if not runs or type(runs[-1][0]) is not type(one.rule):
+            runs.append([])
+        runs[-1].append(one.rule)
+    return tuple(Bank(run[0], np.array(run, dtype=np.float64), each=1) for run in runs)
+
+
+RULES = ExpertRules(banks_of(EXPERTS))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoMargin(OnlineClassifier):
+    """A mixture of experts that need no scaling of features and no tuning, for streams.
+
+    ::
+
+        p = sum_e w_e p_e                                predict the likelier class
+        w_e <- w_e p_e(y) / p(y)                         the experts who expected the label gain
+        w_e <- (1 - 1 / (t + 1)) w_e + 1 / ((t + 1) N)   and all keep a share, at trial t
+
+    The N = 16 experts are passive-aggressive learners, AROW, logistic regression by implicit steps
+    of Newton's method, and AdaGrad, with several parameters each. Most experts measure each column
+    by its largest value so far, so that the units of columns do not matter; the others measure all
+    columns by the largest value of all. The probability ``p_e`` of an expert is a sigmoid of its
+    output, which it learns as well. All experts read a row in one pass.
+
+    Several classes are learned one-vs-rest, by one mixture each.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Learn an intercept, as the weight of one more column that is always 1.
+    max_iter : int, default=1
+        Passes over the data that `fit` makes. From the second pass on, experts are weighed by rows
+        that they have learned from before, so that probabilities become too certain: for data in
+        memory use `MaxMargin` instead.
+    shuffle : bool, default=True
+        Present the rows in a new random order in each pass of `fit`.
+    random_state : int, RandomState instance or None, default=None
+        Determines the orders.
+    warm_start : bool, default=False
+        Let `fit` go on from what was learned before.
+    class_weight : dict or "balanced", default=None
+        How often rows of each class count, by its label; "balanced" gives all classes the same
+        total, in a stream by the rows so far. Weights of rows are multiplied by it. A row that
+        counts s times is learned by experts as they do (`docs/weights.md`), and for the weights of
+        experts its likelihood is raised to the power s.
+    verbose : int, default=0
+        Show a progress bar during `fit`, if on a terminal.
+    coverage : float, default=None
+        With it there are prediction sets, `predict_set`, which contain the label of so large a
+        share of the rows: see `docs/guarantees.md`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (1, n_experts) or (n_classes, n_experts)
+        The weights of the experts in the mixture of each class, which add up to 1.
+    experts_ : list of str
+        What the experts are.
+    leaders_ : ndarray of shape (n_looks, 2)
+        Numbers of trials, and the expert of the largest weight after each, in the mean of all
+        classes; at most 2047 looks.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; for two classes the second is the positive one.
+    n_iter_ : int
+        Passes made by the last `fit`.
+    n_updates_, n_mistakes_ : int
+        Updates (of all problems together; each row is one) and mistakes made while learning.
+    converged_ : bool
+        False: there is always more to learn.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+    coverage_ : Coverage
+        With `coverage`: the target, the share reached so far, and a proved bound on the difference.
+    columns_ : dict
+        The columns of features that came by their names, in dicts (see `learn_one`).
+
+    Notes
+    -----
+    Guarantee: `max_log_loss`. `decision_function` gives the log-odds of the mixture, and
+    `predict_proba` its probabilities, for more than two classes those of one class against the
+    rest, normalised. There is no hyperplane, and so no `coef_` and no certificate.
+
+    References
+    ----------
+    M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 32, 1998; experts:
+    K. Crammer et al., "Online passive-aggressive algorithms", JMLR 7, 2006; K. Crammer, A. Kulesza
+    and M. Dredze, "Adaptive regularization of weight vectors", NIPS 2009; J. Duchi, E. Hazan and
+    Y. Singer, "Adaptive subgradient methods", JMLR 12, 2011; scales: S. Ross, P. Mineiro and
+    J. Langford, "Normalized online learning", UAI 2013.
+
+    Examples
+    --------
+    >>> from maxmargin import AutoMargin
+    >>> clf = AutoMargin()
+    >>> for _ in range(20):
+    ...     clf = clf.learn_one({"size": 2.0, "price": 9000.0}, "large", grow=True)
+    ...     clf = clf.learn_one({"size": 1.0, "price": 4000.0}, "small", grow=True)
+    >>> clf.predict_one({"size": 2.1, "price": 8000.0})
+    'large'
+    >>> clf.predict_proba_one({"size": 2.1, "price": 8000.0})["large"] > 0.9
+    True
+    """
+
+    max_iter: int = 1
+    intercept_scaling: ClassVar[float] = 1.0  # type: ignore[misc]
+    soft_margin: ClassVar[float] = 0.0  # type: ignore[misc]
+    kernel: ClassVar[str] = "linear"  # type: ignore[misc]
+    gamma: ClassVar[str] = "scale"  # type: ignore[misc]
+    degree: ClassVar[int] = 3  # type: ignore[misc]
+    coef0: ClassVar[float] = 0.0  # type: ignore[misc]
+    cache_size: ClassVar[float] = 200.0  # type: ignore[misc]
+    kernel_dtype: ClassVar[str] = "auto"  # type: ignore[misc]
+    device: ClassVar[str] = "cpu"  # type: ignore[misc]
+    n_iter_no_change: ClassVar[None] = None  # type: ignore[misc]
+    tol: ClassVar[None] = None  # type: ignore[misc]
+    n_jobs: ClassVar[None] = None  # type: ignore[misc]
+    calibration: ClassVar[None] = None  # type: ignore[misc]
+
+    facts = Facts(
+        guarantee="nearly the log loss of the best sequence of experts",
+        updates="-",
+        drift=True,
+        paper="Herbster & Warmuth 1998",
+        cost="16·d",
+        kernel=False,
+        certificate=False,
+    )
+    _parameter_constraints = {
+        name: OnlineClassifier._parameter_constraints[name]
+        for name in (
+            "fit_intercept",
+            "max_iter",
+            "shuffle",
+            "random_state",
+            "warm_start",
+            "class_weight",
+            "verbose",
+            "coverage",
+        )
+    }
+    takes_several: ClassVar[bool] = False
+    settles: ClassVar[bool] = False
+
+    def _spec(self) -> ModelSpec:
+        kinds = tuple(one.kind for one in EXPERTS)
+        return ModelSpec(fit_intercept=self.fit_intercept, mixture=kinds, certified=False)
+
+    def _rule(self, p: float) -> ExpertRules:
+        return RULES
+
+    def _uses_weights(self) -> bool:
+        return True
+
+    # ------------------------------------------------------------------------------- probabilities
+    def _has_probabilities(self) -> bool:
+        return True
+
+    def _log_odds(self, state: State, scores: np.ndarray) -> np.ndarray:
+        return scores
+
+    def _sigmoids(self, state: State) -> Sigmoids:
+        problems = np.ones(state.model.problems())[shown(state)]
+        return Sigmoids(0.0 * problems, problems, 0.0 * problems, problems)
+
+    # ----------------------------------------------------------------------------- what was learned
+    def _mixture(self) -> Mixture:
+        model = self._fitted().model
+        assert isinstance(model, ExpertModel)
+        return model.space.mixture
+
+    @property
+    @reading
+    def weights_(self) -> np.ndarray:
+        return self._mixture().weights[shown(self._fitted())].copy()
+
+    @property
+    def experts_(self) -> list[str]:
+        return [one.name for one in EXPERTS]
+
+    @property
+    @reading
+    def leaders_(self) -> np.ndarray:
+        return leaders_of(self._mixture())
+
+    @property
+    def certificate_(self) -> Any:
+        raise AttributeError("A mixture is about no hyperplane: it has no certificate.")
+
+    def plot_leaders(self, axes: Any = None) -> Any:
+        """Draw which expert leads when.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, default=None
+            Where to draw; new ones by default.
+
+        Returns
+        -------
+        The axes.
+        """
+        return draw_leaders(self.leaders_, self.experts_, axes)
+
+    @staticmethod
+    @check_arguments()
+    def max_log_loss(log_loss: float, switches: int, experts: int, trials: int) -> float:
+        """Bound on the log loss of a mixture, summed over all trials.
+
+        ::
+
+            L + ln N + ln T                  with the best expert, k = 0
+            L + (k + 1) ln(N T)              with any sequence of experts that changes k times
+
+        Parameters
+        ----------
+        log_loss : float
+            L, that of the sequence of experts, by their probabilities.
+        switches, experts, trials : int
+            k, N and T.
+        """
+        if switches > (trials - 1 if experts > 1 else 0):
+            raise ValueError(
+                f"The 'switches' parameter must be below trials={trials}, and 0 for a single "
+                f"expert. Got {switches} instead."
+            )
+        return log_loss + (switches + 1) * (math.log(experts) + math.log(trials))

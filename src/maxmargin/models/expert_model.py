@@ -1,0 +1,144 @@
+"""Models of many experts in one space, which predict by the mixture of their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from maxmargin.core import array_fields
+from maxmargin.core.array_fields import Saved, blank
+from maxmargin.core.experts import new_mixture
+from maxmargin.core.loop import learn, present
+from maxmargin.core.numba_backend import Compiled
+from maxmargin.core.rows import Tail
+from maxmargin.core.trace import NO_TRACE, Trace
+from maxmargin.models.base import Model, new_tally
+from maxmargin.models.linear_model import Rows, as_rows
+from maxmargin.models.model_formulas import MixedPlanes
+from maxmargin.models.resizing import MOST_COPIED_WEIGHTS
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.expert_space import BY_ALL, ROOTED, ExpertColumns, ExpertSpace
+
+
+@Compiled
+def outputs_of_all(rows, space, found):  # type: ignore[no-untyped-def]
+    """Put the outputs of all rows and problems into ``found``."""
+    for i in range(rows.size()):
+        rows.prefetch_behind(i)
+        for c in range(found.shape[1]):
+            found[i, c] = space.output(rows, i, c)
+
+
+class ExpertModel(Model):
+    """One mixture of linear experts for each problem.
+
+    Parameters
+    ----------
+    spec, tail : see `Model`
+    problems, width : number of mixtures and of features
+    """
+
+    space: Annotated[ExpertSpace, Saved()]
+
+    loop: ClassVar[Any] = staticmethod(learn)
+    learns_rows_in_place: ClassVar[bool] = True
+
+    def __init__(self, spec: ModelSpec, problems: int, width: int, tail: Tail) -> None:
+        self.spec, self.tail, self.tally, self.unsettled = spec, tail, new_tally(), False
+        experts, kinds = len(spec.mixture), np.array(spec.mixture)
+        sizes = {"problems": problems, "coordinates": width + 1, "experts": experts}
+        by_all, confident = (kinds == BY_ALL).astype(np.int64), int((kinds != ROOTED).sum())
+        columns = blank(ExpertColumns, sizes, confident=confident, by_all=by_all, width=width)
+        mixture = new_mixture(problems, experts)
+        self.space = blank(ExpertSpace, sizes, columns=columns, mixture=mixture)
+
+    def rows(self, X: Any, sample_weight: np.ndarray | None = None) -> Rows:
+        return as_rows(X, self.tail)
+
+    def problems(self) -> int:
+        return self.space.updates_made.size
+
+    def width(self) -> int:
+        return self.space.columns.width
+
+    # ------------------------------------------------------------------------------------ learning
+    def begin_fit(self, rows: Any) -> None:
+        """Nothing is kept about rows."""
+
+    def end_fit(self) -> None:
+        """The same."""
+
+    def twin(self) -> ExpertModel:
+        return array_fields.own_arrays(self)
+
+    def continued(self) -> ExpertModel:
+        return self.twin()
+
+    def streaming(self, rows: int, alone: bool = False) -> ExpertModel:
+        size, width = self.space.columns.weights.size, self.width()
+        is_small = size <= max(MOST_COPIED_WEIGHTS, rows * width)
+        return self.twin() if rows > 1 and is_small and not alone else self
+
+    def grown(self, width: int, which: Sequence[int], codes: np.ndarray) -> ExpertModel:
+        return array_fields.grown(self, which, width, self.width(), codes)
+
+    def allows_unused_columns(self, width: int) -> bool:
+        return True
+
+    def present(
+        self, rows: Any, targets: Any, order: np.ndarray, rule: Any, trace: Trace = NO_TRACE
+    ) -> None:
+        present(rows, targets, order, rule, self.space, self.tally, trace)
+
+    def view(self) -> ExpertSpace:
+        """What gives outputs, in buffers of its own."""
+        return array_fields.own_buffers(self.space)
+
+    def maintain(self, space: Any) -> None:
+        """Nothing ever runs out."""
+
+    # ----------------------------------------------------------------------------- what was learned
+    def updates(self) -> int:
+        return int(self.space.updates_made.sum())
+
+    def is_finite(self) -> bool:
+        """Weights that are not show in the outputs, and so in the sigmoids of these."""
+        mixture = self.space.mixture
+        numbers = mixture.weights, mixture.slopes, mixture.offsets
+        return all(bool(np.isfinite(each).all()) for each in numbers)
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """The log-odds of the positive class of each problem."""
+        rows, found = self.rows(X), np.empty((X.shape[0], self.problems()))
+        outputs_of_all(rows, self.view(), found)
+        return found
+
+    def formula(self, features: int) -> MixedPlanes:
+        mixture, columns = self.space.mixture, self.space.columns
+        weights = columns.weights[:, : min(features, columns.width)]
+        return MixedPlanes(
+            weights=np.swapaxes(weights, 1, 2).copy(),
+            intercepts=self.tail.offset * columns.weights[:, columns.width],
+            slopes=mixture.slopes.copy(),
+            offsets=mixture.offsets.copy(),
+            shares=mixture.weights.copy(),
+        )
+
+    def weights(self) -> np.ndarray:
+        raise AttributeError(
+            "A mixture has no weights of features of its own: see weights_, those of its experts."
+        )
+
+    coefficients = intercepts = weights
+
+    def margins(self, rows: Any, targets: Any) -> np.ndarray:
+        """NaN: a mixture has no hyperplane."""
+        return np.full(self.problems(), np.nan)
+
+    def bounds(self) -> np.ndarray:
+        return np.full(self.problems(), np.inf)
+
+    def ceiling(self, rows: Any, radius: float) -> float:
+        return np.inf

@@ -1,0 +1,675 @@
+"""The maximum soft margin in a kernel's space, exactly, by Newton's method; all classes together.
+
+The weights are ``w = sum_i beta_i phi(x_i)``. As in `models.newton_solver`, the slack of a row is
+what its output lacks of its goal, and rows with a slack between 0 and the limit are in the system
+of a step. Given these rows I, and the fixed coefficients of rows J beyond the limit, the minimum is
+at
+
+    (K_II + diag(mu / s)) beta_I + b  =  y goal - K_IJ beta_J,        sum of all beta = 0,
+
+the second only if there is an intercept. mu is lambda for the squared hinge loss; for the hinge
+loss and hard margins it falls from round to round, and goals make up for it (the method of
+multipliers).
+
+No kernel matrix is made. Lines of it are kept for rows with coefficients, as many as there is
+memory for; the others are computed again in each round. A round multiplies each line once, by the
+coefficients of all classes. The first rounds are made with small samples of the rows.
+
+All arrays of one number for each row and class are where products are made: on a device, if there
+is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.certificates import hinge_bounds
+from maxmargin.certificates.bounds import RELATIVE_SLACK
+from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.core.rows import Tail
+from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.points import Points
+from maxmargin.kernels.products import Products
+from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.kernel_model import KernelModel, PairKernelModel
+from maxmargin.models.newton_solver import (
+    FALL,
+    FIRST_MU,
+    GAIN,
+    HINGE_FALL,
+    HINGE_ROUNDS,
+    HINGE_STEPS,
+    LEAST_GAIN,
+    LEAST_LIMIT,
+    NOTHING,
+    PATIENCE,
+    ROUNDS,
+    STEPS_PER_ROUND,
+)
+from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.problem_scalars import ROUNDING
+
+# Rows of the samples, the first at least so many times fewer than all; when they are done with.
+SAMPLES, LEAST_SHARE = (1000, 4000, 16000), 1.5
+SAMPLE_RATIO, SAMPLE_STEPS = 0.9, 8
+# The first mu of the hinge loss, over lambda, where nothing is known yet.
+WIDEST_MU = 20.0
+# Shares of the memory: for lines that are kept, for rows as products take them, for other lines.
+KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
+# Samples use lines of all rows where memory is there for that share of them.
+SHARED = 0.5
+# Columns that are computed at a time where rows are not kept as products take them.
+COLUMNS = 2048
+# Conjugate gradients stop when the residual is that much smaller, or after so many.
+RESIDUAL, MOST_GRADIENTS = 1e-4, 500
+# With so many rows at most one thread multiplies: see `models.newton_solver`.
+ONE_THREAD = 4096
+
+
+class KernelTask(NamedTuple):
+    """What is to be solved.
+
+    kernel, points, products : the rows, and what makes products of them
+    signs : 1 or -1, of shape (rows, problems)
+    sample_weight : what each row counts
+    penalty : lambda; 0 is the hard margin
+    intercept : is there one?
+    tol, max_iter : what is to be certified, and steps at most
+    hinge : is the loss the hinge loss, and not its square?
+    cache_bytes : memory for kernel values
+    """
+
+    kernel: Kernel
+    points: Points
+    products: Products
+    signs: np.ndarray
+    sample_weight: np.ndarray
+    penalty: float
+    intercept: bool
+    tol: float
+    max_iter: int
+    hinge: bool
+    cache_bytes: float
+
+
+class KernelSolution(NamedTuple):
+    """Coefficients of rows, of shape (problems, rows), and what is known of them.
+
+    active : of each problem, the rows that are in the system of its last step
+    """
+
+    coefs: np.ndarray
+    intercepts: np.ndarray
+    margins: np.ndarray
+    bounds: np.ndarray
+    n_iter: int
+    reached: np.ndarray
+    active: list[np.ndarray]
+
+
+def solve(task: KernelTask, advance: Callable[..., None]) -> KernelSolution:
+    """The hyperplanes of all problems."""
+    finite_diagonal(task.kernel, task.points)
+    with one_thread() if task.points.size() <= ONE_THREAD else nullcontext():
+        return KernelNewton(task).run(advance)
+
+
+def fitted_model(
+    found: KernelSolution, spec: ModelSpec, task: KernelTask, width: int, codes: np.ndarray
+) -> KernelModel:
+    """The model that predicts by a solution, with the rows that have coefficients as supports."""
+    kind = PairKernelModel if spec.fit_intercept else KernelModel
+    tail, (problems, _) = Tail(0.0, float(np.sqrt(spec.soft_margin))), found.coefs.shape
+    model = kind(spec, problems, width, tail, task.kernel.forget_rows(), task.products)
+    used = np.flatnonzero(found.coefs.any(axis=0))
+    points = task.points.take(used)
+    diagonal = task.kernel.diagonal(points)
+    rows = points.X
+    needs_squares = task.kernel.points(rows[:1]).squares is not None
+    model.allocate(Points(rows, points.squares if needs_squares else None))
+    assert model.supports is not None
+    model.supports = model.supports._replace(
+        numbers=used.astype(np.int64),
+        labels=np.zeros(used.size, np.int32) if codes.ndim > 1 else codes[used].astype(np.int32),
+        diagonal=diagonal,
+        coefs=np.ascontiguousarray(found.coefs[:, used]),
+    )
+    model._bounds = found.bounds
+    if isinstance(model, PairKernelModel):
+        model.bias = found.intercepts.copy()
+    return model
+
+
+def inverse_diagonal(system: np.ndarray, intercept: bool) -> np.ndarray:
+    """The diagonal of the inverse of ``system``, or of it with a border of ones if there is an
+    intercept, but for the last entry."""
+    inverse = np.linalg.inv(system)
+    if not intercept:
+        return np.diagonal(inverse).copy()
+    ones = inverse.sum(axis=1)
+    return np.diagonal(inverse) - ones**2 / ones.sum()
+
+
+class Lines:
+    """Lines of the kernel matrix of some rows, as many as memory is there for.
+
+    Attributes
+    ----------
+    values : the lines that are kept, each of all rows of the sample
+    places : of each row, the number of its line, or -1
+    """
+
+    def __init__(self, task: KernelTask, points: Points) -> None:
+        self.kernel, self.products = task.kernel, task.products
+        size, memory = points.size(), task.cache_bytes
+        self.points = self.products.kept(self.kernel, points, FACTORS * memory)
+        self.whole = self.points.factors is not None or not self.products.keeps_lines
+        line = 8.0 * max(size, 1)
+        self.capacity = int(min(size, KEPT * memory // line))
+        self.at_once = int(max(16, min(PASSING * memory // line, 4096)))
+        self.values = self.products.xp.empty((self.capacity, size))
+        self.places, self.kept = np.full(size, -1), np.empty(0, np.int64)
+        self.extent = size
+
+    def compute(self, numbers: np.ndarray, out: Any) -> None:
+        """The lines of these rows, in ``out``."""
+        some = self.points.take(numbers)
+        if self.whole:
+            self.products.values_in(self.kernel, some, self.points, out)
+            return
+        for start in range(0, self.extent, COLUMNS):
+            part = slice(start, start + COLUMNS)
+            self.products.values_in(self.kernel, some, self.points.take(part), out[:, part])
+
+    def keep(self, numbers: np.ndarray) -> None:
+        """Keep the lines of these rows, as far as there is memory."""
+        new = numbers[self.places[numbers] < 0]
+        first = self.kept.size
+        new = new[: self.capacity - first]
+        for start in range(0, new.size, self.at_once):
+            some = new[start : start + self.at_once]
+            self.compute(some, self.values[first + start : first + start + some.size])
+        self.places[new] = first + np.arange(new.size)
+        self.kept = np.concatenate([self.kept, new])
+
+    def times(self, used: np.ndarray, weights: Any) -> Any:
+        """The kernel matrix times ``weights``, whose lines are those of the rows ``used``."""
+        xp, index = self.products.xp, self.products.index
+        places = self.places[used]
+        there = np.flatnonzero(places >= 0)
+        full = xp.zeros((self.kept.size, weights.shape[1]))
+        full[index(places[there])] = weights[index(there)]
+        sums = self.values[: self.kept.size].T @ full
+        missing = np.flatnonzero(places < 0)
+        for start in range(0, missing.size, self.at_once):
+            some = missing[start : start + self.at_once]
+            out = xp.empty((some.size, self.extent))
+            self.compute(used[some], out)
+            sums += out.T @ weights[index(some)]
+        return sums
+
+    def between(self, some: np.ndarray) -> Any:
+        """The kernel matrix of these rows."""
+        xp, index = self.products.xp, self.products.index
+        places, columns = self.places[some], index(some)
+        there, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
+        if not missing.size:
+            return self.values[index(places)[:, None], columns[None, :]]
+        out = xp.empty((some.size, some.size))
+        out[index(there)] = self.values[index(places[there])[:, None], columns[None, :]]
+        few = self.points.take(some)
+        for start in range(0, missing.size, self.at_once):
+            part = missing[start : start + self.at_once]
+            values = xp.empty((part.size, some.size))
+            self.products.values_in(self.kernel, few.take(part), few, values)
+            out[index(part)] = values
+        return out
+
+
+class KernelNewton:
+    """The steps for all problems.
+
+    Attributes
+    ----------
+    shares_lines : are lines those of all rows, also while a sample is solved?
+    numbers : the rows that arrays are about: all, or those of a sample
+    rest, counts : which of them are in the sample, and what they count
+    signs, goals, slack : of these rows
+    coefs, outputs, bias : where the problems are
+    penalty, limit : mu, and the slack from which losses grow linearly
+    age, mass : steps since outputs were computed as such, and the largest sum of coefficients
+    """
+
+    def __init__(self, task: KernelTask) -> None:
+        self.task, self.products = task, task.products
+        self.xp = task.products.xp
+        size, problems = task.signs.shape
+        self.is_hard, self.is_hinge = task.penalty == 0.0, task.hinge and task.penalty > 0.0
+        self.everything = np.flatnonzero(task.sample_weight > 0.0)
+        self.all_coefs = np.zeros((size, problems))
+        self.bias, self.ratio, self.age = np.zeros((3, problems))
+        diagonal = task.kernel.diagonal(task.points)[self.everything]
+        self.largest = float(diagonal.max(initial=0.0))
+        self.steps, self.limit = 0, np.inf
+        self.lines: Any = None
+        self.shares_lines = KEPT * task.cache_bytes >= SHARED * 8.0 * size**2
+        # 0.01 of the mean square is small beside the squared distances of rows.
+        self.full_penalty = task.penalty or max(0.01 * float(diagonal.mean()), 1e-300)
+        if self.is_hinge:
+            self.full_penalty, self.limit = WIDEST_MU * task.penalty, 0.5 * WIDEST_MU
+
+    def run(self, advance: Callable[..., None]) -> KernelSolution:
+        task = self.task
+        for sample in self._samples():
+            self._begin(sample)
+            self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_, **__: None)
+            self._leave()
+            if self.is_hinge:
+                self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
+        self._begin(None)
+        if self.is_hard or self.is_hinge:
+            self._multiply(advance)
+        else:
+            self._descend(task.max_iter, 1.0 - task.tol, advance)
+        return self._solution()
+
+    def _samples(self) -> list[np.ndarray]:
+        """Random rows, growing, each sample in the next; none with hard margins."""
+        rows = self.everything
+        if self.is_hard:
+            return []
+        drawn = np.random.default_rng(0).permutation(rows)
+        return [np.sort(drawn[:m]) for m in SAMPLES if LEAST_SHARE * m <= rows.size]
+
+    # --------------------------------------------------------------------------- where the rows are
+    def _begin(self, sample: np.ndarray | None) -> None:
+        """Go on with these rows; lambda is for all rows, so less for fewer."""
+        task, here = self.task, self.products.here
+        self.share = 1.0 if sample is None else sample.size / self.everything.size
+        self.penalty = self.full_penalty * self.share
+        self.open, self.ratio[:] = np.arange(self.bias.size), 0.0
+        counts = task.sample_weight
+        if sample is not None:
+            counts = np.zeros_like(counts)
+            counts[sample] = task.sample_weight[sample]
+        self.total_weight = float(counts.sum())
+        if self.shares_lines and self.lines is not None:
+            self.rest, self.counts = here(counts > 0.0)[:, None], here(counts)[:, None]
+            return
+        apart = sample is not None and not self.shares_lines
+        self.numbers: Any = sample if apart else slice(None)
+        counts, points = counts[self.numbers], task.points
+        self.lines = Lines(task, points.take(sample) if apart else points)
+        self.signs = here(np.ascontiguousarray(task.signs[self.numbers]))
+        self.rest, self.counts = here(counts > 0.0)[:, None], here(counts)[:, None]
+        self.goals = self.xp.ones(self.signs.shape)
+        self.coefs = here(self.all_coefs[self.numbers].copy())
+        self.outputs = self._summed(self.coefs) + here(self.bias)
+        self.mass = self._host(abs(self.coefs).sum(axis=0))
+        self.slack = self.goals - self.signs * self.outputs
+        self.dual = np.zeros((2, self.bias.size))
+
+    def _leave(self) -> None:
+        self.all_coefs[:] = 0.0
+        self.all_coefs[self.numbers] = self._host(self.coefs)
+
+    def _host(self, array: Any) -> np.ndarray:
+        return np.asarray(self.products.host(array))
+
+    def _summed(self, coefs: Any) -> Any:
+        """The kernel matrix times coefficients."""
+        used = np.flatnonzero(self._host((coefs != 0.0).any(axis=1)))
+        self.lines.keep(used)
+        return self.lines.times(used, coefs[self.products.index(used)])
+
+    # -------------------------------------------------------------------------------------- a round
+    def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
+        """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
+        final = self.share == 1.0
+        lowest = np.full(self.bias.size, np.inf)
+        idle = np.zeros(self.bias.size, int)
+        for _ in range(most):
+            self._step()
+            self._measure()
+            self.steps += final
+            if final:
+                advance(1, note=f"{100 * self.ratio.min():.2f} % certified")
+            now = self.value[self.open]
+            idle[self.open] = np.where(
+                now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
+            )
+            lowest[self.open] = np.minimum(lowest[self.open], now)
+            self.open = self.open[(self.ratio[self.open] < wanted) & (idle[self.open] < PATIENCE)]
+            if not self.open.size:
+                return
+
+    def _step(self) -> bool:
+        """One step of each open problem; did rows change their states?"""
+        task, xp, index = self.task, self.xp, self.products.index
+        count = self.open.size
+        columns = index(self.open)
+        signs, goals, slack = (each[:, columns] for each in (self.signs, self.goals, self.slack))
+        between = (slack > 0.0) & (slack < self.limit) & self.rest
+        beyond = (slack >= self.limit) & self.rest
+        after = xp.zeros(signs.shape)
+        bias = self.bias[self.open].copy()
+        aims = signs * goals
+        if self.limit < np.inf:
+            after = xp.where(beyond, signs * self.counts * (self.limit / self.penalty), 0.0)
+            aims = aims - self._summed(after)
+        fixed = self._host(after.sum(axis=0))
+        chosen = self._host(between)
+        self.lines.keep(np.flatnonzero(chosen.any(axis=1)))
+        ridges = self.penalty / task.sample_weight[self.numbers].clip(min=1e-300)
+        for k in range(count):
+            active = np.flatnonzero(chosen[:, k])
+            if not active.size:
+                bias[k] += np.sign(fixed[k]) * task.intercept
+                continue
+            found = self._solved(active, ridges[active], aims[index(active), k])
+            if found is None:
+                raise ValueError(
+                    "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
+                    "satisfies Mercer's condition."
+                )
+            wanted, ones = found
+            if task.intercept:
+                bias[k] = (float(wanted.sum()) + fixed[k]) / float(ones.sum())
+                wanted = wanted - bias[k] * ones
+            after[index(active), k] = wanted
+        return self._go(columns, after, bias, between)
+
+    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any) -> Any:
+        """``(K + diag(ridges))^-1`` times the aims and times ones."""
+        xp, here = self.xp, self.products.here
+        sides = xp.ones((active.size, 2))
+        sides[:, 0] = aims
+        if active.size > self.products.most_factorised:
+            return self._gradients(active, here(ridges), sides)
+        system = self.lines.between(active)
+        ends = xp.arange(active.size)
+        system[ends, ends] += here(ridges)
+        found = self.products.solved(system, sides)
+        return None if found is None else (found[:, 0], found[:, 1])
+
+    def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
+        """The same by conjugate gradients, both sides together."""
+        xp, index = self.xp, self.products.index
+        places = index(active)
+        scale = (self.largest + ridges)[:, None]
+        found = xp.zeros(sides.shape)
+        left, line = sides.copy(), sides / scale
+        size = (left * line).sum(axis=0)
+        enough = RESIDUAL**2 * (left * left).sum(axis=0)
+        for _ in range(MOST_GRADIENTS):
+            curved = self.lines.times(active, line)[places] + ridges[:, None] * line
+            amount = size / xp.maximum((line * curved).sum(axis=0), 1e-300)
+            found = found + amount * line
+            left = left - amount * curved
+            if bool(((left * left).sum(axis=0) <= enough).all()):
+                break
+            scaled = left / scale
+            before, size = size, (left * scaled).sum(axis=0)
+            line = scaled + (size / xp.maximum(before, 1e-300)) * line
+        return found[:, 0], found[:, 1]
+
+    def _go(self, columns: Any, after: Any, bias: np.ndarray, between: Any) -> bool:
+        """Go towards these coefficients, as far as it is best."""
+        xp, here = self.xp, self.products.here
+        signs = self.signs[:, columns]
+        most = self.counts * (self.limit / self.penalty) if self.limit < np.inf else np.inf
+        alphas = xp.minimum(xp.maximum(signs * after, 0.0), most)
+        # The coefficients of either class as a point of the dual, and what is left of them.
+        parts = xp.concatenate(
+            [
+                xp.where(signs > 0.0, alphas, 0.0),
+                xp.where(signs < 0.0, alphas, 0.0),
+                after - signs * alphas,
+            ],
+            axis=1,
+        )
+        count = signs.shape[1]
+        kept = 3 * count if bool(parts[:, 2 * count :].any()) else 2 * count
+        sums = self._summed(parts[:, :kept])
+        own, rest = sums[:, :count], sums[:, count : 2 * count]
+        outputs = own - rest + here(bias)
+        if kept > 2 * count:
+            outputs = outputs + sums[:, 2 * count :]
+        self._prove(parts, own, rest, alphas)
+        before, coefs = self.outputs[:, columns], self.coefs[:, columns]
+        offset, there = here(self.bias[self.open]), here(bias)
+        slack = self.slack[:, columns]
+        change = signs * (outputs - before)
+        here_now = (coefs * (before - offset)).sum(axis=0)
+        across = (coefs * (outputs - there)).sum(axis=0)
+        beyond = (after * (outputs - there)).sum(axis=0)
+        counts = xp.where(self.rest, self.counts, 0.0)
+        lengths = xp.ones(count)
+        lower = self._inner(beyond, slack - change, counts) < self._inner(here_now, slack, counts)
+        if not bool(lower.all()):
+            lengths = best_steps(
+                *(xp, slack, change, counts, self.limit, self.penalty),
+                across - here_now,
+                xp.maximum(beyond - 2.0 * across + here_now, 0.0),
+            )
+            lengths = xp.where(lower, 1.0, lengths)
+        whole = lengths == 1.0
+        self.coefs[:, columns] = xp.where(whole, after, coefs + lengths * (after - coefs))
+        self.outputs[:, columns] = xp.where(whole, outputs, before + lengths * (outputs - before))
+        new = slack - lengths * change
+        self.slack[:, columns] = new
+        t = self._host(lengths)
+        self.age[self.open] = np.where(t == 1.0, 0, self.age[self.open] + 1)
+        self.bias[self.open] += t * (bias - self.bias[self.open])
+        mass = self._host(abs(after).sum(axis=0))
+        self.mass[self.open] = np.where(t == 1.0, mass, np.maximum(self.mass[self.open], mass))
+        now = (new > 0.0) & (new < self.limit) & self.rest
+        changed = self._host((now != between).any(axis=0)) | (np.abs(t - 1.0) > 1e-6)
+        return bool(changed.any())
+
+    def _inner(self, squares: Any, slack: Any, counts: Any) -> Any:
+        """Twice mu times the value of the present objective."""
+        positive = self.xp.maximum(slack, 0.0)
+        within = self.xp.minimum(positive, self.limit)
+        return self.penalty * squares + (counts * within * (2.0 * positive - within)).sum(axis=0)
+
+    def _prove(self, parts: Any, own: Any, rest: Any, alphas: Any) -> None:
+        """The masses and squares of dual points, of the open problems."""
+        count = alphas.shape[1]
+        mine, theirs = parts[:, :count], parts[:, count : 2 * count]
+        hidden = self.penalty / self.xp.where(self.rest, self.counts, 1.0)
+        numbers = [
+            mine.sum(axis=0),
+            theirs.sum(axis=0),
+            (mine * own).sum(axis=0),
+            (mine * rest).sum(axis=0),
+            (theirs * rest).sum(axis=0),
+            (hidden * mine * mine).sum(axis=0),
+            (hidden * theirs * theirs).sum(axis=0),
+        ]
+        found = np.stack([self._host(each) for each in numbers])
+        for k, c in enumerate(self.open):
+            self.dual[:, c] = self._dual_point(*found[:, k])
+
+    def _dual_point(
+        self,
+        a: float,
+        b: float,
+        own: float,
+        across: float,
+        rest: float,
+        hidden_own: float,
+        hidden_rest: float,
+    ) -> tuple[float, float]:
+        """The mass of a dual point, at most, and its squared length, at least.
+
+        The masses of the classes, the products of their sums, and what private coordinates add.
+        """
+        masses = np.array([a, b])
+        p, q = hinge_bounds.balanced(masses, self.task.intercept)
+        unit = self._unit() * self.largest
+        square = p * p * own - 2.0 * p * q * across + q * q * rest
+        square = max(square, 0.0) + unit * (p * a + q * b) ** 2
+        if not (self.is_hinge or self.is_hard):
+            square += (p * p * hidden_own + q * q * hidden_rest) * (1.0 + 1e-12)
+        return float(p * a + q * b), float(square)
+
+    def _unit(self) -> float:
+        """How much kernel values, and sums of them, may be rounded, relative to the largest."""
+        if not hasattr(self, "_rounding"):
+            self._rounding = self.products.rounding(self.task.kernel, self.task.points)
+        return self._rounding + ROUNDING * (self.everything.size + 16.0)
+
+    def _measure(self) -> None:
+        """Values of the objective, margins and bounds, of the open problems."""
+        task, xp = self.task, self.xp
+        if not hasattr(self, "value"):
+            size = self.bias.size
+            self.value, self.margins, self.bounds = np.empty((3, size))
+            self.reached = np.zeros(size, bool)
+        columns = self.products.index(self.open)
+        coefs, outputs = self.coefs[:, columns], self.outputs[:, columns]
+        bias = self.products.here(self.bias[self.open])
+        squares = self._host((coefs * (outputs - bias)).sum(axis=0))
+        slack, goals = self.slack[:, columns], self.goals[:, columns]
+        counts = xp.where(self.rest, self.counts, 0.0)
+        lacking = xp.maximum(slack - (goals - 1.0), 0.0)
+        power = lacking if self.is_hinge else lacking * lacking
+        losses = self._host((counts * power).sum(axis=0))
+        masses = self.mass[self.open]
+        unit = self._unit() * (self.age[self.open] + 2.0)
+        errors = unit * self.largest * masses + 8.0 * ROUNDING * (1.0 + abs(self.bias[self.open]))
+        squares = np.maximum(squares, 0.0) + unit * self.largest * masses**2
+        given_squares = self.products.here(squares)
+        self.value[self.open] = self._host(self._inner(given_squares, slack, counts))
+        penalty = task.penalty * self.share
+        for k, c in enumerate(self.open.tolist()):
+            mass, square = self.dual[:, c]
+            given: Any = {
+                "square": squares[k],
+                "losses": losses[k],
+                "total_weight": self.total_weight,
+                "error": errors[k],
+                "rows": self.everything.size,
+                "penalty": penalty,
+            }
+            if self.is_hinge:
+                margin = hinge_bounds.told(hinge_bounds.highest_value(**given))
+                dual = hinge_bounds.dual_value((1.0 - RELATIVE_SLACK) * mass, square)
+                bound = hinge_bounds.told(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
+            else:
+                margin = (
+                    self._hard_margin(c, squares[k], errors[k])
+                    if self.is_hard
+                    else soft_margin_of_square(**given)
+                )
+                bound = np.inf if mass <= 0.0 else np.sqrt(square) / mass * (1.0 + RELATIVE_SLACK)
+            self.margins[c], self.bounds[c] = margin, bound
+            known = margin > 0.0 and 0.0 < bound < np.inf
+            self.ratio[c] = margin / bound if known else 0.0
+            self.reached[c] = known and margin >= (1.0 - task.tol) * bound
+
+    # ------------------------------------------------------------------ hard margins and hinge loss
+    def _lowest(self, c: int) -> tuple[float, float]:
+        """The lowest outputs of the positive and of the negative rows."""
+        xp, signs = self.xp, self.signs[:, c]
+        outputs = xp.where(self.rest[:, 0], signs * self.outputs[:, c], np.inf)
+        own, rest = (xp.where(side, outputs, np.inf).min() for side in (signs > 0.0, signs < 0.0))
+        return float(own), float(rest)
+
+    def _hard_margin(self, c: int, square: float, error: float) -> float:
+        """With the intercept half-way between both classes."""
+        own, rest = self._lowest(c)
+        lowest = 0.5 * (own + rest) if self.task.intercept else min(own, rest)
+        return float((lowest - error) / np.sqrt(square)) if square > 0.0 else 0.0
+
+    def _multiply(self, advance: Callable[..., None]) -> None:
+        """Rounds with a falling penalty, and goals that make up for it."""
+        task = self.task
+        waiting = self.open
+        for _ in range(HINGE_ROUNDS if self.is_hinge else ROUNDS):
+            self._round(advance)
+            settled = self.reached | (
+                self.is_hard & (self.bounds <= NOTHING * np.sqrt(self.largest))
+            )
+            self.open = waiting = waiting[~settled[waiting]]
+            if not waiting.size or self.steps >= task.max_iter:
+                break
+            self._raise_goals()
+        if self.is_hard and task.intercept:
+            for c in range(self.bias.size):
+                own, rest = self._lowest(c)
+                self.bias[c] += 0.5 * (rest - own)
+
+    def _round(self, advance: Callable[..., None]) -> None:
+        """Steps until nothing changes with this penalty."""
+        lowest = np.full(self.bias.size, np.inf)
+        for _ in range(HINGE_STEPS if self.is_hinge else STEPS_PER_ROUND):
+            moved = self._step()
+            self._measure()
+            self.steps += 1
+            advance(1, note=f"{100 * self.ratio.min():.2f} % certified")
+            now = self.value[self.open]
+            gains = now < (1.0 - LEAST_GAIN) * lowest[self.open]
+            lowest[self.open] = now
+            self.open = self.open[~self.reached[self.open] & gains]
+            if not self.open.size or not moved or self.steps >= self.task.max_iter:
+                return
+
+    def _raise_goals(self) -> None:
+        """The next round: coefficients stay what they are, as the penalty falls."""
+        xp, columns = self.xp, self.products.index(self.open)
+        slack = self.slack[:, columns]
+        coefs = xp.minimum(xp.maximum(slack, 0.0), self.limit) / self.penalty
+        outputs = self.goals[:, columns] - slack
+        fall = FALL if self.is_hard else HINGE_FALL if self.limit > LEAST_LIMIT else 1.0
+        self.penalty, self.limit = self.penalty * fall, self.limit * fall
+        self.goals[:, columns] = 1.0 + self.penalty * coefs
+        self.slack[:, columns] = self.goals[:, columns] - outputs
+
+    # -------------------------------------------------------------------------------------- the end
+    def _solution(self) -> KernelSolution:
+        between = self._host((self.slack > 0.0) & (self.slack < self.limit) & self.rest)
+        return KernelSolution(
+            np.ascontiguousarray(self._host(self.coefs).T),
+            self.bias * self.task.intercept,
+            self.margins,
+            self.bounds,
+            self.steps,
+            self.reached,
+            [np.flatnonzero(column) for column in between.T],
+        )
+
+
+def best_steps(
+    xp: Any,
+    slack: Any,
+    change: Any,
+    counts: Any,
+    limit: float,
+    penalty: float,
+    slope: Any,
+    curvature: Any,
+) -> Any:
+    """`core.newton_passes.best_step` for all columns, by functions that devices have."""
+    low, high = xp.zeros(slope.shape), xp.full(slope.shape, np.inf)
+    t = xp.ones(slope.shape)
+    weighted = counts * change
+    for _ in range(60):
+        left = slack - t * change
+        pull = xp.where(left > 0.0, weighted, 0.0)
+        first = penalty * (slope + t * curvature) - (pull * xp.minimum(left, limit)).sum(axis=0)
+        second = penalty * curvature + xp.where(left < limit, pull * change, 0.0).sum(axis=0)
+        low, high = xp.where(first < 0.0, t, low), xp.where(first < 0.0, high, t)
+        after = t - first / xp.maximum(second, 1e-300)
+        over = (abs(after - t) <= 1e-9 * t) | (second <= 0.0)
+        outside = ~((low < after) & (after < high))
+        after = xp.where(outside, xp.where(high < np.inf, 0.5 * (low + high), 2.0 * t), after)
+        t = xp.where(over, t, after)
+        if bool(over.all()):
+            break
+    return t

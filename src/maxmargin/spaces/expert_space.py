@@ -1,0 +1,257 @@
+"""Many linear experts that read each row once, and the mixture of their probabilities.
+
+The weights of all experts for one column lie side by side, so that one look at a value of a row
+serves all of them. An expert's weights move along ``Sigma x`` for a diagonal matrix Sigma of its
+own, one of three kinds, in terms of the peak ``s_j`` of the column (its largest absolute value in
+the rows learned from, the present one included) or of the peak s of all columns:
+
+    BY_COLUMN   1 / (s_j**2 + G_j)
+    BY_ALL      1 / (s**2 + G_j)
+    ROOTED      1 / (s_j sqrt(DELTA s_j**2 + G_j)),     which come last
+
+where ``G_j = g_1 x_1j**2 + g_2 x_2j**2 + ...`` with the gains of the expert's rule (0 of some).
+Columns in other units give the same outputs for experts that go by the peaks of columns. When a
+peak grows, Sigma follows, and ``w_j / sqrt(Sigma_jj)`` stays the same. Only rows that are learned
+from move peaks, after they are predicted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from maxmargin.core.array_fields import Array, Buffer, Follows, Saved
+from maxmargin.core.experts import Mixture
+from maxmargin.core.loop import AnyRow
+from maxmargin.core.numba_backend import bridge, with_methods_of
+from maxmargin.core.rule import Trial
+
+# A column of smaller values is measured by this, so that the squares of peaks are numbers.
+SMALLEST_PEAK = 1e-50
+DELTA = 0.1
+# The kinds of Sigma.
+BY_COLUMN, BY_ALL, ROOTED = "by column", "by all", "rooted"
+
+OfExperts = Annotated[np.ndarray, Array("problems", "coordinates", "experts", finite=True)]
+Peaks = Annotated[np.ndarray, Array("problems", "coordinates", at_least=0.0, finite=True)]
+Scratch = Annotated[np.ndarray, Buffer("experts")]
+
+
+class ExpertColumns(NamedTuple):
+    """Weights and variances of the experts, column by column.
+
+    Attributes
+    ----------
+    confident : how many experts are not `ROOTED`
+    by_all : which of them are `BY_ALL`
+    width : number of features
+    weights, variances : w and the diagonal of Sigma; 0 for columns that never had a value
+    peaks : s_j of each column
+    known : s as it was when the column was learned from last
+    highest : s now
+    """
+
+    confident: int
+    by_all: Annotated[np.ndarray, Array("experts", dtype=np.int64, saved=False)]
+    width: Annotated[int, Follows("coordinates")]
+    weights: OfExperts
+    variances: Annotated[
+        np.ndarray, Array("problems", "coordinates", "experts", at_least=0.0, finite=True)
+    ]
+    peaks: Peaks
+    known: Peaks
+    highest: Annotated[np.ndarray, Array("problems", at_least=0.0, finite=True)]
+
+    def add_products(self, c, j, x, outputs):
+        """``f += w_j x`` for each expert."""
+        if x != 0.0:
+            for e in range(self.weights.shape[2]):
+                outputs[e] += self.weights[c, j, e] * x
+
+    def predict_row(self, rows, i, c, outputs):
+        """Put the output of each expert of problem ``c`` for row ``i`` into ``outputs``."""
+        for e in range(self.weights.shape[2]):
+            outputs[e] = 0.0
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            self.add_products(c, j, x, outputs)
+        self.add_products(c, self.width, rows.tail.offset, outputs)
+
+    def add_lengths(self, c, j, x, lengths):
+        """``v += Sigma_jj x**2`` for each expert."""
+        if x != 0.0:
+            for e in range(self.weights.shape[2]):
+                lengths[e] += self.variances[c, j, e] * (x * x)
+
+    def measure_row(self, rows, i, c, lengths):
+        """Put ``x' Sigma x`` of each expert into ``lengths``."""
+        for e in range(self.weights.shape[2]):
+            lengths[e] = 0.0
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            self.add_lengths(c, j, x, lengths)
+        self.add_lengths(c, self.width, rows.tail.offset, lengths)
+
+    def take_in_row(self, rows, i, c):
+        """Let peaks follow row ``i``; does any column change?"""
+        highest, changes = self.highest[c], False
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            highest = max(highest, abs(x))
+        if highest > 0.0:
+            self.highest[c] = highest = max(highest, SMALLEST_PEAK)
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            if x != 0.0 and (abs(x) > self.peaks[c, j] or highest > self.known[c, j]):
+                self.widen_experts(c, j, max(abs(x), SMALLEST_PEAK), highest)
+                changes = True
+        offset = rows.tail.offset
+        if offset > self.peaks[c, self.width]:
+            self.widen_experts(c, self.width, offset, offset)  # an intercept has no other unit
+            changes = True
+        return changes
+
+    def widen_experts(self, c, j, value, highest):
+        """Let the variances of a column follow its peak and that of all."""
+        peak, known = self.peaks[c, j], self.known[c, j]
+        now = max(peak, value)
+        for e in range(self.weights.shape[2]):
+            variance = self.variances[c, j, e]
+            if e >= self.confident:
+                part = self.rooted_part(variance, peak, now)
+            elif self.by_all[e]:
+                part = self.confident_part(variance, known, highest)
+            else:
+                part = self.confident_part(variance, peak, now)
+            if peak == 0.0:
+                self.variances[c, j, e] = part
+            elif part < 1.0:
+                self.variances[c, j, e] = variance * part
+                self.weights[c, j, e] *= math.sqrt(part)
+        self.peaks[c, j], self.known[c, j] = now, highest
+
+    def confident_part(self, variance, before, now):
+        """Which part of a variance is left with another peak; of none before, the variance."""
+        if variance == 0.0:
+            return 1.0 / (now * now)
+        return 1.0 / (1.0 + variance * (now - before) * (now + before))
+
+    def rooted_part(self, variance, before, now):
+        if variance == 0.0:
+            return 1.0 / (now * now * math.sqrt(DELTA))
+        if now == before:
+            return 1.0
+        gathered = 1.0 / (before * variance)  # its square is DELTA s_j**2 + G_j
+        gathered = max(0.0, gathered * gathered - DELTA * before * before)
+        return 1.0 / (now * math.sqrt(DELTA * now * now + gathered)) / variance
+
+    def push_experts(self, c, j, x, steps, gains):
+        """``w_j += step Sigma_jj x``, and Sigma with the gains."""
+        if x != 0.0:
+            peak = self.peaks[c, j]
+            for e in range(self.confident):
+                variance = self.variances[c, j, e]
+                along = variance * x
+                self.weights[c, j, e] += steps[e] * along
+                self.variances[c, j, e] = variance / (1.0 + gains[e] * (x * along))
+            for e in range(self.confident, self.weights.shape[2]):
+                variance = self.variances[c, j, e]
+                along = variance * x
+                self.weights[c, j, e] += steps[e] * along
+                root = peak * along
+                self.variances[c, j, e] = variance / math.sqrt(1.0 + gains[e] * (root * root))
+
+    def push_all_experts(self, rows, i, c, steps, gains):
+        for k in range(rows.own_entries(i)):
+            j, x = rows.own_entry(i, k)
+            self.push_experts(c, j, x, steps, gains)
+        self.push_experts(c, self.width, rows.tail.offset, steps, gains)
+
+
+@with_methods_of(AnyRow)
+class ExpertSpace(NamedTuple):
+    """The experts of one or more problems, and their mixture, as a space of `core.loop.learn`.
+
+    Its output is the log-odds of the mixture. Every row is an update.
+
+    Attributes
+    ----------
+    columns : ExpertColumns
+    mixture : Mixture
+    updates_made : of each problem
+    outputs, chances : of the experts, for the row that was predicted last
+    margins, lengths, steps, gains : of the experts, for the row that is learned from
+    sign : of that row
+    """
+
+    columns: Annotated[ExpertColumns, Saved()]
+    mixture: Annotated[Mixture, Saved()]
+    updates_made: Annotated[np.ndarray, Array("problems", dtype=np.int64)]
+    outputs: Scratch
+    chances: Scratch
+    margins: Scratch
+    lengths: Scratch
+    steps: Scratch
+    gains: Scratch
+    sign: Annotated[np.ndarray, Buffer(1)]
+
+    def problems(self):
+        return self.updates_made.size
+
+    def updates(self, c):
+        return self.updates_made[c]
+
+    def norm2(self, c):
+        return 0.0
+
+    def square_of(self, rows, i):
+        return rows.square(i)
+
+    def square_bound(self, rows, i):
+        """No rule of an expert asks for the largest row."""
+        return 0.0
+
+    def output(self, rows, i, c):
+        """The log-odds of the positive class of problem ``c``."""
+        self.columns.predict_row(rows, i, c, self.outputs)
+        return self.mixture.log_odds_of(c, self.outputs, self.chances)
+
+    def aim(self, rows, i, c, y, f, xx):
+        """Measure the row for each expert, in peaks that include it; it is always learned from."""
+        changes = self.columns.take_in_row(rows, i, c)
+        self.columns.measure_row(rows, i, c, self.lengths)
+        for e in range(self.outputs.size):
+            self.margins[e] = y * self.outputs[e]
+        if changes:
+            self.columns.predict_row(rows, i, c, self.margins)
+            for e in range(self.outputs.size):
+                self.margins[e] *= y
+        self.sign[0] = y
+        return y * f, 1.0
+
+    def decide(self, rule, trial, c):
+        """Ask the rule of each expert, and let the mixture learn from what they predicted."""
+        for e in range(self.outputs.size):
+            margin, length = self.margins[e], self.lengths[e]
+            own = Trial(margin, 0.0, length, length, trial.t, trial.k, trial.weight)
+            self.steps[e], self.gains[e] = rule.answer(e, own)
+        self.mixture.judge_label(c, self.sign[0], self.outputs, self.chances, trial.weight, trial.t)
+        return 1.0, 1.0
+
+    def move(self, rows, i, c, y, keep, step, margin, along2, trials):
+        for e in range(self.steps.size):
+            self.steps[e] *= y
+        self.columns.push_all_experts(rows, i, c, self.steps, self.gains)
+        self.updates_made[c] += 1
+        return False
+
+    def rescale(self, c, factor, trials):
+        """No rule of experts scales weights."""
+        return False
+
+
+bridge("add_products", "predict_row", "add_lengths", "measure_row", "take_in_row")
+bridge("confident_part", "rooted_part", "push_experts", "push_all_experts")
+bridge("widen_experts", inline=False)

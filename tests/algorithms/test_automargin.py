@@ -1,0 +1,210 @@
+"""`AutoMargin`: against a naive mixture, its theorem, and units of columns that do not matter."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_mixture import EXPERTS, mixture
+from scipy import sparse
+from scipy.special import expit
+
+from maxmargin import AutoMargin
+from maxmargin.core.loop import learn
+from maxmargin.spaces.expert_space import BY_ALL
+
+
+def problem(rows=120, width=4, classes=2, seed=0, density=1.0):
+    """Columns of other sizes, noise, and a target that moves."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows, width)) * 10.0 ** random.integers(-3, 4, size=width)
+    X *= random.uniform(size=X.shape) < density
+    W = random.normal(size=(classes, width)) / np.abs(X).max(axis=0, initial=1e-9)
+    codes = (X @ W.T + 0.3 * random.normal(size=(rows, classes))).argmax(axis=1)
+    codes[rows // 2 :] = (codes[rows // 2 :] + 1) % classes
+    return X, codes
+
+
+def foretold(clf, X, codes, classes=2, sample_weight=None):
+    """The log-odds of each row before it is learned from."""
+    order = np.arange(len(codes), dtype=np.int32)
+    names = np.arange(classes)
+    return clf.foretell(X, codes, order, classes=names, sample_weight=sample_weight)[0]
+
+
+def log_losses(odds, codes):
+    return np.logaddexp(0.0, np.where(codes == 1, -odds, odds))
+
+
+@pytest.mark.parametrize("density", [1.0, 0.5])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_it_is_the_naive_mixture(density, fit_intercept):
+    X, codes = problem(density=density)
+    clf = AutoMargin(fit_intercept=fit_intercept)
+    rows = X if density == 1.0 else sparse.csr_matrix(X)
+    odds = foretold(clf, rows, codes)
+    wanted, shares, _ = mixture(X, 2 * codes - 1, offset=float(fit_intercept))
+    np.testing.assert_allclose(odds[:, 0], wanted, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(clf.weights_[0], shares, rtol=1e-7, atol=1e-10)
+
+
+def test_rows_have_weights():
+    X, codes = problem(seed=1)
+    weight = np.random.default_rng(1).choice([0.25, 1.0, 2.0, 3.5], size=codes.size)
+    clf = AutoMargin()
+    odds = foretold(clf, X, codes, sample_weight=weight)
+    wanted, shares, _ = mixture(X, 2 * codes - 1, weight)
+    np.testing.assert_allclose(odds[:, 0], wanted, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(clf.weights_[0], shares, rtol=1e-7, atol=1e-10)
+
+
+def test_several_classes_are_one_mixture_each():
+    X, codes = problem(classes=3, seed=2)
+    clf = AutoMargin()
+    odds = foretold(clf, X, codes, classes=3)
+    for c in range(3):
+        wanted, shares, _ = mixture(X, np.where(codes == c, 1, -1))
+        np.testing.assert_allclose(odds[:, c], wanted, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(clf.weights_[c], shares, rtol=1e-7, atol=1e-10)
+    chances = expit(clf.decision_function(X))
+    wanted = chances / chances.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_proba(X), wanted, rtol=1e-12)
+    assert (clf.predict(X) == chances.argmax(axis=1)).all()
+
+
+def test_probabilities_are_the_mixture():
+    X, codes = problem(seed=3)
+    clf = AutoMargin().partial_fit(X, codes, classes=[0, 1])
+    odds = clf.decision_function(X)
+    np.testing.assert_allclose(clf.predict_proba(X)[:, 1], expit(odds), rtol=1e-14)
+    assert (clf.predict(X) == (odds >= 0.0)).all()
+    np.testing.assert_allclose(np.exp(clf.predict_log_proba(X)), clf.predict_proba(X), rtol=1e-12)
+
+
+def test_compiled_and_plain_loops_agree_to_the_bit(monkeypatch):
+    X, codes = problem(rows=40, classes=3, seed=4, density=0.7)
+    compiled = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
+    monkeypatch.setattr("maxmargin.models.expert_model.present", _plainly)
+    plain = AutoMargin().partial_fit(X, codes, classes=[0, 1, 2])
+    for name in ("columns", "mixture"):
+        ours = getattr(compiled._state.model.space, name)
+        theirs = getattr(plain._state.model.space, name)
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def _plainly(rows, targets, order, rule, space, tally, trace):
+    learn.plain(rows, targets, order, 0, rule, space, tally, trace)
+
+
+def outputs_of_experts(clf, X):
+    formula = clf._state.model.formula(X.shape[1])
+    return np.einsum("nj,cej->nce", X, formula.weights) + formula.intercepts
+
+
+@given(seed=st.integers(0, 1000), powers=st.lists(st.integers(-20, 20), min_size=4, max_size=4))
+@settings(max_examples=20)
+def test_units_of_columns_do_not_matter(seed, powers):
+    X, codes = problem(rows=60, seed=seed)
+    units = 2.0 ** np.array(powers)  # exact, so that nothing is rounded otherwise
+    ours = AutoMargin().partial_fit(X, codes, classes=[0, 1])
+    theirs = AutoMargin().partial_fit(X * units, codes, classes=[0, 1])
+    mine, others = outputs_of_experts(ours, X), outputs_of_experts(theirs, X * units)
+    by_all = np.array(ours._state.model.spec.mixture) == BY_ALL
+    np.testing.assert_allclose(mine[..., ~by_all], others[..., ~by_all], rtol=1e-9, atol=1e-12)
+
+
+def least_loss(losses, switches):
+    """The smallest total loss of a sequence of experts that changes so many times at most."""
+    best = [losses[0].copy() for _ in range(switches + 1)]
+    for loss in losses[1:]:
+        later = [best[0] + loss]
+        for k in range(1, switches + 1):
+            later.append(np.minimum(best[k], best[k - 1].min()) + loss)
+        best = later
+    return float(best[switches].min())
+
+
+@given(seed=st.integers(0, 10_000), rows=st.integers(2, 60), switches=st.integers(0, 3))
+@settings(max_examples=30)
+def test_log_loss_is_bounded(seed, rows, switches):
+    X, codes = problem(rows=rows, seed=seed)
+    odds = foretold(AutoMargin(), X, codes)[:, 0]
+    losses = mixture(X, 2 * codes - 1)[2]
+    switches = min(switches, rows - 1)
+    best = least_loss(losses, switches)
+    bound = AutoMargin.max_log_loss(best, switches, len(EXPERTS), rows)
+    assert log_losses(odds, codes).sum() <= bound + 1e-6
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=15)
+def test_weighted_log_loss_is_bounded(seed):
+    """With weights up to 1 that of the weighted losses is."""
+    X, codes = problem(rows=40, seed=seed)
+    weight = np.random.default_rng(seed).uniform(0.05, 1.0, size=codes.size)
+    odds = foretold(AutoMargin(), X, codes, sample_weight=weight)[:, 0]
+    losses = weight[:, None] * mixture(X, 2 * codes - 1, weight)[2]
+    bound = AutoMargin.max_log_loss(float(losses.sum(axis=0).min()), 0, len(EXPERTS), codes.size)
+    assert weight @ log_losses(odds, codes) <= bound + 1e-6
+
+
+def test_the_bound_is_the_formula():
+
+    assert AutoMargin.max_log_loss(1.0, 0, 16, 100) == pytest.approx(1.0 + math.log(1600))
+    assert AutoMargin.max_log_loss(1.0, 2, 16, 100) == pytest.approx(1.0 + 3.0 * math.log(1600))
+    with pytest.raises(ValueError, match="switches"):
+        AutoMargin.max_log_loss(1.0, 1, 1, 100)
+
+
+def test_one_pass_over_rows_of_any_size_gives_the_same_bits():
+    X, codes = problem(rows=90, classes=4, seed=5, density=0.6)
+    whole = AutoMargin(shuffle=False).fit(X, codes)
+    parts = AutoMargin()
+    for start, stop in ((0, 1), (1, 8), (8, 50), (50, 90)):
+        parts.partial_fit(X[start:stop], codes[start:stop], classes=range(4))
+    by_rows = AutoMargin()
+    for x, code in zip(X, codes.tolist(), strict=True):
+        by_rows.learn_one(x, code, classes=range(4))
+    for other in (parts, by_rows):
+        np.testing.assert_array_equal(whole.decision_function(X), other.decision_function(X))
+        np.testing.assert_array_equal(whole.weights_, other.weights_)
+        np.testing.assert_array_equal(whole.leaders_, other.leaders_)
+
+
+def test_single_rows_are_predicted_as_many():
+    X, codes = problem(rows=50, classes=3, seed=6)
+    clf = AutoMargin()
+    for x, code in zip(X, codes.tolist(), strict=True):
+        clf.learn_one(dict(enumerate(x)), code, grow=True)
+    rows = [dict(enumerate(x)) for x in X]
+    columns = [clf.columns_[j] for j in range(X.shape[1])]
+    Z = np.empty_like(X)
+    Z[:, columns] = X
+    assert [clf.predict_one(row) for row in rows] == clf.predict(Z).tolist()
+    chances = [list(clf.predict_proba_one(row).values()) for row in rows]
+    np.testing.assert_allclose(chances, clf.predict_proba(Z), rtol=1e-12)
+
+
+def test_leaders_are_drawn():
+    pytest.importorskip("matplotlib")
+    X, codes = problem(rows=50)
+    clf = AutoMargin().partial_fit(X, codes, classes=[0, 1])
+    assert clf.leaders_.shape == (50, 2)
+    assert clf.leaders_[-1, 1] == clf.weights_[0].argmax()
+    labels = [label.get_text() for label in clf.plot_leaders().get_yticklabels()]
+    assert set(labels) == {clf.experts_[e] for e in clf.leaders_[:, 1]}
+
+
+def test_it_has_no_hyperplane():
+    clf = AutoMargin(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    for name in ("certificate_", "coef_", "intercept_"):
+        assert not hasattr(clf, name)
+
+
+def test_a_class_that_counts_more_wins():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100, 2)) + 0.1 * np.arange(2).repeat(50)[:, None]
+    heavy = AutoMargin(class_weight={0: 1000.0, 1: 1e-4}, random_state=0)
+    assert (heavy.fit(X, np.arange(2).repeat(50)).predict(X) == 0).all()

@@ -1,0 +1,228 @@
+"""`MaxMargin` with kernels: against LIBSVM, the primal, and the objective in extended precision."""
+
+import pickle
+
+import numpy as np
+import pytest
+from brackets import drawn
+from extent import EVERYTHING
+from scipy import sparse
+from sklearn.datasets import load_digits, load_iris
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.svm import SVC
+
+import maxmargin
+from maxmargin import MaxMargin
+from maxmargin.models import kernel_newton
+from maxmargin.models.kernel_newton import inverse_diagonal
+
+LONG = np.longdouble
+LOSSES = ["squared_hinge", "hinge"]
+
+
+def gram(X, gamma):
+    X = np.asarray(X, LONG)
+    return np.exp(-LONG(gamma) * ((X[:, None] - X) ** 2).sum(axis=2))
+
+
+def objective(K, y, weights, penalty, loss, a, b):
+    """In extended precision, of coefficients of all rows; y of -1 and 1."""
+    a = np.asarray(a, LONG)
+    slack = np.maximum(0, 1 - y * (K @ a + LONG(b)))
+    slack = slack if loss == "hinge" else slack**2
+    return a @ K @ a / 2 + (weights * slack).sum() / (2 * LONG(penalty))
+
+
+def told(value, loss):
+    """As certificates tell it."""
+    return 1 / (2 * value) if loss == "hinge" else 1 / np.sqrt(2 * value)
+
+
+def coefficients(clf, size, line=0):
+    full = np.zeros(size)
+    full[clf.support_] = clf.dual_coef_[line]
+    return full
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(1000 if EVERYTHING else 40))
+def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
+    random = np.random.default_rng(seed)
+    X, y, weights, penalty = drawn(random)
+    X, y, weights = X[:100], y[:100], weights[:100]
+    penalty = float(random.choice([1e-3, 0.1, 1.0, 100.0]))
+    gamma = float(random.choice([0.01, 1.0])) / max(X.var(), 1e-300)
+    intercept = bool(random.integers(2))
+    given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-4}
+    clf = MaxMargin(kernel="rbf", gamma=gamma, **given, max_iter=200)
+    certificate = clf.fit(X, y, sample_weight=weights).certificate_
+    K = gram(X, gamma)
+    a, b = coefficients(clf, y.size), clf.intercept_[0]
+    reached = objective(K, y, weights, penalty, loss, a, b)
+    assert certificate.margin <= told(reached, loss)
+    values = [reached]
+    if intercept and loss == "hinge":
+        there = weights > 0
+        svc = SVC(C=0.5 / penalty, gamma=gamma, tol=1e-8, max_iter=10**5)
+        svc.fit(X[there], y[there], sample_weight=weights[there])
+        a = np.zeros(y.size)
+        a[np.flatnonzero(there)[svc.support_]] = svc.dual_coef_[0]
+        values.append(objective(K, y, weights, penalty, loss, a, svc.intercept_[0]))
+    assert certificate.bound >= told(min(values), loss)
+    if np.abs(X).max() < 1e5 * X.std(axis=0).max() and penalty >= 0.1:
+        assert clf.converged_
+        assert certificate.ratio >= 1 - 1e-4
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("penalty", [0.0, 0.5])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_linear_kernel_is_the_primal(loss, penalty, intercept):
+    X, y = load_iris(return_X_y=True)
+    X, y = (X[:100], y[:100]) if penalty == 0.0 else (X, y)
+    given = {"loss": loss, "soft_margin": penalty, "fit_intercept": intercept, "tol": 1e-6}
+    primal = MaxMargin(**given, max_iter=300).fit(X, y)
+    clf = MaxMargin(kernel=lambda some, others: some @ others.T, **given, max_iter=300).fit(X, y)
+    assert clf.converged_ == primal.converged_
+    margins = [each.margin for each in clf.certificate_.classes or [clf.certificate_]]
+    wanted = [each.margin for each in primal.certificate_.classes or [primal.certificate_]]
+    np.testing.assert_allclose(margins, wanted, rtol=3e-6)
+    scores = primal.decision_function(X)
+    np.testing.assert_allclose(clf.decision_function(X), scores, atol=0.01 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_ways_to_give_the_same_kernel(loss):
+    X, y = load_iris(return_X_y=True)
+    given = {"loss": loss, "soft_margin": 0.1, "tol": 1e-6, "max_iter": 300}
+    usual = MaxMargin(kernel="rbf", gamma=0.5, **given).fit(X, y)
+    K = rbf_kernel(X, gamma=0.5)
+    each = {
+        "precomputed": (MaxMargin(kernel="precomputed", **given), K),
+        "callable": (MaxMargin(kernel=lambda u, v: rbf_kernel(u, v, gamma=0.5), **given), X),
+        "sparse": (MaxMargin(kernel="rbf", gamma=0.5, **given), sparse.csr_matrix(X)),
+        "little memory": (MaxMargin(kernel="rbf", gamma=0.5, cache_size=0.1, **given), X),
+    }
+    for name, (clf, rows) in each.items():
+        clf.fit(rows, y)
+        np.testing.assert_allclose(
+            clf.decision_function(rows), usual.decision_function(X), atol=1e-6, err_msg=name
+        )
+        np.testing.assert_array_equal(clf.support_, usual.support_, err_msg=name)
+
+
+def test_poly():
+    X, y = load_iris(return_X_y=True)
+    given = {"degree": 2, "gamma": 0.3, "coef0": 1.0}
+    clf = MaxMargin(kernel="poly", **given, tol=1e-6).fit(X, y)
+    other = MaxMargin(kernel="precomputed", tol=1e-6).fit(polynomial_kernel(X, **given), y)
+    np.testing.assert_allclose(clf.dual_coef_, other.dual_coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("cache_size", [100.0, 0.5], ids=["shared lines", "lines of samples"])
+def test_samples_first(monkeypatch, loss, cache_size):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600] / 16.0, y[:600] % 4
+    given = {"kernel": "rbf", "gamma": 0.05, "soft_margin": 0.1, "loss": loss, "tol": 1e-4}
+    monkeypatch.setattr(kernel_newton, "SAMPLES", ())
+    usual = MaxMargin(**given).fit(X, y)
+    monkeypatch.setattr(kernel_newton, "SAMPLES", (100, 300))
+    clf = MaxMargin(**given, cache_size=cache_size).fit(X, y)
+    assert clf.converged_
+    wanted = [each.margin for each in usual.certificate_.classes]
+    margins = [each.margin for each in clf.certificate_.classes]
+    np.testing.assert_allclose(margins, wanted, rtol=2e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_conjugate_gradients(monkeypatch, loss):
+    X, y = load_iris(return_X_y=True)
+    given = {"kernel": "rbf", "gamma": 0.5, "soft_margin": 0.1, "loss": loss, "max_iter": 300}
+    usual = MaxMargin(**given, tol=1e-6).fit(X, y)
+    monkeypatch.setattr("maxmargin.kernels.products.Products.most_factorised", 10)
+    clf = MaxMargin(**given).fit(X, y)
+    assert clf.converged_
+    wanted = [each.margin for each in usual.certificate_.classes]
+    margins = [each.margin for each in clf.certificate_.classes]
+    np.testing.assert_allclose(margins, wanted, rtol=1e-3)
+
+
+def test_weights_and_several_labels():
+    X, y = load_iris(return_X_y=True)
+    weights, given = np.arange(y.size) % 3, {"kernel": "rbf", "gamma": 0.5, "tol": 1e-7}
+    clf = MaxMargin(**given).fit(X, y, sample_weight=weights)
+    again = MaxMargin(**given).fit(np.repeat(X, weights, axis=0), y.repeat(weights))
+    np.testing.assert_allclose(clf.decision_function(X), again.decision_function(X), atol=1e-5)
+    labels = MaxMargin(**given).fit(X, np.eye(3, dtype=int)[y])
+    single = MaxMargin(**given).fit(X, y)
+    np.testing.assert_array_equal(labels.decision_function(X), single.decision_function(X))
+    assert labels.predict(X).shape == (150, 3)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_files_and_pickles(tmp_path, kernel):
+    X, y = load_iris(return_X_y=True)
+    X = rbf_kernel(X) if kernel == "precomputed" else X
+    clf = MaxMargin(kernel=kernel, loss="hinge", soft_margin=0.1).fit(X, y)
+    maxmargin.save(clf, tmp_path / "model")
+    for again in (maxmargin.load(tmp_path / "model"), pickle.loads(pickle.dumps(clf))):
+        assert again.certificate_ == clf.certificate_
+        np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
+        np.testing.assert_array_equal(again.support_, clf.support_)
+
+
+def test_the_attributes_of_svc():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], y[50:]
+    clf = MaxMargin(kernel="rbf", gamma=0.5, loss="hinge", soft_margin=0.1, tol=1e-6).fit(X, y)
+    svc = SVC(C=5.0, gamma=0.5, tol=1e-8).fit(X, y)
+    np.testing.assert_array_equal(np.sort(svc.support_), clf.support_)
+    np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
+    order = np.argsort(svc.support_)
+    np.testing.assert_allclose(clf.dual_coef_, svc.dual_coef_[:, order], atol=1e-3)
+    np.testing.assert_allclose(clf.intercept_, svc.intercept_, atol=1e-3)
+    with pytest.raises(AttributeError, match="dual_coef_"):
+        _ = clf.coef_
+
+
+def test_an_interruption_leaves_the_model(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    clf = MaxMargin(kernel="rbf").fit(X, y)
+    before = clf.decision_function(X)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel_newton.KernelNewton, "_measure", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, 2 - y)
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+
+
+def test_a_matrix_that_is_no_kernel():
+    random = np.random.default_rng(0)
+    K = random.normal(size=(20, 20))
+    K = K + K.T
+    np.fill_diagonal(K, 0.1)
+    with pytest.raises(ValueError, match="Mercer"):
+        MaxMargin(kernel="precomputed", soft_margin=1e-3).fit(K, np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_diagonal_of_the_inverse_gives_outputs_without_a_row(intercept):
+    """``y_i - beta_i / (M^-1)_ii`` is the output of row i if it is left out, other states kept."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(12, 3)), np.where(random.random(12) < 0.5, 1.0, -1.0)
+    A = rbf_kernel(X) + 0.3 * np.eye(12)
+    inner = np.pad(A, (0, 1), constant_values=1.0)
+    inner[-1, -1] = 0.0
+    M, sides = (inner, np.append(y, 0.0)) if intercept else (A, y)
+    beta = np.linalg.solve(M, sides)[:12]
+    diagonal = inverse_diagonal(A, intercept)
+    np.testing.assert_allclose(diagonal, np.diagonal(np.linalg.inv(M))[:12])
+    for i in range(12):
+        rest = np.delete(np.arange(len(M)), i)
+        found = np.linalg.solve(M[np.ix_(rest, rest)], sides[rest])
+        assert M[i, rest] @ found == pytest.approx(y[i] - beta[i] / diagonal[i])

@@ -1,0 +1,115 @@
+"""`AutoMargin` in plain NumPy and SciPy, one expert after another."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+# Loss, parameter, and the kind of the diagonal matrix.
+EXPERTS = [
+    ("hinge", 1.0, "column"),
+    ("hinge", 10.0, "column"),
+    ("hinge", 1.0, "all"),
+    ("hinge", 10.0, "all"),
+    ("arow", 1.0, "column"),
+    ("arow", 10.0, "column"),
+    ("arow", 0.1, "all"),
+    ("arow", 1.0, "all"),
+    ("newton", 0.3, "column"),
+    ("newton", 1.0, "column"),
+    ("newton", 3.0, "column"),
+    ("newton", 0.3, "all"),
+    ("hinge", 0.1, "root"),
+    ("hinge", 1.0, "root"),
+    ("logistic", 0.5, "root"),
+    ("logistic", 2.0, "root"),
+]
+
+
+def implicit(margin, most, v):
+    """The step d = most * sigmoid(-(margin + d v))."""
+    if v == 0.0:
+        return most * expit(-margin)
+    return brentq(lambda d: d - most * expit(-(margin + d * v)), 0.0, most, xtol=1e-15, rtol=1e-14)
+
+
+class Expert:
+    def __init__(self, loss, parameter, kind, width):
+        self.loss, self.parameter, self.kind = loss, parameter, kind
+        self.w, self.G = np.zeros(width + 1), np.zeros(width + 1)
+        self.peaks, self.known, self.highest = np.zeros(width + 1), np.zeros(width + 1), 0.0
+        self.slope, self.offset, self.slope_squares, self.offset_squares = 2.0, 0.0, 1e-8, 1e-8
+
+    def variances(self, peaks, known):
+        s = np.where(peaks > 0.0, known if self.kind == "all" else peaks, 1.0)
+        if self.kind == "root":
+            return 1.0 / (s * np.sqrt(0.1 * s**2 + self.G))
+        return 1.0 / (s**2 + self.G)
+
+    def chance(self, x):
+        self.f = float(self.w @ x)
+        largest = math.log(1e6 - 1)
+        return expit(np.clip(self.slope * self.f + self.offset, -largest, largest))
+
+    def take_in(self, x):
+        """Peaks follow the row, and weights the roots of variances."""
+        self.highest = max(self.highest, np.abs(x[:-1]).max(initial=0.0))
+        peaks, known, there = self.peaks.copy(), self.known.copy(), x != 0.0
+        peaks[there] = np.maximum(peaks, np.abs(x))[there]
+        known[there] = self.highest
+        known[-1] = abs(x[-1])
+        old = self.peaks > 0.0
+        part = self.variances(peaks, known) / self.variances(self.peaks, self.known)
+        self.w[old] *= np.sqrt(part[old])
+        self.peaks, self.known = peaks, known
+
+    def learn(self, x, y, p, weight):
+        error = weight * (p - (y > 0))
+        self.offset_squares += error**2
+        self.offset -= 0.2 * error / math.sqrt(self.offset_squares)
+        self.slope_squares += (error * self.f) ** 2
+        self.slope = max(0.0, self.slope - 0.2 * error * self.f / math.sqrt(self.slope_squares))
+        self.take_in(x)
+        there = x != 0.0
+        along = np.zeros_like(x)
+        along[there] = self.variances(self.peaks, self.known)[there] * x[there]
+        v, margin, a = float(x @ along), y * float(self.w @ x), self.parameter
+        step = gain = 0.0
+        if self.loss == "newton":
+            step = implicit(margin, weight / a, v)
+            q = step * a / weight
+            gain = weight * q * (1.0 - q) / a
+        elif self.loss == "logistic":
+            step = implicit(margin, a * weight, v)
+            gain = (step / a) ** 2
+        elif margin < 1.0 and self.loss == "arow":
+            step, gain = (1.0 - margin) / (v + a / weight), weight / a
+        elif 1.0 - margin > 1e-12:
+            step = min(a * weight, (1.0 - margin) / v) if v > 0.0 else a * weight
+            gain = (step / a) ** 2 if self.kind == "root" else 0.0
+        self.w += step * y * along
+        self.G += gain * x**2
+
+
+def mixture(X, y, sample_weight=None, experts=EXPERTS, offset=1.0):
+    """Log-odds of each row before it is learned from, the weights of experts at the end, and the
+    log losses of all experts on the way, by their own probabilities."""
+    rows = np.column_stack([X, np.full(len(X), offset)])
+    members = [Expert(*each, X.shape[1]) for each in experts]
+    N, shares = len(members), np.full(len(members), 1.0 / len(members))
+    odds, losses = [], []
+    counts = np.ones(len(X)) if sample_weight is None else sample_weight
+    for t, (x, sign, weight) in enumerate(zip(rows, y, counts, strict=True), 1):
+        chances = np.array([member.chance(x) for member in members])
+        p = shares @ chances
+        odds.append(math.log(p / (1.0 - p)))
+        likelihood = chances if sign > 0 else 1.0 - chances
+        losses.append(-np.log(likelihood))
+        shares = shares * likelihood**weight
+        shares = (1.0 - 1.0 / (t + 1)) * shares / shares.sum() + 1.0 / ((t + 1) * N)
+        for member, chance in zip(members, chances, strict=True):
+            member.learn(x, sign, chance, weight)
+    return np.array(odds), shares, np.array(losses)
