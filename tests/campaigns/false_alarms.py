@@ -8,9 +8,11 @@ import sys
 
 import numpy as np
 
-from maxmargin import PassiveAggressive
+from maxmargin import PassiveAggressive, Perceptron
 from maxmargin.datasets import make_switching
 from maxmargin.evaluate import Drift, DriftAlarm, progressive
+from maxmargin.evaluate.batching import Rows
+from maxmargin.evaluate.drift import strangeness
 
 ROWS = 5000
 
@@ -23,17 +25,22 @@ def exchangeable(random, rows=ROWS):
 
 
 def has_alarm(seed, delta=0.01, rows=ROWS):
-    """Does a learner on an exchangeable stream get any alarm?"""
+    """Does a copy, frozen after 500 rows of an exchangeable stream, raise any alarm on the rest?
+
+    That is what `progressive` does up to the first alarm, without the learner's own pass.
+    """
     X, y = exchangeable(np.random.default_rng(seed), rows)
-    drift = Drift(DriftAlarm(delta, random_state=seed, warm_up=500), "alarm")
-    return progressive(PassiveAggressive(C=0.1), X, y, on_drift=drift).drifts.size > 0
+    frozen = PassiveAggressive(C=0.1).partial_fit(X[:500], y[:500], classes=[False, True])
+    alarm = DriftAlarm(delta, random_state=seed)
+    alarm.update_many(strangeness(frozen, Rows(X[500:], y[500:], None)))
+    return alarm.n_alarms > 0
 
 
 def sea(random, rows, changes):
     """The SEA concepts (Street and Kim 2001): a sum above a limit that changes, 10 % wrong."""
     X = random.uniform(0.0, 10.0, size=(rows, 3))
     limits = np.array([8.0, 9.5, 7.0, 9.0])[np.searchsorted(changes, np.arange(rows), "right") % 4]
-    return X, (X[:, 0] + X[:, 1] <= limits) ^ (random.random(rows) < 0.1)
+    return X / 5.0 - 1.0, (X[:, 0] + X[:, 1] <= limits) ^ (random.random(rows) < 0.1)
 
 
 def first_alarm(detector, values):
@@ -44,9 +51,16 @@ def first_alarm(detector, values):
     return None
 
 
-def errors_of(clf, X, y):
-    """The mistakes of a learner on its way, which detectors of river are made for."""
-    return progressive(clf, X, y).wrong.astype(int).tolist()
+def frozen_errors(clf, X, y, warm_up=1000):
+    """The mistakes of a copy that stops learning after some rows.
+
+    River's detectors get these too: mistakes of a learner that goes on become fewer, which ADWIN
+    reports as a change.
+    """
+    clf.partial_fit(
+        X[:warm_up], y[:warm_up], classes=[-1, 1] if y.dtype.kind == "i" else [False, True]
+    )
+    return (clf.predict(X[warm_up:]) != y[warm_up:]).astype(int).tolist()
 
 
 def delays(streams):
@@ -54,7 +68,7 @@ def delays(streams):
     from river.drift import ADWIN, PageHinkley
 
     def learner():
-        return PassiveAggressive(C=0.01)
+        return Perceptron(average=True)
 
     def switched(seed, change):
         X, y = make_switching(2 * change, every=change, random_state=seed)
@@ -63,13 +77,13 @@ def delays(streams):
     def drifted_sea(seed, change):
         return sea(np.random.default_rng(seed), 2 * change, [change])
 
-    change = 2500
+    change = 3000
     kinds = {"make_switching": switched, "SEA": drifted_sea}
     for kind, make in kinds.items():
         still = []
-        for seed in range(streams):
+        for seed in range(4 * streams):
             X, y = make(10_000 + seed, ROWS)
-            still.append(errors_of(learner(), X[:ROWS], y[:ROWS])[500:])
+            still.append(frozen_errors(learner(), X[:ROWS], y[:ROWS]))
         chosen = {}
         grids = {
             "ADWIN": [ADWIN(delta=d) for d in (0.2, 0.1, 0.05, 0.02, 0.01, 0.002, 1e-3, 1e-4)],
@@ -78,19 +92,19 @@ def delays(streams):
         for name, grid in grids.items():
             for detector in grid:  # the most eager one with at most 1 % of false alarms
                 alarms = sum(first_alarm(detector.clone(), each) is not None for each in still)
-                if alarms <= 0.01 * streams:
+                if alarms <= 0.01 * len(still):
                     chosen[name] = detector
                     break
         found = {name: [] for name in ("ours", *chosen)}
         for seed in range(streams):
             X, y = make(seed, change)
-            drift = Drift(DriftAlarm(0.01, random_state=seed, warm_up=500), "alarm")
+            drift = Drift(DriftAlarm(0.01, random_state=seed), "alarm")
             drifts = progressive(learner(), X, y, on_drift=drift).drifts
             found["ours"].append(_delay(drifts.tolist(), change))
-            errors = errors_of(learner(), X, y)[500:]
+            errors = frozen_errors(learner(), X, y)
             for name, detector in chosen.items():
                 row = first_alarm(detector.clone(), errors)
-                found[name].append(_delay([] if row is None else [row + 501], change))
+                found[name].append(_delay([] if row is None else [row + 1001], change))
         for name, rows in found.items():
             setting = "" if name == "ours" else str(chosen[name]).replace("\n", " ")
             missed = sum(row == np.inf for row in rows)

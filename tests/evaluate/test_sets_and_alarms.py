@@ -10,7 +10,7 @@ from scipy import integrate
 from maxmargin import PassiveAggressive
 from maxmargin.evaluate import AbstentionDisplay, Drift, DriftAlarm, progressive
 from maxmargin.evaluate.drift import strangeness
-from maxmargin.evaluate.drift_alarm import POWERS, SHARES, UPWARD
+from maxmargin.evaluate.drift_alarm import ODDS, POWERS, SHARE, STEPS, UPWARD
 
 
 def learner(**parameters):
@@ -72,16 +72,18 @@ def test_answers_are_fewer_and_better_with_more_coverage():
 # ------------------------------------------------------------------------------------------- alarms
 def wealth_by_hand(scores, ties):
     """The martingale, with all scores kept."""
-    bets, idle, path = np.zeros(len(POWERS)), 1.0, []
+    bets, idle, path = np.zeros(6), 1.0, []
+    steps, pays = np.array(STEPS), np.array(ODDS)
     for n in range(len(scores)):
         above = sum(each > scores[n] for each in scores[: n + 1])
         same = sum(each == scores[n] for each in scores[: n + 1])
         p = (above + (1.0 - ties[n]) * same) / (n + 1)
         q = 1.0 - (above + ties[n] * same) / (n + 1)
-        left = 1.0 / (1.0 + np.log(n + 2))
-        bets = bets + np.array(SHARES) * (idle - left)
+        left = (n + 2.0) ** -0.1
         ranks = np.array([p] * UPWARD + [q] * (len(POWERS) - UPWARD))
-        bets = bets * np.array(POWERS) * ranks ** (np.array(POWERS) - 1.0)
+        odds = np.array(POWERS) * ranks ** (np.array(POWERS) - 1.0)
+        stepped = np.where(p <= steps, pays, (1.0 - steps * pays) / (1.0 - steps))
+        bets = (bets + SHARE * (idle - left)) * np.concatenate([odds, stepped])
         idle = left
         path.append(idle + bets.sum())
     return np.array(path)
@@ -105,7 +107,9 @@ def test_bets_are_fair():
     for power in POWERS:
         mean, _ = integrate.quad(lambda p, power=power: power * p ** (power - 1.0), 0.0, 1.0)
         assert mean == pytest.approx(1.0)
-    assert sum(SHARES) == pytest.approx(1.0)
+    for step, pays in zip(STEPS, ODDS, strict=True):
+        assert 1.0 < pays < 1.0 / step  # the rest is lost if p is above
+    assert SHARE * (len(POWERS) + len(STEPS)) == pytest.approx(1.0)
 
 
 def test_chunks_of_scores_give_the_same_alarms():
@@ -164,7 +168,7 @@ def test_rows_one_by_one_raise_the_same_alarms():
         clf.partial_fit(X[i : i + 1], y[i : i + 1], [False, True])
         if frozen is not None:
             lead = frozen.decision_function(X[i : i + 1])[0] * (1 if y[i] else -1)
-            if alarm.update(-lead).drift_detected:
+            if alarm.update(-max(lead, 0.0)).drift_detected:
                 rows.append(i + 1)
                 frozen, waited = None, 0
                 continue

@@ -16,7 +16,7 @@ from maxmargin._validation import Interval, StrOptions
 from maxmargin.core.loop import LARGEST_XX, SMALLEST_XX
 from maxmargin.core.rows import Tail
 from maxmargin.estimator import serialization
-from maxmargin.estimator.locks import writing
+from maxmargin.estimator.locks import reading, writing
 from maxmargin.estimator.parameters import SHARED_CONSTRAINTS, SOFT_MARGINS, Facts
 from maxmargin.estimator.predicting import Predicting
 from maxmargin.models import devices, kernel_newton
@@ -50,6 +50,12 @@ from maxmargin.training.sample_weights import (
     check_weights,
     unused_class_weight,
     weights_of_classes,
+)
+from maxmargin.training.split_conformal import (
+    class_scores,
+    held_out_rows,
+    label_scores,
+    threshold,
 )
 from maxmargin.training.state import State
 
@@ -94,6 +100,9 @@ class MaxMargin(Predicting):
         With "loo" there are probabilities, `predict_proba`: Platt's sigmoid of the score, fitted to
         leave-one-out scores, so that no row is held out. With the squared hinge loss and
         ``soft_margin > 0``; see `docs/probabilities.md`.
+    held_out : float, default=None
+        The share of rows that `fit` leaves out, such as 0.1, to make prediction sets by
+        (`predict_set`). They are chosen in a fixed random order.
     kernel : {"linear", "poly", "rbf", "precomputed"} or callable, default="linear"
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
@@ -177,6 +186,7 @@ class MaxMargin(Predicting):
     class_weight: Any = None
     verbose: int = 0
     calibration: str | None = None
+    held_out: float | None = None
     kernel: Any = "linear"
     gamma: float | str = "scale"
     degree: int = 3
@@ -200,6 +210,7 @@ class MaxMargin(Predicting):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
         "calibration": [StrOptions({"loo"}), None],
+        "held_out": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         **{
             name: SHARED_CONSTRAINTS[name]
             for name in ("kernel", "gamma", "degree", "coef0", "cache_size", "device")
@@ -225,7 +236,16 @@ class MaxMargin(Predicting):
         self
         """
         self.check_can_fit()
-        self._state, warning, _ = self.__trainer__().fit(None, X, y, sample_weight)
+        held_out = None
+        if self.held_out is not None:
+            held_out, sample_weight = self._rows_held_out(X, y, sample_weight)
+        state, warning, _ = self.__trainer__().fit(None, X, y, sample_weight)
+        if held_out is not None:
+            rows = X.iloc[held_out] if hasattr(X, "iloc") else _indexable(X)[held_out]  # type: ignore[union-attr]
+            outputs = self.__trainer__().outputs(state, rows)
+            scores = label_scores(outputs, np.asarray(y)[held_out], state.classes)
+            state = state._replace(held_out=scores)
+        self._state = state
         if warning:
             stopping.warn(warning)
         return self
@@ -268,6 +288,53 @@ class MaxMargin(Predicting):
         self.check_can_fit()
         self._check_can_leave_out("path", "set these parameters")
         return self._new_trainer().path(X, y, sample_weight, lambdas, return_weights)
+
+    def _rows_held_out(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of rows that `fit` leaves out, and weights in which they count 0."""
+        if np.ndim(y) == 2:
+            raise ValueError("held_out needs rows with one label each: use held_out=None.")
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
+        weights = check_weights(sample_weight, rows).copy()
+        chosen = held_out_rows(weights, float(self.held_out))  # type: ignore[arg-type]
+        weights[chosen] = 0.0
+        return chosen, weights
+
+    @reading
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> np.ndarray:
+        """Which classes are in the prediction set of each row, by the rows that were held out.
+
+        If these and the new row are exchangeable, its label is in the set with a probability of at
+        least ``coverage``, whatever their distribution. See `docs/guarantees.md`.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        ndarray of bool, of shape (n_samples, n_classes)
+            In the order of `classes_`. Sets may have several classes, or none.
+
+        Examples
+        --------
+        >>> from maxmargin import MaxMargin
+        >>> X = [[x / 100.0] for x in range(-100, 100)]
+        >>> clf = MaxMargin(held_out=0.2).fit(X, [x > 0.1 for (x,) in X])
+        >>> clf.predict_set([[-0.9], [0.9]]).tolist()
+        [[True, False], [False, True]]
+        """
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
+        state, outputs = self._scored(X)
+        if state.held_out is None:
+            raise ValueError(
+                "This MaxMargin was fitted to all rows, and has none to make prediction sets by: "
+                "set held_out, such as 0.1, before fit."
+            )
+        return class_scores(outputs) <= threshold(state.held_out, coverage)
 
     def _new_trainer(self) -> ExactTrainer:
         return ExactTrainer(
@@ -645,6 +712,13 @@ class ExactTrainer:
             f"tol={tol} asks for 1 - {tol}. Increase {limit}, or scale the features: rounding "
             "may leave no more to gain."
         )
+
+
+def _indexable(X: Any) -> Any:
+    """Rows that can be chosen by their numbers."""
+    if sparse.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def signs_of(codes: np.ndarray, classes: np.ndarray) -> np.ndarray:

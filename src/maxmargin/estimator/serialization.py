@@ -63,6 +63,7 @@ def learned(state: State, parameters: Tree) -> Tree:
         "multilabel": state.multilabel or None,
         "calibration": state.calibration and state.calibration._asdict(),
         "sets": state.sets and state.sets._asdict(),
+        "held_out": state.held_out,
         "model": model_tree.leaves_of(model),
     }
     if hasattr(model, "spec"):
@@ -99,6 +100,7 @@ def relearned(found: Tree, make_model: Callable[[Tree, np.ndarray], Model]) -> S
         totals=_checked_totals(found.pop("totals", None), classes),
         calibration=_checked_maps(found.pop("calibration", None), model),
         sets=_checked_sets(found.pop("sets", None)),
+        held_out=_checked_held_out(found.pop("held_out", None)),
     )
     if found:
         raise Misfit(f"there are attributes that no learner has: {', '.join(sorted(found))}")
@@ -350,6 +352,15 @@ def _checked_sets(found: Any) -> prediction_sets.SetTracker | None:
     if why := prediction_sets.what_is_wrong(fresh):
         raise Misfit(f"sets: {why}")
     return fresh
+
+
+def _checked_held_out(found: Any) -> np.ndarray | None:
+    if found is None:
+        return None
+    fits = isinstance(found, np.ndarray) and found.dtype == float and found.ndim == 1
+    if not fits or np.isnan(found).any() or (found[1:] < found[:-1]).any():
+        raise Misfit("held_out: these are not sorted scores of held-out rows")
+    return np.ascontiguousarray(found)
 
 
 def _take_arrays(fresh: Any, found: Any) -> bool:

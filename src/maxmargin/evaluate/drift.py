@@ -126,7 +126,7 @@ class Watch:
     def update(self, rows: Rows, wrong: np.ndarray) -> int:
         """Update the detector row by row up to the first drift; the number of rows taken."""
         if self.is_frozen:
-            return self._update_frozen(rows)
+            return self.update_frozen(rows)
         for taken, each in enumerate(wrong.tolist(), 1):
             self.detector.update(int(each))
             if self.detector.drift_detected:
@@ -136,8 +136,8 @@ class Watch:
         self._count(wrong.size)
         return wrong.size
 
-    def _update_frozen(self, rows: Rows) -> int:
-        """The same with the scores of the frozen copy, if there is one yet."""
+    def update_frozen(self, rows: Rows) -> int:
+        """`update` with the scores of the frozen copy, if there is one yet."""
         if self.frozen is None:
             self._count(rows.size())
             return rows.size()
@@ -167,13 +167,17 @@ class Watch:
 
 
 def strangeness(clf: BaseEstimator, rows: Rows) -> np.ndarray:
-    """How badly a classifier predicts rows: by how much other classes lead, or else if it errs."""
+    """How badly a classifier predicts rows: 0 where it errs, else minus the lead of the class.
+
+    Without scores, 1 where it errs and else 0. How wrong mistakes are does not count: under noise
+    it would hide those near the boundary, which are the first that a change brings.
+    """
     if isinstance(rows.X, dict):
         return np.array([float(clf.predict_one(rows.X) != rows.y)])
     if not hasattr(clf, "decision_function"):
         return (clf.predict(rows.X) != rows.y).astype(np.float64)
     outputs = clf.decision_function(rows.X).reshape(rows.size(), -1)
-    return -leads(outputs, class_codes(rows.y, clf.classes_))
+    return -np.maximum(leads(outputs, class_codes(rows.y, clf.classes_)), 0.0)
 
 
 def become(clf: BaseEstimator, other: BaseEstimator) -> None:

@@ -8,10 +8,11 @@ Shafer 2005):
     p_n = (#{i <= n: s_i > s_n} + u_n #{i <= n: s_i = s_n}) / n
 
 A gambler who bets against that, at odds ``f(p)`` with a mean of 1, has a wealth that is a
-martingale. Here the bets are powers, ``f(p) = k p^(k - 1)`` with several k below 1, against small p
-(scores that are higher than before), and the same of ``1 - p`` (scores that are lower). A part
-``S_{n-1} - S_n`` of the first wealth begins to bet at row n, with ``S_n = 1 / (1 + log(1 + n))``,
-so that late changes are found as well. By Ville's inequality wealth reaches ``1 / delta`` with
+martingale. Here the bets are powers, ``f(p) = k p^(k - 1)`` with several k below 1, and steps,
+which pay for p below a limit, against small p (scores that are higher than before), and powers of
+``1 - p`` (scores that are lower). A part
+``S_{n-1} - S_n`` of the first wealth begins to bet at row n, with ``S_n = (1 + n)^-0.1``, so that
+late changes are found as well. By Ville's inequality wealth reaches ``1 / delta`` with
 probability at most delta, over all time.
 
 After an alarm all begins anew. The k-th run may spend ``delta / (k (k + 1))``, and these add up to
@@ -30,10 +31,15 @@ from maxmargin.core.numba_backend import Compiled
 # with 5 % between neighbours. What is below the smallest counts as 0.
 BINS, FINENESS, SMALLEST = 32, 18.0, 1e-6
 HALF = BINS * BINS // 2
-# Exponents of bets against small p and against large p, and their shares of the wealth.
-POWERS = (0.3, 0.5, 0.7, 0.85, 0.5, 0.8)
-UPWARD = 4
-SHARES = (0.2, 0.2, 0.2, 0.2, 0.1, 0.1)
+# Exponents of bets against small p and against large p; and bets that pay `ODDS` for p below
+# `STEPS`. All have the same share of the wealth.
+POWERS = (0.4, 0.7, 0.7)
+UPWARD = 2
+STEPS = (0.1, 0.2, 0.35)
+ODDS = (2.0, 1.5, 1.3)
+SHARE = 1.0 / (len(POWERS) + len(STEPS))
+# After n rows (1 + n)^-IDLE of the wealth is not bet yet.
+IDLE = 0.1
 
 
 @Compiled
@@ -59,15 +65,22 @@ def bet_on_scores(scores, ties, counts, groups, wealth, rows, limit):  # type: i
             above += groups[k]
         for k in range(place + 1, (group + 1) * BINS):
             above += counts[k]
-        small = np.log((above + (1.0 - ties[n]) * counts[place]) / rows[0])
+        p = (above + (1.0 - ties[n]) * counts[place]) / rows[0]
+        small = np.log(p)
         large = np.log1p(-(above + ties[n] * counts[place]) / rows[0])
-        idle = 1.0 / (1.0 + np.log1p(rows[0]))
+        idle = (1.0 + rows[0]) ** -IDLE
         fresh, wealth[last] = wealth[last] - idle, idle
         total = idle
         for k in range(last):
-            power = POWERS[k]
-            odds = power * np.exp((power - 1.0) * (small if k < UPWARD else large))
-            wealth[k] = (wealth[k] + SHARES[k] * fresh) * odds
+            step = k - len(POWERS)
+            if step < 0:
+                power = POWERS[k]
+                odds = power * np.exp((power - 1.0) * (small if k < UPWARD else large))
+            elif p <= STEPS[step]:
+                odds = ODDS[step]
+            else:
+                odds = (1.0 - STEPS[step] * ODDS[step]) / (1.0 - STEPS[step])
+            wealth[k] = (wealth[k] + SHARE * fresh) * odds
             total += wealth[k]
         if total >= limit:
             return -1 - n
@@ -137,7 +150,7 @@ class DriftAlarm:
         k = self.n_alarms + 1
         self._limit = k * (k + 1) / self.delta
         self._counts, self._groups = np.zeros(BINS * BINS), np.zeros(BINS)
-        self._wealth, self._rows = np.zeros(len(POWERS) + 1), np.zeros(1)
+        self._wealth, self._rows = np.zeros(len(POWERS) + len(STEPS) + 1), np.zeros(1)
         self._wealth[-1] = 1.0
 
     def update(self, x: Any) -> DriftAlarm:

@@ -12,7 +12,7 @@ from maxmargin import _registry
 from maxmargin.persistence.model_tree import MOST, Misfit
 
 # Parameters that came later are left out where they are that, so that files stay as they were.
-LATER = {"calibration": None, "coverage": None}
+LATER = {"calibration": None, "coverage": None, "held_out": None}
 Setting = TypeVar("Setting")
 SETTINGS = bool, int, float, str, np.generic, np.random.RandomState, np.random.Generator
 

@@ -35,6 +35,7 @@ class State(NamedTuple):
     totals : the weights of each class so far, and of all, if classes are balanced
     calibration : Platt's maps from scores to probabilities, one for each problem, if asked for
     sets : what the threshold of prediction sets follows from, if asked for
+    held_out : sorted scores of the labels of rows that were held out, if some were
     more : attributes that only one learner has
     """
 
@@ -52,6 +53,7 @@ class State(NamedTuple):
     totals: np.ndarray | None = None
     calibration: Maps | None = None
     sets: SetTracker | None = None
+    held_out: np.ndarray | None = None
     more: dict[str, Any] = {}
 
     @property
