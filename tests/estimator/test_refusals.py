@@ -184,14 +184,11 @@ def test_no_probabilities_without_calibration(method):
     assert getattr(Perceptron, method).__doc__
 
 
-def test_no_probabilities_where_there_is_no_calibration():
+def test_no_probabilities_of_max_margin_without_calibration():
     clf = MaxMargin().fit([[0.0], [1.0]], [0, 1])
     assert not hasattr(clf, "predict_proba")
-    with pytest.raises(
-        AttributeError, match=r"sklearn\.calibration\.CalibratedClassifierCV"
-    ) as error:
+    with pytest.raises(AttributeError, match="set calibration='loo' before it learns"):
         clf.predict_proba([[0.0]])
-    assert "calibration=" not in str(error.value)
 
 
 @pytest.mark.parametrize("row", [[1.0], {"size": 1.0}], ids=["array", "dict"])
