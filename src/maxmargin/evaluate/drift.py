@@ -18,6 +18,10 @@ from maxmargin.training.inputs import class_codes
 ALARM, RESET, RESTART, BOOST = ACTIONS = "alarm", "reset", "restart", "boost"
 
 
+# Rows that a frozen copy scores at once: those behind an alarm are scored again by the next copy.
+ROWS_SCORED = 4096
+
+
 class Detector(Protocol):
     """What is needed of a drift detector; those of river are such."""
 
@@ -141,9 +145,15 @@ class Watch:
         if self.frozen is None:
             self._count(rows.size())
             return rows.size()
-        taken: int = self.detector.update_many(strangeness(self.frozen, rows))
+        taken, is_detected = 0, False
+        while taken < rows.size() and not is_detected:
+            part = rows
+            if rows.size() > ROWS_SCORED:
+                part = rows.part(slice(taken, taken + ROWS_SCORED))
+            taken += self.detector.update_many(strangeness(self.frozen, part))
+            is_detected = self.detector.drift_detected
         self._count(taken)
-        if self.detector.drift_detected:
+        if is_detected:
             self.drifts.append(self.seen)
             self.frozen, self.waited = None, 0
         return taken
