@@ -573,10 +573,12 @@ class ExactTrainer:
         check_any(int(np.count_nonzero(given)))
         there = slice(None) if given.all() else given > 0.0
         classes = inputs.classes_of(labels[there])
-        codes = np.zeros(labels.shape, np.int32)
-        codes[there] = inputs.class_codes(labels[there], classes)
+        codes = inputs.class_codes(labels[there], classes)
+        if codes.shape != labels.shape:
+            counting, codes = codes, np.zeros(labels.shape, np.int32)
+            codes[there] = counting
         weights = given
-        if not multilabel:
+        if options.class_weight is not None and not multilabel:
             weights = given * weights_of_classes(options.class_weight, classes, codes, given)[codes]
         if options.soft_margin == 0.0:
             weights = (weights > 0.0).astype(float)

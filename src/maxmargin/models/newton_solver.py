@@ -352,7 +352,8 @@ class Newton:
 
     def _longest_own(self) -> float:
         """The largest coordinate of its own that a row has."""
-        least = self.task.sample_weight[self.everything].min()
+        given = self.task.sample_weight
+        least = np.min(given, where=given > 0.0, initial=np.inf)
         return 0.0 if self.is_hard else float(np.sqrt(self.task.penalty / least))
 
     def _samples(self) -> list[np.ndarray]:
@@ -361,8 +362,13 @@ class Newton:
         if rows.size < SAMPLE * least:
             return []
         drawn = np.frombuffer(np.random.default_rng(0).bytes(2 * rows.size), np.uint16)
-        samples = [rows[drawn < 2**16 // SAMPLE**level] for level in (3, 2, 1)]
-        return [sample for sample in samples if sample.size >= least]
+        samples: list[np.ndarray] = []
+        for level in (1, 2, 3):
+            chosen = np.flatnonzero(drawn < 2**16 // SAMPLE**level)
+            rows, drawn = rows[chosen], drawn[chosen]
+            if rows.size >= least:
+                samples.insert(0, rows)
+        return samples
 
     def _spread(self) -> float:
         """The mean squared distance of some rows from their mean."""
@@ -608,7 +614,7 @@ class Newton:
         task, width, rows = self.task, self.task.width, self.everything.size
         self.open, self.goals = self.ours, 1.0
         self._look_anew()
-        total = float(task.sample_weight[self.everything].sum())
+        total = float(task.sample_weight.sum())
         errors = ROUNDING * (width + 16.0) * (self.travel @ [task.radius, 1.0])
         margins, bounds = np.empty((2, self.ours.size))
         for c, (w, error) in enumerate(zip(self.weights[:, :width], errors, strict=True)):
@@ -636,12 +642,13 @@ class Newton:
     def _soft_margins(self) -> np.ndarray:
         task = self.task
         errors = (task.width + 16.0) * (self.travel @ [task.radius, 1.0])
+        total_weight = float(task.sample_weight.sum())
         return np.array(
             [
                 soft_margin(
                     weights=self.weights[c, : task.width],
                     losses=float(self.totals[2 * c : 2 * c + 2, 1].sum()),
-                    total_weight=float(task.sample_weight[self.everything].sum()),
+                    total_weight=total_weight,
                     error=float(errors[c]),
                     rows=self.everything.size,
                     penalty=self.penalty,
