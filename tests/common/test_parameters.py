@@ -76,7 +76,8 @@ def test_every_parameter_has_a_default_and_a_constraint(Estimator):
 @every_public_estimator
 def test_defaults_are_legal_and_useful(Estimator):
     X, y = separable()
-    assert Estimator(random_state=0).fit(X, y).score(X, y) == 1.0
+    least = 1.0 if Estimator.max_iter > 1 else 0.95  # in a single pass
+    assert Estimator(random_state=0).fit(X, y).score(X, y) >= least
 
 
 @pytest.mark.parametrize(("Estimator", "name", "value"), ILLEGAL)

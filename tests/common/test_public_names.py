@@ -85,6 +85,7 @@ def test_every_algorithm_is_public():
         "__init__",
         "bound_arguments",
         "diagonal_learner",
+        "leading_experts",
         "movingtargets",
     }
     assert files == {name.lower() for name in maxmargin.ALGORITHMS}

@@ -128,6 +128,7 @@ def test_every_bound_is_drawn_beside_what_happens(panels):
     helpers = {"PUMMA.distortion", "Forgetron.max_norm"}
     helpers |= {f"DirectionalPerceptron.{name}" for name in ("step_spread", "best_rate")}
     in_words = {"DirectionalPerceptron.critical_rate", "NOCA.max_founding_errors"}
+    in_words |= {"AutoMargin.max_log_loss"}
     assert all_theorems() - drawn == helpers | in_words
 
 
