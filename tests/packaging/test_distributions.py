@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 import maxmargin
 
 ROOT = Path(__file__).parents[2]
-MOST_BYTES = 6_000_000
+MOST_BYTES = 8_000_000
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ print("done")
 MISSING = {
     "plots, from a display": "evaluate.ProgressiveDisplay([]).plot()",
     "plots, from progress": "evaluate.progressive(Perceptron(), [[1.0], [2.0]], [0, 1]).plot()",
-    "plots, from a vote": "FixedShare().plot_leaders()",
+    "plots, from a vote": "FixedShare().fit([[1.0], [2.0]], [0, 1]).plot_leaders()",
     "streams, from CSV": "streams.open('rows.csv', label='y').glance()",
     "streams, from Parquet": "streams.open('rows.parquet', label='y').glance()",
     "streams, from a recipe": "streams.Recipe().fit([{'age': 20.0}])",

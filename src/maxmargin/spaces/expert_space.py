@@ -176,8 +176,8 @@ class ExpertSpace(NamedTuple):
     updates_made : of each problem
     outputs, chances : of the experts, for the row that was predicted last
     leads : the margins of the experts on the row that is learned from
-    lengths, steps, gains : of the experts, for that row
-    sign : of that row
+    lengths, steps, precision_gains : of the experts, for that row
+    label_sign : of that row
     """
 
     columns: Annotated[ExpertColumns, Saved()]
@@ -188,8 +188,8 @@ class ExpertSpace(NamedTuple):
     leads: Scratch
     lengths: Scratch
     steps: Scratch
-    gains: Scratch
-    sign: Annotated[np.ndarray, Buffer(1)]
+    precision_gains: Scratch
+    label_sign: Annotated[np.ndarray, Buffer(1)]
 
     def problems(self):
         return self.updates_made.size
@@ -223,7 +223,7 @@ class ExpertSpace(NamedTuple):
         else:
             for e in range(self.outputs.size):
                 self.leads[e] = y * self.outputs[e]
-        self.sign[0] = y
+        self.label_sign[0] = y
         return y * f, 1.0
 
     def decide(self, rule, trial, c):
@@ -231,14 +231,16 @@ class ExpertSpace(NamedTuple):
         for e in range(self.outputs.size):
             margin, length = self.leads[e], self.lengths[e]
             own = Trial(margin, 0.0, length, length, trial.t, trial.k, trial.weight)
-            self.steps[e], self.gains[e] = rule.answer(e, own)
-        self.mixture.judge_label(c, self.sign[0], self.outputs, self.chances, trial.weight, trial.t)
+            self.steps[e], self.precision_gains[e] = rule.answer(e, own)
+        self.mixture.judge_label(
+            c, self.label_sign[0], self.outputs, self.chances, trial.weight, trial.t
+        )
         return 1.0, 1.0
 
     def move(self, rows, i, c, y, keep, step, margin, along2, trials):
         for e in range(self.steps.size):
             self.steps[e] *= y
-        self.columns.push_all_experts(rows, i, c, self.steps, self.gains)
+        self.columns.push_all_experts(rows, i, c, self.steps, self.precision_gains)
         self.updates_made[c] += 1
         return False
 
