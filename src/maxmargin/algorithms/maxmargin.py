@@ -536,7 +536,8 @@ class ExactTrainer:
                     one_class=problem.one_class,
                     patience=PATIENCE,
                 )
-                task, more["path_"] = task._replace(penalty=path.soft_margin), path
+                task = task._replace(penalty=path.soft_margin)
+                more = {"path_": path, "soft_margin_": path.soft_margin}
             found = solve(task, problem.problems, advance)
             maps = None
             if options.calibration is not None and np.isfinite(found.weights).all():
@@ -544,7 +545,6 @@ class ExactTrainer:
         fitted = self.concluded(
             found, problem.classes, problem.features, problem.radius, problem.multilabel
         )
-        more["soft_margin_"] = task.penalty
         return fitted._replace(state=fitted.state._replace(calibration=maps, more=more))
 
     def path(

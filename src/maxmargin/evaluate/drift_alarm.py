@@ -126,7 +126,7 @@ class DriftAlarm:
     >>> errors = np.random.default_rng(0).random(2000) < np.repeat([0.1, 0.5], 1000)
     >>> alarm = DriftAlarm(delta=0.01)
     >>> for row, error in enumerate(errors):
-    ...     alarm.update(error)
+    ...     _ = alarm.update(error)
     ...     if alarm.drift_detected:
     ...         break
     >>> 1000 < row < 1100

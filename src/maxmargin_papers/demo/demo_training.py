@@ -71,7 +71,8 @@ def all_learners() -> list[str]:
         name
         for name in sorted(maxmargin.ALGORITHMS)
         if hasattr(clf := getattr(maxmargin, name)(), "partial_fit")
-        if getattr(clf, "kernel", None) == "linear" and clf.facts.certificate
+        if {"kernel", "soft_margin"} <= clf.get_params().keys() and clf.kernel == "linear"
+        if clf.facts.certificate
     ]
 
 
