@@ -158,6 +158,7 @@ OTHERS = {
     "plus": True,
     "experts": ((ModelSpec(), 2),),
     "scaling": "columns",
+    "metric": "confidence",
     "regularization": (("alpha", 0.5),),
     "mixture": ("by column",),
 }

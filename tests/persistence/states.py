@@ -156,7 +156,7 @@ FLEETING = {
 }
 FLEETING |= {"coords", "shadows", "turned", "fresh", "refilled", "sources", "rivals", "row", "logs"}
 FLEETING |= {"distances", "outputs", "stamps", "serial", "z", "t"}
-FLEETING |= {"chances", "leads", "lengths", "steps", "gains", "sign"}
+FLEETING |= {"chances", "leads", "lengths", "steps", "gains", "precision_gains", "label_sign"}
 
 
 def known_to(value: Any) -> Any:

@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "norm": NOT_NEGATIVE,
     "margin": FINITE,
     "losses": NOT_NEGATIVE,
+    "log_loss": NOT_NEGATIVE,
     "squared_losses": NOT_NEGATIVE,
     "comparison": NOT_NEGATIVE,
     "drift": NOT_NEGATIVE,

@@ -123,7 +123,7 @@ class DriftAlarm:
     --------
     >>> import numpy as np
     >>> from maxmargin.evaluate import DriftAlarm
-    >>> errors = np.random.default_rng(0).random(2000) < np.repeat([0.1, 0.5], 1000)
+    >>> errors = np.random.default_rng(1).random(2000) < np.repeat([0.1, 0.5], 1000)
     >>> alarm = DriftAlarm(delta=0.01)
     >>> for row, error in enumerate(errors):
     ...     _ = alarm.update(error)

@@ -69,7 +69,7 @@ class ModelSpec:
         for each in fields(self):
             mine, theirs = getattr(self, each.name), getattr(other, each.name)
             if each.compare and mine != theirs:
-                if each.name == "regularization":  # of which the first that differs
+                if each.name == "regularization" and mine and theirs:  # the first that differs
                     (name, mine), (_, theirs) = next(
                         both for both in zip(mine, theirs, strict=True) if both[0] != both[1]
                     )
