@@ -408,5 +408,5 @@ def test_refusals():
         NORMA(coverage=0.9, average=True, kernel="rbf", gamma=1.0).partial_fit(
             X, two, classes=["no", "yes"]
         )
-    with pytest.raises(ValueError, match="its prediction sets would be asked by nobody"):
+    with pytest.raises(ValueError, match="its prediction sets would not be used"):
         FixedShare(learners=[Perceptron(coverage=0.9)]).partial_fit(X, two, classes=["no", "yes"])

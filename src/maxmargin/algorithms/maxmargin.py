@@ -768,14 +768,14 @@ def checked_path(found: Any) -> RegularizationPath | None:
     if found is None:
         return None
     if not isinstance(found, dict) or found.keys() - set(RegularizationPath._fields):
-        raise model_tree.Misfit("path: it is none")
+        raise model_tree.Misfit("path: not a regularization path")
     try:
         path = RegularizationPath(**found)
     except TypeError as error:
         raise model_tree.Misfit("path: parts are missing") from error
     arrays = [path.lambdas, path.loo_error, path.loo_loss, path.margins, path.bounds]
     if not all(isinstance(each, np.ndarray) and each.dtype == float for each in arrays):
-        raise model_tree.Misfit("path: there are no numbers for the lambdas")
+        raise model_tree.Misfit("path: lambdas are missing or not numeric")
     fits = path.lambdas.ndim == 1 and path.margins.ndim == 2 and path.lambdas.size > 0
     fits = (
         fits

@@ -97,7 +97,7 @@ class Progress:
 
     @property
     def answered_accuracy(self) -> float:
-        """The share of answered rows whose one class was right; NaN if there are none."""
+        """Accuracy on rows whose set has exactly one class; NaN without such rows."""
         covered, sizes = self._sets()
         return float(covered[sizes == 1].mean()) if (sizes == 1).any() else np.nan
 
