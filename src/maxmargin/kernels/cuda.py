@@ -284,6 +284,14 @@ class CudaProducts(Products):
         return lines[self.here(numbers)[:, None], self.here(columns)[None, :]]
 
     @within_memory
+    def multiplied(self, lines: Any, numbers: np.ndarray, weights: Any) -> Any:
+        # All lines that are kept: most of them are asked for, and a copy of these takes longer.
+        last = int(numbers.max(initial=-1)) + 1
+        full = self.xp.zeros((last, weights.shape[1]))
+        full[self.here(numbers)] = weights
+        return lines[:last].T @ full
+
+    @within_memory
     def solved(self, system: Any, sides: Any) -> Any:
         found = self.library.solved(system, sides)
         return found if bool(self.library.xp.isfinite(found).all()) else None
