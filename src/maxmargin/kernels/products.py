@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,17 @@ class Products:
         factorise, solve = (spotrf, spotrs) if system.dtype == np.float32 else (dpotrf, dpotrs)
         factor, failed = factorise(system.T, lower=1, overwrite_a=1)
         return None if failed else solve(factor, sides, lower=1)[0].astype(float, copy=False)
+
+    def each_solved(
+        self, sizes: list[int], make: Callable[[int], tuple[Any, Any, Any]]
+    ) -> Iterator[tuple[Any, Any]]:
+        """`solved` for systems of these sizes; devices solve several at a time.
+
+        ``make(n)`` gives what is to be returned beside the solution, and what `solved` takes.
+        """
+        for n in range(len(sizes)):
+            name, system, sides = make(n)
+            yield name, self.solved(system, sides)
 
     def here(self, array: np.ndarray) -> Any:
         """An array of the host, where products are made."""

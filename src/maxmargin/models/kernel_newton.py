@@ -343,28 +343,51 @@ class KernelNewton:
     def _solutions(
         self, groups: Iterable[list[int]], chosen: np.ndarray, ridges: np.ndarray, aims: Any
     ) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
-        """Of each problem its number, the rows in its system, and what `_solved` gives.
+        """Of each problem its number and the rows in its system ``K + diag(ridges)``, and the
+        inverse of this times the aims, and times ones.
 
         Problems of a group have the same rows, as all have in the first step.
         """
-        index = self.products.index
+        systems = []
         for group in groups:
             active = np.flatnonzero(chosen[:, group[0]])
             if not active.size:
                 yield from ((k, active, None, None) for k in group)
-                continue
-            matrix = None
-            if len(group) == 1 and self._is_loose(active, group[0]):
-                active, matrix = self._tightened(active, group[0], ridges)
-            rows, columns = index(active), index(np.array(group))
-            given = active, ridges[active], aims[rows[:, None], columns[None, :]]
-            found = self._solved(*given, matrix)
+            elif active.size > self.products.most_factorised:
+                given = self.products.here(ridges[active]), self._sides(group, active, aims)
+                yield from _columns(group, active, self._gradients(active, *given))
+            else:
+                systems.append((group, active))
+        solved = self.products.each_solved(
+            [active.size for _, active in systems],
+            lambda n: self._system(*systems[n], ridges, aims),
+        )
+        for (group, _), (active, found) in zip(systems, solved, strict=True):
             if found is None:
                 raise ValueError(
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
                     "satisfies Mercer's condition."
                 )
-            yield from ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
+            yield from _columns(group, active, found)
+
+    def _sides(self, group: list[int], active: np.ndarray, aims: Any) -> Any:
+        """The aims of these rows and problems, and ones."""
+        rows, columns = self.products.index(active), self.products.here(np.array(group))
+        sides = self.xp.ones((active.size, len(group) + 1))
+        sides[:, :-1] = aims[rows[:, None], columns[None, :]]
+        return sides
+
+    def _system(
+        self, group: list[int], active: np.ndarray, ridges: np.ndarray, aims: Any
+    ) -> tuple[np.ndarray, Any, Any]:
+        """The rows of a system, its matrix and its right sides."""
+        if len(group) == 1 and self._is_loose(active, group[0]):
+            active, matrix = self._tightened(active, group[0], ridges)
+        else:
+            matrix = self.lines.between(active)
+        ends = self.xp.arange(active.size)
+        matrix[ends, ends] += self.products.here(ridges[active])
+        return active, matrix, self._sides(group, active, aims)
 
     def _is_loose(self, active: np.ndarray, k: int) -> bool:
         """Are many rows active that have no coefficients yet, so that most will rest again?"""
@@ -372,7 +395,7 @@ class KernelNewton:
         if not (self.products.keeps_lines and self.limit == np.inf and self.lower[c]):
             return False
         new = np.count_nonzero(self.coefs[active, c] == 0.0)
-        return bool(LOOSE * active.size < new and active.size <= self.products.most_factorised)
+        return bool(LOOSE * active.size < new)
 
     def _tightened(
         self, active: np.ndarray, k: int, ridges: np.ndarray
@@ -388,20 +411,8 @@ class KernelNewton:
         kept = np.flatnonzero(alphas)
         return active[kept], self.products.picked(matrix, kept, kept)
 
-    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any, matrix: Any) -> Any:
-        """``(K + diag(ridges))^-1`` times the aims, and times ones; ``matrix`` is K if known."""
-        xp, here = self.xp, self.products.here
-        sides = xp.ones((active.size, aims.shape[1] + 1))
-        sides[:, :-1] = aims
-        if active.size > self.products.most_factorised:
-            return self._gradients(active, here(ridges), sides)
-        system = self.lines.between(active) if matrix is None else matrix
-        ends = xp.arange(active.size)
-        system[ends, ends] += here(ridges)
-        return self.products.solved(system, sides)
-
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
-        """The same by conjugate gradients, all sides together."""
+        """The solution of a system by conjugate gradients, all sides together."""
         xp, index = self.xp, self.products.index
         places = index(active)
         scale = (self.largest + ridges)[:, None]
@@ -673,6 +684,13 @@ class KernelNewton:
             self.reached,
             [np.flatnonzero(column) for column in between.T],
         )
+
+
+def _columns(
+    group: list[int], active: np.ndarray, found: Any
+) -> Iterator[tuple[int, np.ndarray, Any, Any]]:
+    """What `_solutions` gives of each problem, by the solutions of their common system."""
+    return ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
 
 
 def best_steps(
