@@ -14,7 +14,6 @@ from sklearn.svm import SVC
 import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.models import kernel_newton
-from maxmargin.models.kernel_newton import inverse_diagonal
 
 LONG = np.longdouble
 LOSSES = ["squared_hinge", "hinge"]
@@ -33,8 +32,8 @@ def objective(K, y, weights, penalty, loss, a, b):
     return a @ K @ a / 2 + (weights * slack).sum() / (2 * LONG(penalty))
 
 
-def told(value, loss):
-    """As certificates tell it."""
+def as_margin(value, loss):
+    """As certificates state it."""
     return 1 / (2 * value) if loss == "hinge" else 1 / np.sqrt(2 * value)
 
 
@@ -60,7 +59,7 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
     K = gram(X, gamma)
     a, b = coefficients(clf, y.size), clf.intercept_[0]
     reached = objective(K, y, weights, penalty, loss, a, b)
-    assert certificate.margin <= told(reached, loss)
+    assert certificate.margin <= as_margin(reached, loss)
     values = [reached]
     if intercept and loss == "hinge":
         there = weights > 0
@@ -69,7 +68,7 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
         a = np.zeros(y.size)
         a[np.flatnonzero(there)[svc.support_]] = svc.dual_coef_[0]
         values.append(objective(K, y, weights, penalty, loss, a, svc.intercept_[0]))
-    assert certificate.bound >= told(min(values), loss)
+    assert certificate.bound >= as_margin(min(values), loss)
     if np.abs(X).max() < 1e5 * X.std(axis=0).max() and penalty >= 0.1:
         assert clf.converged_
         assert certificate.ratio >= 1 - 1e-4
@@ -208,21 +207,3 @@ def test_a_matrix_that_is_no_kernel():
     np.fill_diagonal(K, 0.1)
     with pytest.raises(ValueError, match="Mercer"):
         MaxMargin(kernel="precomputed", soft_margin=1e-3).fit(K, np.arange(20) % 2)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_the_diagonal_of_the_inverse_gives_outputs_without_a_row(intercept):
-    """``y_i - beta_i / (M^-1)_ii`` is the output of row i if it is left out, other states kept."""
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(12, 3)), np.where(random.random(12) < 0.5, 1.0, -1.0)
-    A = rbf_kernel(X) + 0.3 * np.eye(12)
-    inner = np.pad(A, (0, 1), constant_values=1.0)
-    inner[-1, -1] = 0.0
-    M, sides = (inner, np.append(y, 0.0)) if intercept else (A, y)
-    beta = np.linalg.solve(M, sides)[:12]
-    diagonal = inverse_diagonal(A, intercept)
-    np.testing.assert_allclose(diagonal, np.diagonal(np.linalg.inv(M))[:12])
-    for i in range(12):
-        rest = np.delete(np.arange(len(M)), i)
-        found = np.linalg.solve(M[np.ix_(rest, rest)], sides[rest])
-        assert M[i, rest] @ found == pytest.approx(y[i] - beta[i] / diagonal[i])
