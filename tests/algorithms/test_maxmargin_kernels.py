@@ -10,10 +10,12 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.models import kernel_newton
+from maxmargin.models.kernel_model import variance
 
 LONG = np.longdouble
 LOSSES = ["squared_hinge", "hinge"]
@@ -158,6 +160,23 @@ def test_weights_and_several_labels():
     single = MaxMargin(**given).fit(X, y)
     np.testing.assert_array_equal(labels.decision_function(X), single.decision_function(X))
     assert labels.predict(X).shape == (150, 3)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_scale_of_rows_counts_their_weights(form):
+    X, _ = load_iris(return_X_y=True)
+    X = X + 100.0
+    weights = np.arange(len(X)) % 3
+    wanted = np.repeat(X, weights, axis=0).var()
+    assert variance(form(X), weights.astype(float)) == pytest.approx(wanted, rel=1e-9)
+    assert variance(form(X), np.full(len(X), 3.0)) == variance(form(X))
+
+
+@pytest.mark.unseeded  # some of the checks are
+@parametrize_with_checks([MaxMargin(kernel="rbf", loss=loss) for loss in LOSSES])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    """Among them: fits with weights are those of removed and repeated rows, to 1e-7."""
+    check(estimator)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])

@@ -108,7 +108,8 @@ class MaxMargin(Predicting):
         As in :class:`~sklearn.svm.SVC`; with "precomputed", `fit` takes the square matrix of kernel
         values. All must satisfy Mercer's condition.
     gamma, degree, coef0 : default="scale", 3, 0.0
-        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`.
+        Of "poly" and "rbf", as in :class:`~sklearn.svm.SVC`; but in the variance behind "scale" a
+        row counts as often as `sample_weight` says.
     cache_size : float, default=200.0
         The most memory for kernel values that `fit` keeps, in MB; others are computed again in each
         step. The systems of the steps, of as many rows as are active, are not part of it.
@@ -629,7 +630,12 @@ class ExactTrainer:
 
     def _kernel_task(self, problem: Problem) -> KernelTask:
         options, products = self.options, devices.products_on(self.spec.device)
-        kernel, points = kernel_for(self.spec, problem.rows, products, whole=True, exact=True)
+        kernel, points = kernel_for(
+            *(self.spec, problem.rows, products),
+            whole=True,
+            exact=True,
+            sample_weight=problem.given,
+        )
         finite_diagonal(kernel, points)
         return KernelTask(
             kernel=kernel,

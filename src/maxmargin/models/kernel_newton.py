@@ -51,6 +51,7 @@ from maxmargin.models.newton_solver import (
     NOTHING,
     PATIENCE,
     ROUNDS,
+    SMALL,
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
@@ -397,10 +398,11 @@ class KernelNewton:
     def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
         """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
         final = self.share == 1.0
+        exact = final and self.everything.size**2 <= SMALL
         lowest = np.full(self.bias.size, np.inf)
         idle = np.zeros(self.bias.size, int)
         for _ in range(most):
-            self._step()
+            moved = self._step()
             self._measure()
             self.steps += final
             if final:
@@ -410,7 +412,8 @@ class KernelNewton:
                 now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
             )
             lowest[self.open] = np.minimum(lowest[self.open], now)
-            self.open = self.open[(self.ratio[self.open] < wanted) & (idle[self.open] < PATIENCE)]
+            unsolved = (self.ratio[self.open] < wanted) | (exact and moved)
+            self.open = self.open[unsolved & (idle[self.open] < PATIENCE)]
             if not self.open.size:
                 return
 
