@@ -1,5 +1,6 @@
 """`MaxMargin` with kernels: against LIBSVM, the primal, and the objective in extended precision."""
 
+import os
 import pickle
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
 from maxmargin import MaxMargin
+from maxmargin.core import newton_passes
+from maxmargin.datasets import load_usps
 from maxmargin.models import kernel_newton
 from maxmargin.models.kernel_model import variance
 
@@ -111,6 +114,78 @@ def test_ways_to_give_the_same_kernel(loss):
             clf.decision_function(rows), usual.decision_function(X), atol=1e-6, err_msg=name
         )
         np.testing.assert_array_equal(clf.support_, usual.support_, err_msg=name)
+
+
+def value_reached(clf, X, y, C):
+    """The objective of the hinge loss that a fitted classifier of two classes reaches."""
+    outputs, bias = clf.decision_function(X), clf.intercept_[0]
+    if clf.kernel == "linear":
+        square = float(np.square(clf.coef_).sum())
+    else:
+        square = float(clf.dual_coef_[0] @ (outputs[clf.support_] - bias))
+    return 0.5 * square + C * np.maximum(0.0, 1.0 - np.where(y, 1, -1) * outputs).sum()
+
+
+def assert_as_good_as_svc(X, y, C, **kernel):
+    ours = MaxMargin(loss="hinge", soft_margin=0.5 / C, **kernel).fit(X, y)
+    theirs = SVC(C=C, tol=1e-5, cache_size=1000, **kernel).fit(X, y)
+    assert ours.converged_
+    values = [value_reached(clf, X, y, C) for clf in (ours, theirs)]
+    assert values[0] <= (1 + 1e-3) * min(values)
+    # What is proved of the optimum is true of what LIBSVM finds.
+    assert 1 / (2 * ours.certificate_.bound) <= (1 + 1e-9) * values[1]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_hinge_objective_beside_that_of_svc(seed, kernel):
+    random = np.random.default_rng(seed)
+    n, d = int(random.integers(50, 400)), int(random.integers(2, 20))
+    X = random.normal(size=(n, d))
+    noise = float(random.choice([0.1, 0.5, 2.0])) * random.normal(size=n)
+    outputs = X @ random.normal(size=d) if seed % 2 else (X[:, :2] ** 2).sum(axis=1) - 1.5
+    y = outputs + noise > 0.0
+    assert_as_good_as_svc(X, y, C=float(random.choice([0.1, 1.0, 10.0])), kernel=kernel)
+
+
+@pytest.mark.skipif(
+    not EVERYTHING or "MAXMARGIN_DATA" not in os.environ,
+    reason="takes a minute, and MAXMARGIN_DATA must name a folder",
+)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_hinge_objective_beside_that_of_svc_on_usps(kernel):
+    X, y = load_usps()
+    assert_as_good_as_svc(X, y == 8, C=5.0, kernel=kernel)
+
+
+@pytest.mark.parametrize("intercept", [0.0, 0.7])
+def test_dual_ascent_by_the_kernel_matrix(intercept):
+    """As by the definition, in the kernel's space with a coordinate for the intercept."""
+    random = np.random.default_rng(0)
+    X, signs = random.normal(size=(12, 3)), np.where(np.arange(12) % 3, 1.0, -1.0)
+    K, own = rbf_kernel(X), random.uniform(0.1, 1.0, 12)
+    goals, first, bias = random.uniform(1.0, 2.0, 12), np.maximum(random.normal(size=12), 0.0), 0.3
+
+    def dual(a):
+        beta = signs * a
+        square = beta @ K @ beta + intercept * ((beta - signs * first).sum()) ** 2
+        return (goals - bias * signs) @ a - square / 2 - (own * a * a).sum() / 2
+
+    coefs = first.copy()
+    wanted = [dual(coefs)]
+    for _ in range(3):
+        for i in range(12):
+            step = np.eye(12)[i]
+            slope = (dual(coefs + step) - dual(coefs - step)) / 2
+            bend = dual(coefs + step) - 2 * dual(coefs) + dual(coefs - step)
+            coefs[i] = max(0.0, coefs[i] - slope / bend)
+        wanted.append(dual(coefs))
+    assert np.all(np.diff(wanted) >= 0)
+    for ascend in (newton_passes.ascend_by_matrix, newton_passes.ascend_by_matrix.plain):
+        found, outputs = first.copy(), K @ (signs * first) + bias
+        ascend(K, signs, goals, own, intercept, 3, found, outputs)
+        np.testing.assert_allclose(found, coefs, atol=1e-10)
+        np.testing.assert_allclose(outputs, K @ (signs * found) + bias)
 
 
 def test_poly():

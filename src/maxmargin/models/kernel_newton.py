@@ -31,6 +31,7 @@ from scipy.linalg.lapack import dpotrs
 from maxmargin.certificates import hinge_bounds
 from maxmargin.certificates.bounds import RELATIVE_SLACK
 from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.core import newton_passes
 from maxmargin.core.rows import Tail
 from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
@@ -55,6 +56,7 @@ from maxmargin.models.newton_solver import (
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.gram import complete_lines
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 # Rows of the samples, the first at least so many times fewer than all; when they are done with.
@@ -68,8 +70,11 @@ KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
 SHARED = 0.5
 # Columns that are computed at a time where rows are not kept as products take them.
 COLUMNS = 2048
-# Lines that are copied at a time.
-TILE = 64
+# Lines that are computed at a time where others are kept; the share of lines that must be there
+# for symmetry to save more than copying takes.
+PIECE, LEAST_MIRRORED = 512, 0.05
+# Where that share of the active rows has no coefficients yet, passes of dual ascent come first.
+LOOSE, PASSES = 0.05, 3
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 1e-4, 500
 # With so many rows at most one thread multiplies: see `models.newton_solver`.
@@ -218,10 +223,12 @@ class Lines:
         if first + new.size > self.capacity:
             new = self._replaced(numbers, new)
         new = new[: self.capacity - first]
-        for start in range(0, new.size, self.at_once):
-            some = new[start : start + self.at_once]
+        mirrors = self.products.keeps_lines and self.whole
+        step = min(self.at_once, PIECE) if mirrors else self.at_once
+        for start in range(0, new.size, step):
+            some = new[start : start + step]
             there = slice(first + start, first + start + some.size)
-            if self.products.keeps_lines and self.whole and 4 * self.kept.size >= self.extent:
+            if mirrors and self.kept.size >= LEAST_MIRRORED * self.extent:
                 self._complete(some, self.values[there])
             else:
                 self.compute(some, self.values[there])
@@ -244,15 +251,22 @@ class Lines:
 
     def _complete(self, numbers: np.ndarray, out: np.ndarray) -> None:
         """`compute`, with the values that are there already: the matrix is symmetric."""
-        others = np.flatnonzero(self.places < 0)
-        values = np.empty((numbers.size, others.size))
-        self.products.values_in(
-            self.kernel, self.points.take(numbers), self.points.take(others), values
-        )
-        for start in range(0, numbers.size, TILE):
-            part = slice(start, start + TILE)
-            out[part, self.kept] = self.values[: self.kept.size, numbers[part]].T
-            out[part, others] = values[part]
+        some, others = self._factors(numbers), np.flatnonzero(self.places < 0)
+        buffer = np.empty(numbers.size * COLUMNS)
+        complete_lines(self.values, self.kept, numbers, buffer[:0].reshape(0, 0), others, out)
+        for start in range(0, others.size, COLUMNS):
+            part = others[start : start + COLUMNS]
+            values = buffer[: numbers.size * part.size].reshape(numbers.size, part.size)
+            self.products.values_in(self.kernel, some, self._factors(part), values)
+            complete_lines(self.values, self.kept[:0], numbers, values, part, out)
+
+    def _factors(self, numbers: np.ndarray) -> Points:
+        """These rows, without a copy of the rows as they were given."""
+        points = self.points
+        if points.factors is None:
+            return points.take(numbers)
+        factors = points.factors[numbers]
+        return Points(factors, None if points.squares is None else points.squares[numbers], factors)
 
     def times(self, used: np.ndarray, weights: Any) -> Any:
         """The kernel matrix times ``weights``, whose lines are those of the rows ``used``."""
@@ -273,12 +287,12 @@ class Lines:
     def between(self, some: np.ndarray) -> Any:
         """The kernel matrix of these rows."""
         xp, index = self.products.xp, self.products.index
-        places, columns = self.places[some], index(some)
+        places = self.places[some]
         there, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
         if not missing.size:
-            return self.values[index(places)[:, None], columns[None, :]]
+            return self.products.picked(self.values, places, some)
         out = xp.empty((some.size, some.size))
-        out[index(there)] = self.values[index(places[there])[:, None], columns[None, :]]
+        out[index(there)] = self.products.picked(self.values, places[there], some)
         few = self.points.take(some)
         for start in range(0, missing.size, self.at_once):
             part = missing[start : start + self.at_once]
@@ -299,6 +313,7 @@ class KernelNewton:
     signs, goals, slack : of these rows
     coefs, outputs, bias : where the problems are
     penalty, limit : mu, and the slack from which losses grow linearly
+    lower : did the last full step lower the objective?
     age, mass : steps since outputs were computed as such, and the largest sum of coefficients
     """
 
@@ -312,7 +327,7 @@ class KernelNewton:
         self.bias, self.ratio, self.age = np.zeros((3, problems))
         diagonal = task.kernel.diagonal(task.points)[self.everything]
         self.largest = float(diagonal.max(initial=0.0))
-        self.steps, self.limit = 0, np.inf
+        self.steps, self.limit, self.lower = 0, np.inf, np.ones(problems, bool)
         self.lines: Any = None
         self.shares_lines = KEPT * task.cache_bytes >= SHARED * 8.0 * size**2
         # 0.01 of the mean square is small beside the squared distances of rows.
@@ -461,8 +476,12 @@ class KernelNewton:
             if not active.size:
                 yield from ((k, active, None, None) for k in group)
                 continue
+            matrix = None
+            if len(group) == 1 and self._is_loose(active, group[0]):
+                active, matrix = self._tightened(active, group[0], ridges)
             rows, columns = index(active), index(np.array(group))
-            found = self._solved(active, ridges[active], aims[rows[:, None], columns[None, :]])
+            given = active, ridges[active], aims[rows[:, None], columns[None, :]]
+            found = self._solved(*given, matrix)
             if found is None:
                 raise ValueError(
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
@@ -470,8 +489,30 @@ class KernelNewton:
                 )
             yield from ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
 
-    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any) -> Any:
-        """``(K + diag(ridges))^-1`` times the aims, and times ones."""
+    def _is_loose(self, active: np.ndarray, k: int) -> bool:
+        """Are many rows active that have no coefficients yet, so that most will rest again?"""
+        c = self.open[k]
+        if not (self.products.keeps_lines and self.limit == np.inf and self.lower[c]):
+            return False
+        new = np.count_nonzero(self.coefs[active, c] == 0.0)
+        return bool(LOOSE * active.size < new and active.size <= self.products.most_factorised)
+
+    def _tightened(
+        self, active: np.ndarray, k: int, ridges: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows with coefficients after some passes of dual ascent, and their kernel matrix."""
+        c, matrix = self.open[k], self.lines.between(active)
+        signs, goals = self.signs[active, c], self.goals[active, c]
+        alphas = np.maximum(signs * self.coefs[active, c], 0.0)
+        outputs = matrix @ (signs * alphas) + self.bias[c]
+        intercept = self.largest if self.task.intercept else 0.0
+        given = matrix, signs, goals, ridges[active], intercept, PASSES
+        newton_passes.ascend_by_matrix(*given, alphas, outputs)
+        kept = np.flatnonzero(alphas)
+        return active[kept], self.products.picked(matrix, kept, kept)
+
+    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any, matrix: Any) -> Any:
+        """``(K + diag(ridges))^-1`` times the aims, and times ones; ``matrix`` is K if known."""
         xp, here = self.xp, self.products.here
         sides = xp.ones((active.size, aims.shape[1] + 1))
         sides[:, :-1] = aims
@@ -479,10 +520,11 @@ class KernelNewton:
             return self._gradients(active, here(ridges), sides)
         ends, rounding = xp.arange(active.size), self._unit() * self.largest
         for more in (0.0, 1.0, 64.0):  # times what rounding may have made of a zero eigenvalue
-            system = self.lines.between(active)
+            system = self.lines.between(active) if matrix is None else matrix
             system[ends, ends] += here(ridges) + more * rounding
             if (found := self.products.solved(system, sides)) is not None:
                 return found
+            matrix = None  # it has been overwritten
         return None
 
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
@@ -512,23 +554,12 @@ class KernelNewton:
         signs = self.signs[:, columns]
         most = self.counts * (self.limit / self.penalty) if self.limit < np.inf else np.inf
         alphas = xp.minimum(xp.maximum(signs * after, 0.0), most)
-        # The coefficients of either class as a point of the dual, and what is left of them.
-        parts = xp.concatenate(
-            [
-                xp.where(signs > 0.0, alphas, 0.0),
-                xp.where(signs < 0.0, alphas, 0.0),
-                after - signs * alphas,
-            ],
-            axis=1,
-        )
-        count = signs.shape[1]
-        kept = 3 * count if bool(parts[:, 2 * count :].any()) else 2 * count
-        sums = self._summed(parts[:, :kept])
-        own, rest = sums[:, :count], sums[:, count : 2 * count]
-        outputs = own - rest + here(bias)
-        if kept > 2 * count:
-            outputs = outputs + sums[:, 2 * count :]
-        self._prove(parts, own, rest, alphas)
+        inner = self._summed(after)
+        # Coefficients that are no point of the dual are left out there.
+        rest = after - signs * alphas
+        of_alphas = inner - self._summed(rest) if bool(rest.any()) else inner
+        self._prove(signs, alphas, of_alphas, abs(rest).sum(axis=0))
+        outputs = inner + here(bias)
         before, coefs = self.outputs[:, columns], self.coefs[:, columns]
         offset, there = here(self.bias[self.open]), here(bias)
         slack = self.slack[:, columns]
@@ -537,7 +568,7 @@ class KernelNewton:
         across = (coefs * (outputs - there)).sum(axis=0)
         beyond = (after * (outputs - there)).sum(axis=0)
         counts = xp.where(self.rest, self.counts, 0.0)
-        lengths = xp.ones(count)
+        lengths = xp.ones(signs.shape[1])
         lower = self._inner(beyond, slack - change, counts) < self._inner(here_now, slack, counts)
         if not bool(lower.all()):
             lengths = best_steps(
@@ -546,6 +577,7 @@ class KernelNewton:
                 xp.maximum(beyond - 2.0 * across + here_now, 0.0),
             )
             lengths = xp.where(lower, 1.0, lengths)
+        self.lower[self.open] = self._host(lower)
         whole = lengths == 1.0
         self.coefs[:, columns] = xp.where(whole, after, coefs + lengths * (after - coefs))
         self.outputs[:, columns] = xp.where(whole, outputs, before + lengths * (outputs - before))
@@ -566,21 +598,24 @@ class KernelNewton:
         within = self.xp.minimum(positive, self.limit)
         return self.penalty * squares + (counts * within * (2.0 * positive - within)).sum(axis=0)
 
-    def _prove(self, parts: Any, own: Any, rest: Any, alphas: Any) -> None:
-        """The masses and squares of dual points, of the open problems."""
-        count = alphas.shape[1]
-        mine, theirs = parts[:, :count], parts[:, count : 2 * count]
-        hidden = self.penalty / self.xp.where(self.rest, self.counts, 1.0)
+    def _prove(self, signs: Any, alphas: Any, outputs: Any, left_out: Any) -> None:
+        """The masses and squares of dual points of the open problems, given their outputs.
+
+        These are what is left where coefficients of the mass ``left_out`` have been taken away.
+        """
+        xp = self.xp
+        mine, theirs = xp.where(signs > 0.0, alphas, 0.0), xp.where(signs < 0.0, alphas, 0.0)
+        hidden = self.penalty / xp.where(self.rest, self.counts, 1.0)
         numbers = [
             mine.sum(axis=0),
             theirs.sum(axis=0),
-            (mine * own).sum(axis=0),
-            (mine * rest).sum(axis=0),
-            (theirs * rest).sum(axis=0),
+            (mine * outputs).sum(axis=0),
+            -(theirs * outputs).sum(axis=0),
             (hidden * mine * mine).sum(axis=0),
             (hidden * theirs * theirs).sum(axis=0),
+            left_out,
         ]
-        found = np.stack([self._host(each) for each in numbers])
+        found = self._host(xp.stack(numbers))
         for k, c in enumerate(self.open):
             self.dual[:, c] = self._dual_point(*found[:, k])
 
@@ -588,21 +623,24 @@ class KernelNewton:
         self,
         a: float,
         b: float,
-        own: float,
-        across: float,
-        rest: float,
+        along: float,
+        back: float,
         hidden_own: float,
         hidden_rest: float,
+        left_out: float,
     ) -> tuple[float, float]:
         """The mass of a dual point, at most, and its squared length, at least.
 
-        The masses of the classes, the products of their sums, and what private coordinates add.
+        Let ``v = u - w`` be the sum of both classes, of masses ``a`` and ``b``. Given are the
+        products ``v.u`` and ``-v.w``, whose sum is ``v.v``, and what private coordinates add. Where
+        ``a > b`` the point is ``v - t u`` with ``t = 1 - b / a``, and ``|t u|`` is at most
+        ``a - b`` times the largest length; the same holds for ``b > a``.
         """
-        masses = np.array([a, b])
-        p, q = hinge_bounds.balanced(masses, self.task.intercept)
+        p, q = hinge_bounds.balanced(np.array([a, b]), self.task.intercept)
         unit = self._unit() * self.largest
-        square = p * p * own - 2.0 * p * q * across + q * q * rest
-        square = max(square, 0.0) + unit * (p * a + q * b) ** 2
+        square = along + back - 2.0 * ((1.0 - p) * along + (1.0 - q) * back)
+        square += self.largest * ((1.0 - p) * a + (1.0 - q) * b) ** 2
+        square = max(square, 0.0) + unit * (a + b) * (a + b + 2.0 * left_out)
         if not (self.is_hinge or self.is_hard):
             square += (p * p * hidden_own + q * q * hidden_rest) * (1.0 + 1e-12)
         return float(p * a + q * b), float(square)
