@@ -11,13 +11,14 @@ from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin
 from maxmargin import MaxMargin
 from maxmargin.core import newton_passes
 from maxmargin.datasets import load_usps
 from maxmargin.models import kernel_newton
-from maxmargin.models.kernel_newton import inverse_diagonal
+from maxmargin.models.kernel_model import variance
 
 LONG = np.longdouble
 LOSSES = ["squared_hinge", "hinge"]
@@ -36,8 +37,8 @@ def objective(K, y, weights, penalty, loss, a, b):
     return a @ K @ a / 2 + (weights * slack).sum() / (2 * LONG(penalty))
 
 
-def told(value, loss):
-    """As certificates tell it."""
+def as_margin(value, loss):
+    """As certificates state it."""
     return 1 / (2 * value) if loss == "hinge" else 1 / np.sqrt(2 * value)
 
 
@@ -63,7 +64,7 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
     K = gram(X, gamma)
     a, b = coefficients(clf, y.size), clf.intercept_[0]
     reached = objective(K, y, weights, penalty, loss, a, b)
-    assert certificate.margin <= told(reached, loss)
+    assert certificate.margin <= as_margin(reached, loss)
     values = [reached]
     if intercept and loss == "hinge":
         there = weights > 0
@@ -72,7 +73,7 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
         a = np.zeros(y.size)
         a[np.flatnonzero(there)[svc.support_]] = svc.dual_coef_[0]
         values.append(objective(K, y, weights, penalty, loss, a, svc.intercept_[0]))
-    assert certificate.bound >= told(min(values), loss)
+    assert certificate.bound >= as_margin(min(values), loss)
     if np.abs(X).max() < 1e5 * X.std(axis=0).max() and penalty >= 0.1:
         assert clf.converged_
         assert certificate.ratio >= 1 - 1e-4
@@ -82,6 +83,7 @@ def test_the_optimum_is_between_dual_value_and_objective(seed, loss):
 @pytest.mark.parametrize("seed", range(500 if EVERYTHING else 20))
 def test_certificates_by_lines_in_float32_are_sound(monkeypatch, seed):
     """As close as rounding allows, so that an allowance too small for it would show."""
+    monkeypatch.setattr(kernel_newton, "SMALL", 0)
     monkeypatch.setattr(kernel_newton, "LEAST_NARROW_TOL", 0.0)
     monkeypatch.setattr(kernel_newton, "LEAST_NARROW_PENALTY", 0.0)
     monkeypatch.setattr(kernel_newton.KernelNewton, "_widen", lambda self: None)
@@ -94,7 +96,7 @@ def test_certificates_by_lines_in_float32_are_sound(monkeypatch, seed):
     clf = MaxMargin(kernel="rbf", gamma=gamma, **given, max_iter=50)
     certificate = clf.fit(X, y, sample_weight=weights).certificate_
     a, b = coefficients(clf, y.size), clf.intercept_[0]
-    reached = told(objective(gram(X, gamma), y, weights, penalty, "squared_hinge", a, b), "")
+    reached = as_margin(objective(gram(X, gamma), y, weights, penalty, "squared_hinge", a, b), "")
     assert certificate.margin <= reached <= certificate.bound
     if penalty >= 0.1 and np.abs(X).max() < 1e5 * X.std(axis=0).max():
         assert certificate.ratio >= 0.995
@@ -103,6 +105,7 @@ def test_certificates_by_lines_in_float32_are_sound(monkeypatch, seed):
 def test_lines_in_float32_that_do_not_suffice(monkeypatch):
     X, y = load_iris(return_X_y=True)
     given = {"kernel": "rbf", "gamma": 0.5, "soft_margin": 0.1}
+    monkeypatch.setattr(kernel_newton, "SMALL", 0)
     usual = MaxMargin(**given).fit(X, y)
     monkeypatch.setattr(kernel_newton, "NARROW", 1e-3)
     clf = MaxMargin(**given).fit(X, y)
@@ -271,6 +274,23 @@ def test_weights_and_several_labels():
     assert labels.predict(X).shape == (150, 3)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_scale_of_rows_counts_their_weights(form):
+    X, _ = load_iris(return_X_y=True)
+    X = X + 100.0
+    weights = np.arange(len(X)) % 3
+    wanted = np.repeat(X, weights, axis=0).var()
+    assert variance(form(X), weights.astype(float)) == pytest.approx(wanted, rel=1e-9)
+    assert variance(form(X), np.full(len(X), 3.0)) == variance(form(X))
+
+
+@pytest.mark.unseeded  # some of the checks are
+@parametrize_with_checks([MaxMargin(kernel="rbf", loss=loss) for loss in LOSSES])
+def test_passes_the_checks_of_scikit_learn(estimator, check):
+    """Among them: fits with weights are those of removed and repeated rows, to 1e-7."""
+    check(estimator)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
 def test_files_and_pickles(tmp_path, kernel):
     X, y = load_iris(return_X_y=True)
@@ -318,21 +338,3 @@ def test_a_matrix_that_is_no_kernel():
     np.fill_diagonal(K, 0.1)
     with pytest.raises(ValueError, match="Mercer"):
         MaxMargin(kernel="precomputed", soft_margin=1e-3).fit(K, np.arange(20) % 2)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_the_diagonal_of_the_inverse_gives_outputs_without_a_row(intercept):
-    """``y_i - beta_i / (M^-1)_ii`` is the output of row i if it is left out, other states kept."""
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(12, 3)), np.where(random.random(12) < 0.5, 1.0, -1.0)
-    A = rbf_kernel(X) + 0.3 * np.eye(12)
-    inner = np.pad(A, (0, 1), constant_values=1.0)
-    inner[-1, -1] = 0.0
-    M, sides = (inner, np.append(y, 0.0)) if intercept else (A, y)
-    beta = np.linalg.solve(M, sides)[:12]
-    diagonal = inverse_diagonal(A, intercept)
-    np.testing.assert_allclose(diagonal, np.diagonal(np.linalg.inv(M))[:12])
-    for i in range(12):
-        rest = np.delete(np.arange(len(M)), i)
-        found = np.linalg.solve(M[np.ix_(rest, rest)], sides[rest])
-        assert M[i, rest] @ found == pytest.approx(y[i] - beta[i] / diagonal[i])

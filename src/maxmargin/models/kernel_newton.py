@@ -31,17 +31,20 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrs
 
 from maxmargin.certificates import hinge_bounds
 from maxmargin.certificates.bounds import RELATIVE_SLACK
 from maxmargin.certificates.scalar_bounds import soft_margin_of_square
 from maxmargin.core import newton_passes
 from maxmargin.core.rows import Tail
-from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.hessian import cholesky
 from maxmargin.models.kernel_model import KernelModel, PairKernelModel
+from maxmargin.models.leave_one_out import remainders_of_products
 from maxmargin.models.newton_lines import KEPT, Lines
 from maxmargin.models.newton_solver import (
     FALL,
@@ -55,6 +58,7 @@ from maxmargin.models.newton_solver import (
     NOTHING,
     PATIENCE,
     ROUNDS,
+    SMALL,
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
@@ -106,6 +110,32 @@ class KernelTask(NamedTuple):
     hinge: bool
     cache_bytes: float
 
+    @property
+    def is_small(self) -> bool:
+        """Is one thread of BLAS as good as more?"""
+        return self.points.size() <= ONE_THREAD
+
+    def parts(self, problems: int) -> list[slice]:
+        """Which of so many problems are solved together: all."""
+        return [slice(0, problems)]
+
+    def newton(self, part: slice) -> KernelNewton:
+        """The steps for all problems."""
+        return KernelNewton(self)
+
+    def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
+        """Are these rows positive ones? One line for each of the problems."""
+        return np.asarray(self.signs[numbers, part].T > 0.0)
+
+    def spread(self, numbers: np.ndarray) -> float:
+        """The mean squared distance of these rows from their mean, in the kernel's space."""
+        some = self.points.take(numbers)
+        mean, middle = (
+            self.kernel.diagonal(some).mean(),
+            self.products.gram(self.kernel, some, some).mean(),
+        )
+        return max(float(mean - middle), 1e-14 * float(mean), 1e-300)
+
 
 class KernelSolution(NamedTuple):
     """Coefficients of rows, of shape (problems, rows), and what is known of them.
@@ -121,11 +151,15 @@ class KernelSolution(NamedTuple):
     reached: np.ndarray
     active: list[np.ndarray]
 
+    @property
+    def weights(self) -> np.ndarray:
+        """Coefficients, with the intercept last."""
+        return np.column_stack([self.coefs, self.intercepts])
+
 
 def solve(task: KernelTask, advance: Callable[..., None]) -> KernelSolution:
     """The hyperplanes of all problems."""
-    finite_diagonal(task.kernel, task.points)
-    with one_thread() if task.points.size() <= ONE_THREAD else nullcontext():
+    with one_thread() if task.is_small else nullcontext():
         return KernelNewton(task).run(advance)
 
 
@@ -153,16 +187,6 @@ def fitted_model(
     if isinstance(model, PairKernelModel):
         model.bias = found.intercepts.copy()
     return model
-
-
-def inverse_diagonal(system: np.ndarray, intercept: bool) -> np.ndarray:
-    """The diagonal of the inverse of ``system``, or of it with a border of ones if there is an
-    intercept, but for the last entry."""
-    inverse = np.linalg.inv(system)
-    if not intercept:
-        return np.diagonal(inverse).copy()
-    ones = inverse.sum(axis=1)
-    return np.diagonal(inverse) - ones**2 / ones.sum()
 
 
 class KernelNewton:
@@ -197,7 +221,7 @@ class KernelNewton:
         self.lines: Any = None
         # Errors of outputs are to be small beside lambda times the coefficients.
         wide = self.is_hard or self.is_hinge or task.tol < LEAST_NARROW_TOL
-        wide = wide or task.penalty < LEAST_NARROW_PENALTY * self.largest
+        wide = wide or task.penalty < LEAST_NARROW_PENALTY * self.largest or size**2 <= SMALL
         nonnegative = task.kernel.is_nonnegative and task.products.keeps_lines
         self.is_narrow = nonnegative and not wide
         self.reach = np.zeros((2, problems))
@@ -213,21 +237,31 @@ class KernelNewton:
         self.shares_lines = KEPT * self.task.cache_bytes >= SHARED * whole
 
     def run(self, advance: Callable[..., None]) -> KernelSolution:
+        self.start()
+        return self.finish(advance)
+
+    def start(self, weights: np.ndarray | None = None) -> None:
+        """Come near with samples of the rows; or start from these coefficients and intercepts."""
         task = self.task
-        for sample in self._samples():
+        if weights is not None:
+            self.all_coefs[:], self.bias[:] = weights[:, :-1].T, weights[:, -1]
+        for sample in self._samples() if weights is None else ():
             self._begin(sample)
             self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_, **__: None)
             self._leave()
             if self.is_hinge:
                 self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
         self._begin(None)
+
+    def finish(self, advance: Callable[..., None]) -> KernelSolution:
+        """Steps with all rows."""
         if self.is_hard or self.is_hinge:
             self._multiply(advance)
         else:
-            self._descend(task.max_iter, 1.0 - task.tol, advance)
-        if self.is_narrow and self.steps < task.max_iter and not self.reached.all():
+            self._descend(self.task.max_iter, 1.0 - self.task.tol, advance)
+        if self.is_narrow and self.steps < self.task.max_iter and not self.reached.all():
             self._widen()
-            self._descend(task.max_iter - self.steps, 1.0 - task.tol, advance)
+            self._descend(self.task.max_iter - self.steps, 1.0 - self.task.tol, advance)
         return self._solution()
 
     def _widen(self) -> None:
@@ -292,10 +326,11 @@ class KernelNewton:
     def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
         """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
         final = self.share == 1.0
+        exact = final and self.everything.size**2 <= SMALL
         lowest = np.full(self.bias.size, np.inf)
         idle = np.zeros(self.bias.size, int)
         for _ in range(most):
-            self._step()
+            moved = self._step()
             self._measure()
             self.steps += final
             if final:
@@ -305,7 +340,8 @@ class KernelNewton:
                 now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
             )
             lowest[self.open] = np.minimum(lowest[self.open], now)
-            self.open = self.open[(self.ratio[self.open] < wanted) & (idle[self.open] < PATIENCE)]
+            unsolved = (self.ratio[self.open] < wanted) | (exact and moved)
+            self.open = self.open[unsolved & (idle[self.open] < PATIENCE)]
             if not self.open.size:
                 return
 
@@ -363,6 +399,9 @@ class KernelNewton:
             lambda n: self._system(*systems[n], ridges, aims),
         )
         for (group, _), (active, found) in zip(systems, solved, strict=True):
+            for more in (1.0, 64.0):  # times what rounding may have made of a zero eigenvalue
+                if found is None:
+                    found = self._solved_again(group, active, ridges, aims, more)
             if found is None:
                 raise ValueError(
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
@@ -377,13 +416,29 @@ class KernelNewton:
         sides[:, :-1] = aims[rows[:, None], columns[None, :]]
         return sides
 
+    def _solved_again(
+        self, group: list[int], active: np.ndarray, ridges: np.ndarray, aims: Any, more: float
+    ) -> Any:
+        """With so many times the rounding of eigenvalues added to the diagonal."""
+        rounding = (self._unit() + self._narrow() * active.size) * self.largest
+        matrix, given = self.lines.between(active), ridges + more * rounding
+        solved = self.products.each_solved(
+            [active.size], lambda _: self._system(group, active, given, aims, matrix)
+        )
+        return next(iter(solved))[1]
+
     def _system(
-        self, group: list[int], active: np.ndarray, ridges: np.ndarray, aims: Any
+        self,
+        group: list[int],
+        active: np.ndarray,
+        ridges: np.ndarray,
+        aims: Any,
+        matrix: Any = None,
     ) -> tuple[np.ndarray, Any, Any]:
-        """The rows of a system, its matrix and its right sides."""
-        if len(group) == 1 and self._is_loose(active, group[0]):
+        """The rows of a system, its matrix and its right sides; all active rows, if given K."""
+        if matrix is None and len(group) == 1 and self._is_loose(active, group[0]):
             active, matrix = self._tightened(active, group[0], ridges)
-        else:
+        elif matrix is None:
             matrix = self.lines.between(active)
         ends = self.xp.arange(active.size)
         matrix[ends, ends] += self.products.here(ridges[active])
@@ -599,9 +654,9 @@ class KernelNewton:
                 "penalty": penalty,
             }
             if self.is_hinge:
-                margin = hinge_bounds.told(hinge_bounds.highest_value(**given))
+                margin = hinge_bounds.as_margin(hinge_bounds.highest_value(**given))
                 dual = hinge_bounds.dual_value((1.0 - RELATIVE_SLACK) * mass, square)
-                bound = hinge_bounds.told(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
+                bound = hinge_bounds.as_margin(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
             else:
                 margin = (
                     self._hard_margin(c, squares[k], errors[k])
@@ -671,6 +726,67 @@ class KernelNewton:
         self.penalty, self.limit = self.penalty * fall, self.limit * fall
         self.goals[:, columns] = 1.0 + self.penalty * coefs
         self.slack[:, columns] = self.goals[:, columns] - outputs
+
+    # ---------------------------------------------------------------- other lambdas, and fewer rows
+    @property
+    def has_factors(self) -> bool:
+        """Are systems solved by factors, which `left_out` needs?"""
+        return self.everything.size <= self.products.most_factorised
+
+    def go_on_with(self, penalty: float) -> None:
+        """Another lambda, from where `finish` ended."""
+        self.task = self.task._replace(penalty=penalty)
+        self.penalty = self.full_penalty = penalty
+        self.open, self.steps, self.ratio[:] = np.arange(self.bias.size), 0, 0.0
+
+    def left_out(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `models.newton_solver.Newton.left_out`, of the squared hinge loss, on the host."""
+        rows, weights = self.everything[places], self.task.sample_weight
+        chosen = (self.slack > 0.0) & self.rest
+        self.lines.keep(np.flatnonzero(chosen.any(axis=1)))
+        after, bias, shares = self.coefs.copy(), self.bias.copy(), np.ones(chosen.shape)
+        groups: dict[bytes, list[int]] = {}
+        for c in range(self.bias.size):
+            groups.setdefault(chosen[:, c].tobytes(), []).append(c)
+        for group in map(np.array, groups.values()):
+            active = np.flatnonzero(chosen[:, group[0]])
+            if active.size:
+                after[:, group] = 0.0
+                there = np.ix_(active, group)
+                after[there], bias[group], shares[there] = self._at_active(active, group)
+        slack = 1.0 - self.signs * (self._summed(after) + bias)
+        squares = np.where(chosen, slack * slack, 0.0)
+        losses = np.stack([weights @ squares, weights[rows] @ squares[rows]], axis=1)
+        return (1.0 - slack / shares)[rows].T, losses
+
+    def _at_active(
+        self, active: np.ndarray, group: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coefficients and intercepts of problems with these active rows, and their ``1 - h``.
+
+        NaN where rounding leaves no system to solve. See `leave_one_out`.
+        """
+        own = self.penalty / self.task.sample_weight[active]
+        system = self.lines.between(active).astype(float, copy=False)
+        system[np.diag_indices(active.size)] += own
+        if (factor := cholesky(system)) is None:
+            unknown = np.full((1, group.size), np.nan)
+            return unknown, unknown[0], unknown
+        sides = np.column_stack([self.signs[np.ix_(active, group)], np.ones(active.size)])
+        found, _ = dpotrs(factor, sides, lower=1)
+        wanted, ones, bias = found[:, :-1], found[:, -1:], np.zeros(group.size)
+        if self.task.intercept:
+            bias = wanted.sum(axis=0) / ones.sum()
+        shares = remainders_of_products(factor, own, self.task.intercept)
+        return wanted - bias * ones, bias, shares[:, None]
+
+    def mistakes(self) -> np.ndarray:
+        """In how many problems each row that counts is on the wrong side."""
+        return np.asarray((self.slack >= 1.0).sum(axis=1)[self.everything])
+
+    def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
+        """``y f(x)`` of these rows, which need not be among those that count."""
+        return np.asarray((self.signs * self.outputs)[numbers].T)
 
     # -------------------------------------------------------------------------------------- the end
     def _solution(self) -> KernelSolution:
