@@ -18,7 +18,7 @@ def replay(
     log: Annotated[
         Path, typer.Argument(metavar="DIR[/NAME]", help="The folder of maxmargin serve --keep-log.")
     ],
-    algorithm: Algorithm = "amira",
+    algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="File to write the model to.")

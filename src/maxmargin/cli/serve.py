@@ -38,7 +38,7 @@ def serve(
         typer.Option(
             "--algorithm",
             "-a",
-            help="Begin with nothing, by this learner.",
+            help="Begin with nothing, by this learner; with --classes, AutoMargin.",
             autocompletion=learner_options.complete,
         ),
     ] = None,
@@ -67,8 +67,10 @@ def serve(
     """Serve models that learn: over HTTP, and every event is kept."""
     with one_line_errors():
         require("starlette", "uvicorn", "httptools", "msgspec", extra="serve")
+        if algorithm is None and classes is not None and not models:
+            algorithm = learner_options.DEFAULT
         if algorithm is None and settings:
-            misuse("--set is for a learner that begins with nothing, by --algorithm.")
+            misuse("--set is for a learner that begins with nothing: name all labels by --classes.")
         if models and algorithm is not None:
             misuse("pass either models to go on with, or --algorithm to begin with nothing.")
         if algorithm is not None and classes is None:
