@@ -90,7 +90,7 @@ def test_learner_that_needs_all_rows_at_once(command, folder, verb):
         ("amira.epsilo=1", "AMIRA has no parameter 'epsilo': did you mean epsilon?"),
         ("epsilon", "--set takes name=value, got 'epsilon'."),
         ("=3", "--set takes name=value, got '=3'."),
-        ("max_iter=3", "a stream is read as often as fit --passes says: max_iter has no effect."),
+        ("max_iter=3", "max_iter has no effect on a stream: use fit --passes."),
     ],
 )
 def test_unknown_setting(command, folder, setting, hint):

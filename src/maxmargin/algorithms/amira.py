@@ -157,7 +157,7 @@ class AMIRA(OnlineClassifier):
         guarantee="(1−ε)/(2−ε) of the margin",
         updates="(p−1)(2−ε)/ε · R²/γ²",
         drift=False,
-        paper="Zhao & Huang",
+        paper="Zhao & Huang 2013",
         cost="d; about 10d for p > 2",
     )
     _parameter_constraints = {

@@ -191,7 +191,9 @@ class FixedShare(OnlineClassifier):
 
     @property
     def certificate_(self) -> Any:
-        raise AttributeError("A vote is about no hyperplane: it has no certificate.")
+        raise AttributeError(
+            "FixedShare predicts by a vote, not by one hyperplane: it has no certificate."
+        )
 
     def plot_leaders(self, axes: Any = None) -> Any:
         """Draw which expert leads when.
@@ -418,7 +420,7 @@ def check_experts(learners: Sequence[Any], base: type) -> None:
         cannot = {
             "it has no partial_fit": not hasattr(learner, "partial_fit"),
             "it is a vote itself": hasattr(learner, "learners"),
-            "its probabilities would be asked by nobody": learner.calibration is not None,  # type: ignore[attr-defined]
+            "its probabilities would not be used": learner.calibration is not None,  # type: ignore[attr-defined]
             "its prediction sets would not be used": learner.coverage is not None,  # type: ignore[attr-defined]
             "its class_weight would be ignored: set that of FixedShare": learner.class_weight  # type: ignore[attr-defined]
             is not None,

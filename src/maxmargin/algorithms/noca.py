@@ -279,7 +279,7 @@ class NOCA(Streamable):
         guarantee="few margin errors before ρ is small",
         updates="-",
         drift=False,
-        paper="Chi, He & Zhang",
+        paper="Chi, He & Zhang 2011",
         cost="K·d for K components",
         kernel=False,
         certificate=False,

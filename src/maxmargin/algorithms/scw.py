@@ -135,7 +135,7 @@ class SCW(DiagonalLearner):
     variant: str = "I"
 
     facts = Facts(
-        guarantee="none is proved",
+        guarantee="no bound is proved",
         updates="-",
         drift=False,
         paper="Wang, Zhao & Hoi 2012",

@@ -163,7 +163,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
                 client = distributed.default_client()
             except ValueError:
                 raise ClusterError(
-                    "There is no Dask client, and none is started here: make one by "
+                    "No Dask client is running, and none is started automatically: create one with "
                     "`from dask.distributed import Client; client = Client()`."
                 ) from None
         if not hasattr(client, "asynchronous"):
@@ -204,7 +204,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
             shards = [shard._replace(schema=state.schema) for shard in shards]
         right, rows = executor.ask(Hits(local), executor.place(shards))
         if not rows:
-            raise ValueError("There are no rows to score, or none that counts.")
+            raise ValueError("There are no rows to score, or all have weight 0.")
         return right / rows
 
     def to_local(self) -> Any:

@@ -51,7 +51,7 @@ class Exponents(Interval):
         return (
             f"{super().__str__()}, where the square of the p-norm is smooth, which the theorems "
             "need, and steps are exact up to rounding (below 2 use p=2, or PUMMA; for the infinity "
-            "norm use a large p, such as 2 ln(n_features); docs/theory.md says what is lost)"
+            "norm use a large p, such as 2 ln(n_features); see docs/theory.md)"
         )
 
 

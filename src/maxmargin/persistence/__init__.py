@@ -94,7 +94,7 @@ def load(path: StrPath) -> Any:
             return pipeline_from(content)
         clf = content["model"]
         if not is_learner(clf):
-            raise ValueError("there is no learner in it")
+            raise ValueError("it contains no learner")
     return clf
 
 
@@ -117,7 +117,7 @@ def describe(path: StrPath) -> dict[str, Any]:
     with explained(path):
         words = {name: header[name] for name in ("format", "library", "kind")}
         if not (isinstance(words["library"], str) and words["kind"] in KINDS):
-            raise ValueError("it does not say what it is")
+            raise ValueError("its header does not name its kind")
         return {**words, "bytes": size, **checked_summary(header["summary"])}
 
 

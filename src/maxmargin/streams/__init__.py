@@ -321,7 +321,7 @@ def no_json(name: str, lines: bool) -> str:
     file = name if os.path.exists(name) else "rows.json"
     how = f"{file!r}, lines=True" if lines else repr(file)
     return (
-        f"{name} is JSON, which is not read; convert it to Parquet or CSV, in Python by "
+        f"{name} is JSON, which is not supported; convert it to Parquet or CSV, in Python by "
         f"pandas.read_json({how}).to_parquet('rows.parquet')."
     )
 
@@ -330,7 +330,9 @@ def format_of(source: Stored | Folder | Peeked) -> str:
     """As the first bytes of a file say, or its name, or its first line."""
     if isinstance(source, Peeked):
         if source.first_line.lower().startswith(b"@relation"):
-            raise StreamError(f"{source.name} is ARFF, which is not read; behind @data it is CSV.")
+            raise StreamError(
+                f"{source.name} is ARFF, which is not supported; the lines after @data are CSV."
+            )
         if source.first_line.startswith((b'{"', b"[{")):
             raise StreamError(no_json(source.name, source.first_line.startswith(b"{")))
         is_text = opener_of(source.first_line) is None

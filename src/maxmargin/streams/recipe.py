@@ -428,7 +428,7 @@ class Recipe(TransformerMixin, BaseEstimator):
         if missing.shape != empty.missing.shape or missing.dtype != np.int64:
             raise ValueError("the recipe is damaged: there is not one count for each column")
         if type(rows) is not float or not 0.0 <= rows < 2**53 or (arrays[0] < 0.0).any():
-            raise ValueError("the recipe is damaged: a count is no number")
+            raise ValueError("the recipe is damaged: a count is not a number")
         is_fine = len(known) == len(empty.known) and all(
             type(one) is list and len(one) == len(set(one)) <= capacity
             for one, capacity in zip(known, plan.capacities(), strict=False)
@@ -449,7 +449,7 @@ def _warn_of_identifier(name: str, rows: int) -> None:
     warnings.warn(
         OptionWarning(
             f"column {name!r} is left out: each of the first {rows:,} rows has its own value. If "
-            "values come again, say ",
+            "values repeat, use ",
             Option("kinds", {name: "hashed"}),
             "; if not, ",
             Option("drop", [name]),
