@@ -163,7 +163,7 @@ class MixtureModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NOCA(Streamable):
-    """NOCApm: Gaussian components that are founded where the margin fails, and re-estimated else.
+    """NOCApm: a Gaussian mixture with a probability margin, in bounded memory.
 
     ::
 

@@ -71,7 +71,7 @@ def save(clf: BaseEstimator, path: StrPath) -> None:
 
 
 def load(path: StrPath) -> Any:
-    """The learner, or the pipeline, in a file that `save` has written.
+    """Load a learner, or a pipeline, that `save` has written.
 
     Nothing in the file is ever executed. A file that is damaged, made by something else, or not
     consistent raises `ModelFileError`. If the steps of a pipeline were saved with another version
@@ -99,7 +99,7 @@ def load(path: StrPath) -> Any:
 
 
 def describe(path: StrPath) -> dict[str, Any]:
-    """What a sound file says about itself, without loading it.
+    """Describe a valid file without loading it.
 
     Parameters
     ----------
