@@ -83,6 +83,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_" if has_electricity() else r"plot_(?!electricity)",
     "download_all_examples": False,
+    # Notebooks run in Colab and JupyterLab as they are.
+    "first_notebook_cell": "%pip install --quiet 'maxmargin[all]'\n%matplotlib inline",
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
