@@ -190,9 +190,7 @@ class FixedShare(OnlineClassifier):
 
     @property
     def certificate_(self) -> Any:
-        raise AttributeError(
-            "FixedShare predicts by a vote, not by one hyperplane: it has no certificate."
-        )
+        raise AttributeError("A vote is about no hyperplane: it has no certificate.")
 
     def plot_leaders(self, axes: Any = None) -> Any:
         """Draw which expert leads when.

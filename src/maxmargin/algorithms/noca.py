@@ -147,7 +147,7 @@ class MixtureModel:
         return self.errors
 
     def trials(self) -> int:
-        """Nobody asks: there are no margins."""
+        """Not needed: there are no margins."""
         return 0
 
     def updates(self) -> int:

@@ -195,7 +195,7 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):
         return _lazily(self._fitted(), "decision_function", X)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> float:
-        """The share of rows that are predicted right, of rows as `fit` takes them."""
+        """The accuracy on rows as `fit` takes them."""
         local = self._fitted()
         executor = DaskExecutor(self._client(), self.patience)
         shards = _shards(executor, X, y, sample_weight, options)

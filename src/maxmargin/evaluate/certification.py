@@ -35,13 +35,13 @@ def certify(
 ) -> Certificate:
     """Measure the margin of ``clf`` on ``X``, ``y`` and prove how far it can be from the best one.
 
-    Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, from
-    any library. The margin is measured on the given rows, and the bound is proved from them by
-    running `PUMMA`.
+    Works for every fitted linear classifier with ``coef_``, ``intercept_`` and ``classes_``, also
+    for one from another library. Nothing is taken on trust: the margin is measured on the rows
+    given, and the bound is proved afresh from them by running `PUMMA`.
 
-    For a pipeline, the last step is certified on the transformed rows: margin and bound are
-    distances in the space that the last step sees (after a StandardScaler, in standard deviations),
-    not in that of ``X``.
+    Of a pipeline, the last step is certified, on the rows as the steps before it transform them:
+    margin and bound are distances in the space that the last step sees (after a StandardScaler, in
+    standard deviations), not in that of ``X``.
 
     Parameters
     ----------
@@ -51,18 +51,19 @@ def certify(
     y : array of shape (n_samples,)
         Labels; each class of ``clf`` must occur.
     sample_weight : array of shape (n_samples,), default=None
-        Rows of weight 0 are ignored; other weights have no effect on the margin.
+        Rows of weight 0 are left out. A margin is the least of all others, whatever they weigh.
     tol : float, default=0.01
-        Precision of the bound, relative to the best margin, if ``max_iter`` passes suffice.
+        Effort: the bound is within this fraction of the best margin if ``max_iter`` passes are
+        enough.
     max_iter : int, default=1000
-        Maximum number of passes. With fewer passes the bound is weaker, but still valid.
+        Passes over the data at most. With fewer passes the bound is weaker, never wrong.
     verbose : int, default=0
         Show a progress bar, if on a terminal.
 
     Returns
     -------
     Certificate
-        For hyperplanes with an intercept, unless ``clf`` was fitted without one.
+        About hyperplanes with an intercept, unless ``clf`` was fitted without one.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def certify(
     >>> print(certify(SVC(kernel="linear", C=1e6).fit(X, y), X, y))
     margin 1.99986, certified to be at least 99.99 % of the best possible (at most 2)
 
-    For a pipeline, in the scaled space:
+    Of a pipeline, in the space behind the scaler:
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import MaxAbsScaler

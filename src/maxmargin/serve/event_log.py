@@ -314,7 +314,7 @@ class Log:
             os.fdatasync(self._file)
         except OSError:
             self._cut()  # whoever sent them hears that they are not there
-            self._in_doubt = True  # nobody knows what of it is on the disk
+            self._in_doubt = True  # how much of it is on the disk is unknown
             raise
         self._last = self._end, first
         self._end += size
@@ -324,7 +324,7 @@ class Log:
     def replace_last(self, payloads: Sequence[bytes]) -> None:
         """Write other events in place of those of the last `append`, or none.
 
-        Only for events that nobody has been told about.
+        Only for events that have not been acknowledged.
         """
         self._end, first = self._last
         self.sequence = first - 1

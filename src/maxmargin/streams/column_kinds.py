@@ -338,7 +338,7 @@ def written_numbers(
 def dates_of(
     column: Any, format: str, na: Sequence[str] = MISSING
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Whole seconds since 1970, which of them are missing, and which are no dates.
+    """Whole seconds since 1970, which of them are missing, and which are not dates.
 
     Zones and fractions of seconds are left out: what counts is what a clock has shown there.
     """
