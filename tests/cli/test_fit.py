@@ -89,7 +89,7 @@ def test_csv_that_begins_with_numbers(command, report, tmp_path):
     assert (code, said["rows"], said["test"]["rows"]) == (0, 60, 60)
     assert errors == (
         f"maxmargin: {data}: the first line has only numbers: it is read as data, and columns are "
-        "'0', ...; say --header if it has the names, and --no-header if it is data.\n"
+        "'0', ...; use --header if it has the names, and --no-header if it is data.\n"
     )
     assert report(*fit, "--no-header")["rows"] == 60
     assert report(*fit[:-1], "-1", "--header")["rows"] == 59

@@ -153,7 +153,7 @@ def test_options_are_called_as_on_the_command_line(command, folder, tmp_path):
     assert (code, "more than --n-features 5." in message) == (1, True)
     (tmp_path / "zero.svm").write_text("1 1:1\n-1 0:1\n")
     code, message = one_line(command("fit", tmp_path / "zero.svm", "--one-based"))
-    assert (code, "(say --zero-based)" in message) == (1, True)
+    assert (code, "(use --zero-based)" in message) == (1, True)
 
 
 @pytest.mark.parametrize(

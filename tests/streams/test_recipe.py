@@ -577,7 +577,7 @@ def test_values_that_come_again_after_the_first_rows_are_kept():
     with pytest.warns(OptionWarning, match="column 'user' is left out"):
         streams.open(numbered, recipe=Recipe(hash_bits=10))
     by_name = table.rename(columns={"user": "user_id"})
-    left_out = r"column 'user_id' is left out: .* say kinds=\{'user_id': 'hashed'\}; if not, drop="
+    left_out = r"column 'user_id' is left out: .* use kinds=\{'user_id': 'hashed'\}; if not, drop="
     with pytest.warns(OptionWarning, match=left_out):
         source = streams.open(by_name, recipe=Recipe(hash_bits=10))
     assert kinds_of(source)["user_id"][0] == "drop"

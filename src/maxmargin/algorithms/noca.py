@@ -417,7 +417,7 @@ class NOCA(Streamable):
         """What all of these come from."""
         state, used = self._fitted(), self._used()
         if not used.stop:
-            raise NotFittedError("This NOCA instance has learned from no row: nothing is known.")
+            raise NotFittedError("This NOCA instance has not learned from any row yet.")
         mixture, classes = self._mixture(), state.classes.size
         levels = mixture.levels[used] + np.log(self.weights_)
         owners = mixture.owners[used].copy()

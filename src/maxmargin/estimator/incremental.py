@@ -323,5 +323,5 @@ class Incremental(Predicting):
     def columns_(self) -> Columns:
         features = named_features(self._fitted())
         if features.columns is None:
-            raise AttributeError("No row came as a dict.")
+            raise AttributeError("The learner has not seen any dicts.")
         return features.named_columns() or {}

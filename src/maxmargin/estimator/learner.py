@@ -122,15 +122,15 @@ class BaseLearner(ClassifierMixin, BaseEstimator, abc.ABC):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        return _there(names_of(self._fitted()), "The rows had no names of features.")
+        return _there(names_of(self._fitted()), "The rows had no feature names.")
 
     @property
     def schema_(self) -> Tree:
-        return _there(self._fitted().schema, "The rows did not come from a source.")
+        return _there(self._fitted().schema, "The learner was not fitted from a source.")
 
     @property
     def recipe_(self) -> Any:
-        return _there(self._fitted().recipe, "The rows were not prepared by a recipe.")
+        return _there(self._fitted().recipe, "The learner has no recipe.")
 
     def without_recipe(self) -> Self:
         """A learner with the same state that takes prepared rows."""

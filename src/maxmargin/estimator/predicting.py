@@ -182,7 +182,7 @@ class Predicting(BaseLearner):
     def _maps(self, state: State) -> Maps:
         if state.calibration is None:
             raise NotFittedError(
-                f"This {type(self).__name__} has learned from no row since calibration="
+                f"This {type(self).__name__} has not learned from any row since calibration="
                 f"{self.__trainer__().options.calibration!r} was set: its scores have no "
                 "probabilities yet."
             )
@@ -230,8 +230,8 @@ class Predicting(BaseLearner):
         coverage = self.__trainer__().options.coverage
         if state.sets is None or state.sets.target[0] != coverage:
             raise NotFittedError(
-                f"This {type(self).__name__} has learned from no row since coverage={coverage} was "
-                "set: there are no prediction sets yet."
+                f"This {type(self).__name__} has not learned from any row since "
+                f"coverage={coverage} was set: there are no prediction sets yet."
             )
         return state.sets
 
