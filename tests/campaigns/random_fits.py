@@ -53,7 +53,7 @@ REFUSALS = re.compile(
     r"|warm_start with a kernel needs the (rows|labels) of the last fit"
     r"|The '(p|average|intercept)' parameter"
     r"|too (small|large) to compute with"
-    r"|Weights act by the soft margin where there is one"
+    r"|Sample weights cannot be combined with a soft margin"
     r"|'class_weight' has no effect on \w+ without a soft margin"
     r"|cannot go on with weights of rows"
     r"|diverged: its weights are not finite any more"

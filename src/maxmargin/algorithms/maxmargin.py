@@ -66,14 +66,14 @@ PATIENCE = 3
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxMargin(Predicting):
-    """The classifier with the largest soft margin, exactly, with a certificate::
+    """Exact maximum-margin classifier for data that fit in memory, with a certificate::
 
         minimise  |w|^2 / 2 + 1 / (2 lambda) sum_i s_i max(0, 1 - y_i (w.x_i + b))^2
 
     by Newton's method, with an intercept b that costs nothing; or, with ``loss="hinge"``, the same
-    without the square: the standard support vector machine. It is what the online learners of
-    this package approach from one row at a time; with all rows at hand it gets there in a few
-    steps, and proves it. More than two classes are separated one against the rest.
+    without the square: the standard support vector machine. The online learners of this package
+    approach this classifier one row at a time; for data in memory, it is found in a few steps, with
+    a proof. Multiclass problems are learned one-vs-rest.
 
     Parameters
     ----------
@@ -413,8 +413,8 @@ class MaxMargin(Predicting):
     ) -> None:
         """Know what was found, for rows of at most that norm; warn if it is not what was asked for.
 
-        For who finds it elsewhere, see `maxmargin.distributed`; ``limit`` is what they call the
-        limit of their steps.
+        For solvers elsewhere, see `maxmargin.distributed`; ``limit`` is the name of their limit on
+        steps.
         """
         self._state, warning, _ = self._new_trainer().concluded(
             found, classes, features, radius, multilabel, schema, limit
