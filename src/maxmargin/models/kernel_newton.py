@@ -530,11 +530,12 @@ class KernelNewton:
         whole = lengths == 1.0
         self.coefs[:, columns] = xp.where(whole, after, coefs + lengths * (after - coefs))
         self.outputs[:, columns] = xp.where(whole, outputs, before + lengths * (outputs - before))
-        new = slack - lengths * change
+        new = xp.where(whole, self.goals[:, columns] - signs * outputs, slack - lengths * change)
         self.slack[:, columns] = new
         t = self._host(lengths)
         self.age[self.open] = np.where(t == 1.0, 0, self.age[self.open] + 1)
-        self.bias[self.open] += t * (bias - self.bias[self.open])
+        still = self.bias[self.open]
+        self.bias[self.open] = np.where(t == 1.0, bias, still + t * (bias - still))
         self.mass[self.open] = np.where(t == 1.0, mass, np.maximum(self.mass[self.open], mass))
         coarse = self._coarse_reach(self.mass[self.open])
         self.reach[:, self.open] = np.where(t == 1.0, reach, coarse)
