@@ -190,7 +190,7 @@ def test_ctrl_c_ends_cleanly(data, tmp_path):
         _, said = process.communicate()
         if said not in ("", "interrupted\n"):  # else it had learned all rows by then
             break
-    assert said == f"interrupted; the same command goes on from {checkpoint}\n"
+    assert said == f"interrupted; run the same command to continue from {checkpoint}\n"
     assert process.returncode == 130
     assert persistence.describe(checkpoint)["kind"] == "checkpoint"
     assert {path.name for path in folder.iterdir()} == {"checkpoint", "checkpoint.previous"}

@@ -20,7 +20,7 @@ NOTHING = -1e300
 @singledispatch
 def outputs(formula: Any, graph: Graph, rows: str) -> str:
     """A matrix with a column for each problem, made by nodes of the graph."""
-    raise TypeError(f"{type(formula).__name__} is no formula.")
+    raise TypeError(f"{type(formula).__name__} is not a formula.")
 
 
 @outputs.register
