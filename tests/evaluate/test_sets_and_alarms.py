@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from campaigns.false_alarms import exchangeable, has_alarm, sea
 from persistence.states import known_to
+from scipy import sparse
 
 from maxmargin import PassiveAggressive
 from maxmargin.evaluate import AbstentionDisplay, Drift, DriftAlarm, progressive
+from maxmargin.evaluate.batching import csr_part
 from maxmargin.evaluate.drift_alarm import BETS, odds_at
 from maxmargin.evaluate.frozen_copies import strangeness
 
@@ -249,3 +251,13 @@ def test_what_is_refused():
         DriftAlarm().update(np.nan)
     with pytest.raises(TypeError, match='on_drift must be "alarm"'):
         progressive(learner(), [[1.0]], [1], on_drift="siren")
+
+
+@pytest.mark.parametrize("which", [slice(2, 5), slice(None, 4), slice(3, 3), slice(9, None)])
+def test_parts_of_sparse_rows_are_views(which):
+    X = sparse.random_array((6, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
+    X = sparse.csr_matrix(X)
+    part = csr_part(X, which)
+    np.testing.assert_array_equal(part.toarray(), X[which].toarray())
+    assert part.has_canonical_format
+    assert part.nnz == 0 or np.shares_memory(part.data, X.data)
