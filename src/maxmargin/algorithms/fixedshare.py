@@ -15,13 +15,13 @@ from sklearn.base import clone
 from maxmargin._validation import Interval, Options, StrOptions
 from maxmargin.algorithms.amira import AMIRA
 from maxmargin.algorithms.bound_arguments import POSITIVE, check_arguments
-from maxmargin.algorithms.leading_experts import draw_leaders, leaders_of
+from maxmargin.algorithms.leading_experts import LeadingExperts
 from maxmargin.algorithms.movingtargets import Comparison
 from maxmargin.algorithms.norma import NORMA, decaying_length
 from maxmargin.algorithms.passiveaggressive import PassiveAggressive
 from maxmargin.algorithms.perceptron import Perceptron
 from maxmargin.algorithms.trackingalma import TrackingALMA, tracking_length
-from maxmargin.core.experts import Bank
+from maxmargin.core.experts import Bank, Votes
 from maxmargin.estimator import OnlineClassifier
 from maxmargin.estimator.locks import reading
 from maxmargin.estimator.parameters import BUDGET_CONSTRAINTS, Facts
@@ -41,7 +41,7 @@ EPSILONS = (0.1, 0.5)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FixedShare(OnlineClassifier):
+class FixedShare(LeadingExperts, OnlineClassifier):
     """Fixed-share vote of many learners, weighted by their recent mistakes.
 
     ::
@@ -183,28 +183,15 @@ class FixedShare(OnlineClassifier):
     def expert_mistakes_(self) -> np.ndarray:
         return self._vote().votes.wrong.copy()
 
-    @property
-    @reading
-    def leaders_(self) -> np.ndarray:
-        return leaders_of(self._vote().votes)
+    def _record(self) -> Votes:
+        return self._vote().votes
+
+    def _names_of_experts(self) -> list[str]:
+        return [repr(learner) for learner in self._experts()]
 
     @property
     def certificate_(self) -> Any:
         raise AttributeError("A vote is about no hyperplane: it has no certificate.")
-
-    def plot_leaders(self, axes: Any = None) -> Any:
-        """Draw which expert leads when.
-
-        Parameters
-        ----------
-        axes : matplotlib axes, default=None
-            Where to draw; new ones by default.
-
-        Returns
-        -------
-        The axes.
-        """
-        return draw_leaders(self.leaders_, [repr(learner) for learner in self._experts()], axes)
 
     @classmethod
     @check_arguments(radius=POSITIVE)

@@ -61,7 +61,7 @@ OF_TESTS = {"files", "format", "skip_errors", "as_json"}
 def evaluate(
     context: typer.Context,
     files: Files,
-    algorithm: Algorithms = ["amira"],  # noqa: B006
+    algorithm: Algorithms = [learner_options.DEFAULT],  # noqa: B006
     settings: Settings = [],  # noqa: B006
     plot: Annotated[
         Path | None, typer.Option(help="Plot mistakes and accuracy to this file (png, svg, pdf).")

@@ -53,7 +53,7 @@ ClassWeight = Annotated[
 @data.with_reading
 def fit(
     rows: data.Data,
-    algorithm: Algorithm = "amira",
+    algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="File to write the model to.")

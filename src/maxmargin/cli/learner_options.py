@@ -11,6 +11,8 @@ from maxmargin.cli.errors import in_words, misuse, nearest
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+# The learner of all commands, unless another is named.
+DEFAULT = "automargin"
 WORDS = {"true": True, "false": False, "none": None}
 
 

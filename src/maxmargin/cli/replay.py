@@ -19,7 +19,7 @@ def replay(
         Path,
         typer.Argument(metavar="DIR[/NAME]", help="Folder written by maxmargin serve --keep-log."),
     ],
-    algorithm: Algorithm = "amira",
+    algorithm: Algorithm = learner_options.DEFAULT,
     settings: Settings = [],  # noqa: B006
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="File to write the model to.")

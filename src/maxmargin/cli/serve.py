@@ -38,7 +38,7 @@ def serve(
         typer.Option(
             "--algorithm",
             "-a",
-            help="Start with a new learner of this kind.",
+            help="Start with a new learner of this kind (default with --classes: AutoMargin).",
             autocompletion=learner_options.complete,
         ),
     ] = None,
@@ -69,8 +69,10 @@ def serve(
     """Serve models over HTTP that learn from events and log every one of them."""
     with one_line_errors():
         require("starlette", "uvicorn", "httptools", "msgspec", extra="serve")
+        if algorithm is None and classes is not None and not models:
+            algorithm = learner_options.DEFAULT
         if algorithm is None and settings:
-            misuse("--set needs --algorithm: a model file has its own parameters.")
+            misuse("--set needs --classes with all labels: a model file has its own parameters.")
         if models and algorithm is not None:
             misuse("pass either model files or --algorithm, not both.")
         if algorithm is not None and classes is None:

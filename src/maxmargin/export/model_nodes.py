@@ -80,6 +80,9 @@ def _of_votes(formula: Votes, graph: Graph, rows: str) -> str:
 
 @outputs.register
 def _of_mixtures(formula: MixedPlanes, graph: Graph, rows: str) -> str:
+    if formula.angles is not None:
+        angles = graph("MatMul", rows, formula.angles)
+        rows = graph("Concat", rows, graph("Cos", angles), graph("Sin", angles), axis=1)
     problems, experts, features = formula.weights.shape
     weights = formula.weights.reshape(problems * experts, features)
     planes = graph("Add", graph("MatMul", rows, weights.T), formula.intercepts.ravel())

@@ -280,6 +280,10 @@ class CudaProducts(Products):
         out[...] = self._values(kernel, some, others)
 
     @within_memory
+    def picked(self, lines: Any, numbers: np.ndarray, columns: np.ndarray) -> Any:
+        return lines[self.here(numbers)[:, None], self.here(columns)[None, :]]
+
+    @within_memory
     def solved(self, system: Any, sides: Any) -> Any:
         found = self.library.solved(system, sides)
         return found if bool(self.library.xp.isfinite(found).all()) else None

@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from maxmargin.kernels.functions import MOST_DENSE_VALUES, Kernel
 from maxmargin.kernels.points import Points, as_type, sparse_products
-from maxmargin.spaces.gram import add_weighted
+from maxmargin.spaces.gram import add_weighted, copy_lines
 
 # Rows that are multiplied in one go.
 CHUNK = 4096
@@ -70,6 +70,12 @@ class Products:
         values = self.gram(kernel, some, others, out if out.dtype == kernel.value_type() else None)
         if values is not out:
             out[...] = values
+
+    def picked(self, lines: Any, numbers: np.ndarray, columns: np.ndarray) -> Any:
+        """``lines[numbers][:, columns]``, where products are made."""
+        out = np.empty((numbers.size, columns.size), lines.dtype)
+        copy_lines(lines, numbers, columns, np.arange(numbers.size), out)
+        return out
 
     def solved(self, system: Any, sides: Any) -> Any:
         """The solution of a positive definite system, which is overwritten; None if it is not."""

@@ -26,16 +26,20 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrs
 
 from maxmargin.certificates import hinge_bounds
 from maxmargin.certificates.bounds import RELATIVE_SLACK
 from maxmargin.certificates.scalar_bounds import soft_margin_of_square
+from maxmargin.core import newton_passes
 from maxmargin.core.rows import Tail
-from maxmargin.kernels.functions import Kernel, finite_diagonal
+from maxmargin.kernels.functions import Kernel
 from maxmargin.kernels.points import Points
 from maxmargin.kernels.products import Products
 from maxmargin.models.blas_threads import one_thread
+from maxmargin.models.hessian import cholesky
 from maxmargin.models.kernel_model import KernelModel, PairKernelModel
+from maxmargin.models.leave_one_out import remainders_of_products
 from maxmargin.models.newton_solver import (
     FALL,
     FIRST_MU,
@@ -48,9 +52,11 @@ from maxmargin.models.newton_solver import (
     NOTHING,
     PATIENCE,
     ROUNDS,
+    SMALL,
     STEPS_PER_ROUND,
 )
 from maxmargin.models.spec import ModelSpec
+from maxmargin.spaces.gram import complete_lines
 from maxmargin.spaces.problem_scalars import ROUNDING
 
 # Rows of the samples, the first at least so many times fewer than all; when they are done with.
@@ -64,8 +70,11 @@ KEPT, FACTORS, PASSING = 0.65, 0.15, 0.15
 SHARED = 0.5
 # Columns that are computed at a time where rows are not kept as products take them.
 COLUMNS = 2048
-# Lines that are copied at a time.
-TILE = 64
+# Lines that are computed at a time where others are kept; the share of lines that must be there
+# for symmetry to save more than copying takes.
+PIECE, LEAST_MIRRORED = 512, 0.05
+# Where that share of the active rows has no coefficients yet, passes of dual ascent come first.
+LOOSE, PASSES = 0.05, 3
 # Conjugate gradients stop when the residual is that much smaller, or after so many.
 RESIDUAL, MOST_GRADIENTS = 1e-4, 500
 # With so many rows at most one thread multiplies: see `models.newton_solver`.
@@ -97,6 +106,32 @@ class KernelTask(NamedTuple):
     hinge: bool
     cache_bytes: float
 
+    @property
+    def is_small(self) -> bool:
+        """Is one thread of BLAS as good as more?"""
+        return self.points.size() <= ONE_THREAD
+
+    def parts(self, problems: int) -> list[slice]:
+        """Which of so many problems are solved together: all."""
+        return [slice(0, problems)]
+
+    def newton(self, part: slice) -> KernelNewton:
+        """The steps for all problems."""
+        return KernelNewton(self)
+
+    def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
+        """Are these rows positive ones? One line for each of the problems."""
+        return np.asarray(self.signs[numbers, part].T > 0.0)
+
+    def spread(self, numbers: np.ndarray) -> float:
+        """The mean squared distance of these rows from their mean, in the kernel's space."""
+        some = self.points.take(numbers)
+        mean, middle = (
+            self.kernel.diagonal(some).mean(),
+            self.products.gram(self.kernel, some, some).mean(),
+        )
+        return max(float(mean - middle), 1e-14 * float(mean), 1e-300)
+
 
 class KernelSolution(NamedTuple):
     """Coefficients of rows, of shape (problems, rows), and what is known of them.
@@ -112,11 +147,15 @@ class KernelSolution(NamedTuple):
     reached: np.ndarray
     active: list[np.ndarray]
 
+    @property
+    def weights(self) -> np.ndarray:
+        """Coefficients, with the intercept last."""
+        return np.column_stack([self.coefs, self.intercepts])
+
 
 def solve(task: KernelTask, advance: Callable[..., None]) -> KernelSolution:
     """The hyperplanes of all problems."""
-    finite_diagonal(task.kernel, task.points)
-    with one_thread() if task.points.size() <= ONE_THREAD else nullcontext():
+    with one_thread() if task.is_small else nullcontext():
         return KernelNewton(task).run(advance)
 
 
@@ -144,16 +183,6 @@ def fitted_model(
     if isinstance(model, PairKernelModel):
         model.bias = found.intercepts.copy()
     return model
-
-
-def inverse_diagonal(system: np.ndarray, intercept: bool) -> np.ndarray:
-    """The diagonal of the inverse of ``system``, or of it with a border of ones if there is an
-    intercept, but for the last entry."""
-    inverse = np.linalg.inv(system)
-    if not intercept:
-        return np.diagonal(inverse).copy()
-    ones = inverse.sum(axis=1)
-    return np.diagonal(inverse) - ones**2 / ones.sum()
 
 
 class Lines:
@@ -194,10 +223,12 @@ class Lines:
         if first + new.size > self.capacity:
             new = self._replaced(numbers, new)
         new = new[: self.capacity - first]
-        for start in range(0, new.size, self.at_once):
-            some = new[start : start + self.at_once]
+        mirrors = self.products.keeps_lines and self.whole
+        step = min(self.at_once, PIECE) if mirrors else self.at_once
+        for start in range(0, new.size, step):
+            some = new[start : start + step]
             there = slice(first + start, first + start + some.size)
-            if self.products.keeps_lines and self.whole and 4 * self.kept.size >= self.extent:
+            if mirrors and self.kept.size >= LEAST_MIRRORED * self.extent:
                 self._complete(some, self.values[there])
             else:
                 self.compute(some, self.values[there])
@@ -220,15 +251,22 @@ class Lines:
 
     def _complete(self, numbers: np.ndarray, out: np.ndarray) -> None:
         """`compute`, with the values that are there already: the matrix is symmetric."""
-        others = np.flatnonzero(self.places < 0)
-        values = np.empty((numbers.size, others.size))
-        self.products.values_in(
-            self.kernel, self.points.take(numbers), self.points.take(others), values
-        )
-        for start in range(0, numbers.size, TILE):
-            part = slice(start, start + TILE)
-            out[part, self.kept] = self.values[: self.kept.size, numbers[part]].T
-            out[part, others] = values[part]
+        some, others = self._factors(numbers), np.flatnonzero(self.places < 0)
+        buffer = np.empty(numbers.size * COLUMNS)
+        complete_lines(self.values, self.kept, numbers, buffer[:0].reshape(0, 0), others, out)
+        for start in range(0, others.size, COLUMNS):
+            part = others[start : start + COLUMNS]
+            values = buffer[: numbers.size * part.size].reshape(numbers.size, part.size)
+            self.products.values_in(self.kernel, some, self._factors(part), values)
+            complete_lines(self.values, self.kept[:0], numbers, values, part, out)
+
+    def _factors(self, numbers: np.ndarray) -> Points:
+        """These rows, without a copy of the rows as they were given."""
+        points = self.points
+        if points.factors is None:
+            return points.take(numbers)
+        factors = points.factors[numbers]
+        return Points(factors, None if points.squares is None else points.squares[numbers], factors)
 
     def times(self, used: np.ndarray, weights: Any) -> Any:
         """The kernel matrix times ``weights``, whose lines are those of the rows ``used``."""
@@ -249,12 +287,12 @@ class Lines:
     def between(self, some: np.ndarray) -> Any:
         """The kernel matrix of these rows."""
         xp, index = self.products.xp, self.products.index
-        places, columns = self.places[some], index(some)
+        places = self.places[some]
         there, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
         if not missing.size:
-            return self.values[index(places)[:, None], columns[None, :]]
+            return self.products.picked(self.values, places, some)
         out = xp.empty((some.size, some.size))
-        out[index(there)] = self.values[index(places[there])[:, None], columns[None, :]]
+        out[index(there)] = self.products.picked(self.values, places[there], some)
         few = self.points.take(some)
         for start in range(0, missing.size, self.at_once):
             part = missing[start : start + self.at_once]
@@ -275,6 +313,7 @@ class KernelNewton:
     signs, goals, slack : of these rows
     coefs, outputs, bias : where the problems are
     penalty, limit : mu, and the slack from which losses grow linearly
+    lower : did the last full step lower the objective?
     age, mass : steps since outputs were computed as such, and the largest sum of coefficients
     """
 
@@ -288,7 +327,7 @@ class KernelNewton:
         self.bias, self.ratio, self.age = np.zeros((3, problems))
         diagonal = task.kernel.diagonal(task.points)[self.everything]
         self.largest = float(diagonal.max(initial=0.0))
-        self.steps, self.limit = 0, np.inf
+        self.steps, self.limit, self.lower = 0, np.inf, np.ones(problems, bool)
         self.lines: Any = None
         self.shares_lines = KEPT * task.cache_bytes >= SHARED * 8.0 * size**2
         # 0.01 of the mean square is small beside the squared distances of rows.
@@ -297,18 +336,28 @@ class KernelNewton:
             self.full_penalty, self.limit = WIDEST_MU * task.penalty, 0.5 * WIDEST_MU
 
     def run(self, advance: Callable[..., None]) -> KernelSolution:
+        self.start()
+        return self.finish(advance)
+
+    def start(self, weights: np.ndarray | None = None) -> None:
+        """Come near with samples of the rows; or start from these coefficients and intercepts."""
         task = self.task
-        for sample in self._samples():
+        if weights is not None:
+            self.all_coefs[:], self.bias[:] = weights[:, :-1].T, weights[:, -1]
+        for sample in self._samples() if weights is None else ():
             self._begin(sample)
             self._descend(SAMPLE_STEPS, SAMPLE_RATIO, lambda *_, **__: None)
             self._leave()
             if self.is_hinge:
                 self.full_penalty, self.limit = FIRST_MU * task.penalty, 0.5 * FIRST_MU
         self._begin(None)
+
+    def finish(self, advance: Callable[..., None]) -> KernelSolution:
+        """Steps with all rows."""
         if self.is_hard or self.is_hinge:
             self._multiply(advance)
         else:
-            self._descend(task.max_iter, 1.0 - task.tol, advance)
+            self._descend(self.task.max_iter, 1.0 - self.task.tol, advance)
         return self._solution()
 
     def _samples(self) -> list[np.ndarray]:
@@ -364,10 +413,11 @@ class KernelNewton:
     def _descend(self, most: int, wanted: float, advance: Callable[..., None]) -> None:
         """Steps until the ratio of each problem is as ``wanted``, or nothing is left to gain."""
         final = self.share == 1.0
+        exact = final and self.everything.size**2 <= SMALL
         lowest = np.full(self.bias.size, np.inf)
         idle = np.zeros(self.bias.size, int)
         for _ in range(most):
-            self._step()
+            moved = self._step()
             self._measure()
             self.steps += final
             if final:
@@ -377,7 +427,8 @@ class KernelNewton:
                 now < (1.0 - GAIN) * lowest[self.open], 0, idle[self.open] + 1
             )
             lowest[self.open] = np.minimum(lowest[self.open], now)
-            self.open = self.open[(self.ratio[self.open] < wanted) & (idle[self.open] < PATIENCE)]
+            unsolved = (self.ratio[self.open] < wanted) | (exact and moved)
+            self.open = self.open[unsolved & (idle[self.open] < PATIENCE)]
             if not self.open.size:
                 return
 
@@ -425,8 +476,12 @@ class KernelNewton:
             if not active.size:
                 yield from ((k, active, None, None) for k in group)
                 continue
+            matrix = None
+            if len(group) == 1 and self._is_loose(active, group[0]):
+                active, matrix = self._tightened(active, group[0], ridges)
             rows, columns = index(active), index(np.array(group))
-            found = self._solved(active, ridges[active], aims[rows[:, None], columns[None, :]])
+            given = active, ridges[active], aims[rows[:, None], columns[None, :]]
+            found = self._solved(*given, matrix)
             if found is None:
                 raise ValueError(
                     "The kernel matrix is not positive semidefinite: MaxMargin needs a kernel that "
@@ -434,17 +489,43 @@ class KernelNewton:
                 )
             yield from ((k, active, found[:, n], found[:, -1]) for n, k in enumerate(group))
 
-    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any) -> Any:
-        """``(K + diag(ridges))^-1`` times the aims, and times ones."""
+    def _is_loose(self, active: np.ndarray, k: int) -> bool:
+        """Are many rows active that have no coefficients yet, so that most will rest again?"""
+        c = self.open[k]
+        if not (self.products.keeps_lines and self.limit == np.inf and self.lower[c]):
+            return False
+        new = np.count_nonzero(self.coefs[active, c] == 0.0)
+        return bool(LOOSE * active.size < new and active.size <= self.products.most_factorised)
+
+    def _tightened(
+        self, active: np.ndarray, k: int, ridges: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows with coefficients after some passes of dual ascent, and their kernel matrix."""
+        c, matrix = self.open[k], self.lines.between(active)
+        signs, goals = self.signs[active, c], self.goals[active, c]
+        alphas = np.maximum(signs * self.coefs[active, c], 0.0)
+        outputs = matrix @ (signs * alphas) + self.bias[c]
+        intercept = self.largest if self.task.intercept else 0.0
+        given = matrix, signs, goals, ridges[active], intercept, PASSES
+        newton_passes.ascend_by_matrix(*given, alphas, outputs)
+        kept = np.flatnonzero(alphas)
+        return active[kept], self.products.picked(matrix, kept, kept)
+
+    def _solved(self, active: np.ndarray, ridges: np.ndarray, aims: Any, matrix: Any) -> Any:
+        """``(K + diag(ridges))^-1`` times the aims, and times ones; ``matrix`` is K if known."""
         xp, here = self.xp, self.products.here
         sides = xp.ones((active.size, aims.shape[1] + 1))
         sides[:, :-1] = aims
         if active.size > self.products.most_factorised:
             return self._gradients(active, here(ridges), sides)
-        system = self.lines.between(active)
-        ends = xp.arange(active.size)
-        system[ends, ends] += here(ridges)
-        return self.products.solved(system, sides)
+        ends, rounding = xp.arange(active.size), self._unit() * self.largest
+        for more in (0.0, 1.0, 64.0):  # times what rounding may have made of a zero eigenvalue
+            system = self.lines.between(active) if matrix is None else matrix
+            system[ends, ends] += here(ridges) + more * rounding
+            if (found := self.products.solved(system, sides)) is not None:
+                return found
+            matrix = None  # it has been overwritten
+        return None
 
     def _gradients(self, active: np.ndarray, ridges: Any, sides: Any) -> Any:
         """The same by conjugate gradients, all sides together."""
@@ -473,23 +554,12 @@ class KernelNewton:
         signs = self.signs[:, columns]
         most = self.counts * (self.limit / self.penalty) if self.limit < np.inf else np.inf
         alphas = xp.minimum(xp.maximum(signs * after, 0.0), most)
-        # The coefficients of either class as a point of the dual, and what is left of them.
-        parts = xp.concatenate(
-            [
-                xp.where(signs > 0.0, alphas, 0.0),
-                xp.where(signs < 0.0, alphas, 0.0),
-                after - signs * alphas,
-            ],
-            axis=1,
-        )
-        count = signs.shape[1]
-        kept = 3 * count if bool(parts[:, 2 * count :].any()) else 2 * count
-        sums = self._summed(parts[:, :kept])
-        own, rest = sums[:, :count], sums[:, count : 2 * count]
-        outputs = own - rest + here(bias)
-        if kept > 2 * count:
-            outputs = outputs + sums[:, 2 * count :]
-        self._prove(parts, own, rest, alphas)
+        inner = self._summed(after)
+        # Coefficients that are no point of the dual are left out there.
+        rest = after - signs * alphas
+        of_alphas = inner - self._summed(rest) if bool(rest.any()) else inner
+        self._prove(signs, alphas, of_alphas, abs(rest).sum(axis=0))
+        outputs = inner + here(bias)
         before, coefs = self.outputs[:, columns], self.coefs[:, columns]
         offset, there = here(self.bias[self.open]), here(bias)
         slack = self.slack[:, columns]
@@ -498,7 +568,7 @@ class KernelNewton:
         across = (coefs * (outputs - there)).sum(axis=0)
         beyond = (after * (outputs - there)).sum(axis=0)
         counts = xp.where(self.rest, self.counts, 0.0)
-        lengths = xp.ones(count)
+        lengths = xp.ones(signs.shape[1])
         lower = self._inner(beyond, slack - change, counts) < self._inner(here_now, slack, counts)
         if not bool(lower.all()):
             lengths = best_steps(
@@ -507,6 +577,7 @@ class KernelNewton:
                 xp.maximum(beyond - 2.0 * across + here_now, 0.0),
             )
             lengths = xp.where(lower, 1.0, lengths)
+        self.lower[self.open] = self._host(lower)
         whole = lengths == 1.0
         self.coefs[:, columns] = xp.where(whole, after, coefs + lengths * (after - coefs))
         self.outputs[:, columns] = xp.where(whole, outputs, before + lengths * (outputs - before))
@@ -527,21 +598,24 @@ class KernelNewton:
         within = self.xp.minimum(positive, self.limit)
         return self.penalty * squares + (counts * within * (2.0 * positive - within)).sum(axis=0)
 
-    def _prove(self, parts: Any, own: Any, rest: Any, alphas: Any) -> None:
-        """The masses and squares of dual points, of the open problems."""
-        count = alphas.shape[1]
-        mine, theirs = parts[:, :count], parts[:, count : 2 * count]
-        hidden = self.penalty / self.xp.where(self.rest, self.counts, 1.0)
+    def _prove(self, signs: Any, alphas: Any, outputs: Any, left_out: Any) -> None:
+        """The masses and squares of dual points of the open problems, given their outputs.
+
+        These are what is left where coefficients of the mass ``left_out`` have been taken away.
+        """
+        xp = self.xp
+        mine, theirs = xp.where(signs > 0.0, alphas, 0.0), xp.where(signs < 0.0, alphas, 0.0)
+        hidden = self.penalty / xp.where(self.rest, self.counts, 1.0)
         numbers = [
             mine.sum(axis=0),
             theirs.sum(axis=0),
-            (mine * own).sum(axis=0),
-            (mine * rest).sum(axis=0),
-            (theirs * rest).sum(axis=0),
+            (mine * outputs).sum(axis=0),
+            -(theirs * outputs).sum(axis=0),
             (hidden * mine * mine).sum(axis=0),
             (hidden * theirs * theirs).sum(axis=0),
+            left_out,
         ]
-        found = np.stack([self._host(each) for each in numbers])
+        found = self._host(xp.stack(numbers))
         for k, c in enumerate(self.open):
             self.dual[:, c] = self._dual_point(*found[:, k])
 
@@ -549,21 +623,24 @@ class KernelNewton:
         self,
         a: float,
         b: float,
-        own: float,
-        across: float,
-        rest: float,
+        along: float,
+        back: float,
         hidden_own: float,
         hidden_rest: float,
+        left_out: float,
     ) -> tuple[float, float]:
         """The mass of a dual point, at most, and its squared length, at least.
 
-        The masses of the classes, the products of their sums, and what private coordinates add.
+        Let ``v = u - w`` be the sum of both classes, of masses ``a`` and ``b``. Given are the
+        products ``v.u`` and ``-v.w``, whose sum is ``v.v``, and what private coordinates add. Where
+        ``a > b`` the point is ``v - t u`` with ``t = 1 - b / a``, and ``|t u|`` is at most
+        ``a - b`` times the largest length; the same holds for ``b > a``.
         """
-        masses = np.array([a, b])
-        p, q = hinge_bounds.balanced(masses, self.task.intercept)
+        p, q = hinge_bounds.balanced(np.array([a, b]), self.task.intercept)
         unit = self._unit() * self.largest
-        square = p * p * own - 2.0 * p * q * across + q * q * rest
-        square = max(square, 0.0) + unit * (p * a + q * b) ** 2
+        square = along + back - 2.0 * ((1.0 - p) * along + (1.0 - q) * back)
+        square += self.largest * ((1.0 - p) * a + (1.0 - q) * b) ** 2
+        square = max(square, 0.0) + unit * (a + b) * (a + b + 2.0 * left_out)
         if not (self.is_hinge or self.is_hard):
             square += (p * p * hidden_own + q * q * hidden_rest) * (1.0 + 1e-12)
         return float(p * a + q * b), float(square)
@@ -608,9 +685,9 @@ class KernelNewton:
                 "penalty": penalty,
             }
             if self.is_hinge:
-                margin = hinge_bounds.told(hinge_bounds.highest_value(**given))
+                margin = hinge_bounds.as_margin(hinge_bounds.highest_value(**given))
                 dual = hinge_bounds.dual_value((1.0 - RELATIVE_SLACK) * mass, square)
-                bound = hinge_bounds.told(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
+                bound = hinge_bounds.as_margin(max(dual, 0.0)) * (1.0 + RELATIVE_SLACK)
             else:
                 margin = (
                     self._hard_margin(c, squares[k], errors[k])
@@ -680,6 +757,67 @@ class KernelNewton:
         self.penalty, self.limit = self.penalty * fall, self.limit * fall
         self.goals[:, columns] = 1.0 + self.penalty * coefs
         self.slack[:, columns] = self.goals[:, columns] - outputs
+
+    # ---------------------------------------------------------------- other lambdas, and fewer rows
+    @property
+    def has_factors(self) -> bool:
+        """Are systems solved by factors, which `left_out` needs?"""
+        return self.everything.size <= self.products.most_factorised
+
+    def go_on_with(self, penalty: float) -> None:
+        """Another lambda, from where `finish` ended."""
+        self.task = self.task._replace(penalty=penalty)
+        self.penalty = self.full_penalty = penalty
+        self.open, self.steps, self.ratio[:] = np.arange(self.bias.size), 0, 0.0
+
+    def left_out(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `models.newton_solver.Newton.left_out`, of the squared hinge loss, on the host."""
+        rows, weights = self.everything[places], self.task.sample_weight
+        chosen = (self.slack > 0.0) & self.rest
+        self.lines.keep(np.flatnonzero(chosen.any(axis=1)))
+        after, bias, shares = self.coefs.copy(), self.bias.copy(), np.ones(chosen.shape)
+        groups: dict[bytes, list[int]] = {}
+        for c in range(self.bias.size):
+            groups.setdefault(chosen[:, c].tobytes(), []).append(c)
+        for group in map(np.array, groups.values()):
+            active = np.flatnonzero(chosen[:, group[0]])
+            if active.size:
+                after[:, group] = 0.0
+                there = np.ix_(active, group)
+                after[there], bias[group], shares[there] = self._at_active(active, group)
+        slack = 1.0 - self.signs * (self._summed(after) + bias)
+        squares = np.where(chosen, slack * slack, 0.0)
+        losses = np.stack([weights @ squares, weights[rows] @ squares[rows]], axis=1)
+        return (1.0 - slack / shares)[rows].T, losses
+
+    def _at_active(
+        self, active: np.ndarray, group: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coefficients and intercepts of problems with these active rows, and their ``1 - h``.
+
+        NaN where rounding leaves no system to solve. See `leave_one_out`.
+        """
+        own = self.penalty / self.task.sample_weight[active]
+        system = self.lines.between(active)
+        system[np.diag_indices(active.size)] += own
+        if (factor := cholesky(system)) is None:
+            unknown = np.full((1, group.size), np.nan)
+            return unknown, unknown[0], unknown
+        sides = np.column_stack([self.signs[np.ix_(active, group)], np.ones(active.size)])
+        found, _ = dpotrs(factor, sides, lower=1)
+        wanted, ones, bias = found[:, :-1], found[:, -1:], np.zeros(group.size)
+        if self.task.intercept:
+            bias = wanted.sum(axis=0) / ones.sum()
+        shares = remainders_of_products(factor, own, self.task.intercept)
+        return wanted - bias * ones, bias, shares[:, None]
+
+    def mistakes(self) -> np.ndarray:
+        """In how many problems each row that counts is on the wrong side."""
+        return np.asarray((self.slack >= 1.0).sum(axis=1)[self.everything])
+
+    def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
+        """``y f(x)`` of these rows, which need not be among those that count."""
+        return np.asarray((self.signs * self.outputs)[numbers].T)
 
     # -------------------------------------------------------------------------------------- the end
     def _solution(self) -> KernelSolution:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,6 +150,38 @@ class Task(NamedTuple):
     hinge: bool = False
     passes: Any = HOST
 
+    @property
+    def is_small(self) -> bool:
+        """Is one thread of BLAS as good as more?"""
+        return min(self.width, self.sample_weight.size) <= ONE_THREAD
+
+    def parts(self, problems: int) -> list[slice]:
+        """Which of so many problems are solved together."""
+        kept = (self.width + 1) ** 2 if self.width <= MOST_DIRECT else self.width
+        size = max(1, MOST_KEPT // max(self.sample_weight.size, kept))
+        return [slice(k, min(k + size, problems)) for k in range(0, problems, size)]
+
+    def newton(self, part: slice) -> Newton:
+        """The steps for these problems."""
+        return Newton(self, part.start, part.stop - part.start)
+
+    def positive(self, numbers: np.ndarray, part: slice) -> np.ndarray:
+        """Are these rows positive ones? One line for each of the problems."""
+        lines = np.arange(part.stop - part.start)
+        out = np.empty((lines.size, numbers.size), dtype=bool)
+        newton_passes.positive(numbers, self.targets, part.start, lines, out)
+        return out
+
+    def spread(self, numbers: np.ndarray) -> float:
+        """The mean squared distance of rows from their mean; of wide rows, their mean square."""
+        if self.width <= MOST_DIRECT:
+            found = self.passes.spread(self, numbers)
+        else:
+            squares = np.empty(self.sample_weight.size)
+            newton_passes.squares(self.rows, numbers, squares)
+            found = float(squares[numbers].mean()) - self.intercept
+        return max(found, 1e-14 * self.radius**2, 1e-300)
+
 
 class Solution(NamedTuple):
     """Weights with the intercept last, margins, what proves the bounds, and how it went.
@@ -178,25 +211,27 @@ class Solution(NamedTuple):
         )
 
 
+class Measured(NamedTuple):
+    """What the certificate of a problem with the hinge loss rests on, but for rounding.
+
+    losses : ``sum_i s_i max(0, 1 - y_i (w.x_i + b))``
+    sums : of rows times their coefficients, times the penalty, of either class
+    radius : the largest norm of a row, from where rows are measured
+    bias : the absolute value of the output there
+    updates : how often each sum was rounded, at most
+    """
+
+    losses: float
+    sums: np.ndarray
+    radius: float
+    bias: float
+    updates: float
+
+
 def solve(task: Task, problems: int, advance: Callable[..., None]) -> Solution:
     """The hyperplanes of so many problems."""
-    size = at_once(task)
-    with one_thread() if is_small(task) else nullcontext():
-        parts = [
-            Newton(task, start, min(size, problems - start)).run(advance)
-            for start in range(0, problems, size)
-        ]
-    return Solution.joined(parts)
-
-
-def at_once(task: Task) -> int:
-    """How many problems are solved together."""
-    return max(1, MOST_KEPT // max(task.sample_weight.size, _kept_elements(task.width)))
-
-
-def is_small(task: Task) -> bool:
-    """Is one thread of BLAS as good as more?"""
-    return min(task.width, task.sample_weight.size) <= ONE_THREAD
+    with one_thread() if task.is_small else nullcontext():
+        return Solution.joined([task.newton(part).run(advance) for part in task.parts(problems)])
 
 
 def evidence_of_slacks(
@@ -229,8 +264,12 @@ def evidence_of_slacks(
     )
 
 
-def _kept_elements(width: int) -> int:
-    return (width + 1) ** 2 if width <= MOST_DIRECT else width
+def exact_product(some: np.ndarray, others: np.ndarray) -> float:
+    """``some @ others``, rounded once; NaN if an element is not finite."""
+    if not (np.isfinite(some).all() and np.isfinite(others).all()):
+        return np.nan
+    pairs = zip(map(Fraction, some.tolist()), map(Fraction, others.tolist()), strict=True)
+    return float(sum(one * other for one, other in pairs))
 
 
 class Newton:
@@ -350,6 +389,18 @@ class Newton:
             slack[c, active] /= self.curvature.remainders(c, places[active])
         return 1.0 - slack, losses
 
+    def mistakes(self) -> np.ndarray:
+        """In how many problems each row is on the wrong side."""
+        return np.asarray((self.slack >= 1.0).sum(axis=0))
+
+    def signed_outputs(self, numbers: np.ndarray) -> np.ndarray:
+        """``y f(x)`` of these rows, which need not be among those that count."""
+        task, out = self.task, np.empty((self.ours.size, numbers.size))
+        self.passes.signed_outputs(
+            *(task.rows, numbers, task.targets, self.first, self.ours), *(self.weights, out)
+        )
+        return out
+
     def _longest_own(self) -> float:
         """The largest coordinate of its own that a row has."""
         given = self.task.sample_weight
@@ -376,8 +427,7 @@ class Newton:
         some = self.everything[::step][:BLOCK]
         if self.task.width > MOST_DIRECT:
             return max(self.task.radius**2, 1e-300)
-        spread = self.passes.spread(self.task, some)
-        return max(spread, 1e-14 * self.task.radius**2, 1e-300)
+        return self.task.spread(some)
 
     # --------------------------------------------------------------------------- where the rows are
     def _begin(self, numbers: np.ndarray, curvature: Any) -> None:
@@ -610,34 +660,68 @@ class Newton:
         return Solution(self.weights, margins, evidence, self.steps, reached)
 
     def _hinge_solution(self) -> Solution:
-        """On fresh outputs."""
-        task, width, rows = self.task, self.task.width, self.everything.size
-        self.open, self.goals = self.ours, 1.0
-        self._look_anew()
-        total = float(task.sample_weight.sum())
-        errors = ROUNDING * (width + 16.0) * (self.travel @ [task.radius, 1.0])
-        margins, bounds = np.empty((2, self.ours.size))
-        for c, (w, error) in enumerate(zip(self.weights[:, :width], errors, strict=True)):
+        """On fresh outputs; of rows about their center, if the Hessians have one."""
+        task, width = self.task, self.task.width
+        self.weights[:, width] *= task.intercept
+        if isinstance(self.curvature, Hessians) and self.curvature.centers:
+            found = [self._about(c, self.curvature.center) for c in self.ours.tolist()]
+        else:
+            self.open, self.goals = self.ours, 1.0
+            self._look_anew()
+            found = [self._as_it_is(c) for c in self.ours.tolist()]
+        total, margins, bounds = float(task.sample_weight.sum()), *np.empty((2, self.ours.size))
+        for c, mine in enumerate(found):
+            w, unit = self.weights[c, :width], self.units[c]
+            extent = float(np.linalg.norm(w)) * mine.radius + mine.bias
             value = hinge_bounds.highest_value(
                 square=float(w @ w),
-                losses=self._losses(c),
+                losses=mine.losses,
                 total_weight=total,
-                error=float(error) + 4.0 * ROUNDING,
-                rows=rows + width,
+                error=ROUNDING * ((width + 16.0) * extent + 4.0),
+                rows=self.everything.size + width,
                 penalty=task.penalty,
             )
-            both, unit = slice(2 * c, 2 * c + 2), self.units[c]
             proved = hinge_bounds.proved_dual_value(
-                self.sums[both, :width] / unit,
-                self.totals[both, 0] / unit,
+                mine.sums / unit,
+                self.totals[2 * c : 2 * c + 2, 0] / unit,
                 intercept=task.intercept,
-                updates=float(self.totals[both, 2].sum()),
-                radius=task.radius,
+                updates=mine.updates,
+                radius=mine.radius,
             )
-            margins[c], bounds[c] = hinge_bounds.told(value), hinge_bounds.told(proved)
+            margins[c], bounds[c] = hinge_bounds.as_margin(value), hinge_bounds.as_margin(proved)
         reached = margins >= (1.0 - task.tol) * bounds
-        self.weights[:, width] *= task.intercept
         return Solution(self.weights, margins, [], self.steps, reached, bounds)
+
+    def _as_it_is(self, c: int) -> Measured:
+        """By slacks that are fresh, and sums of rows as they are."""
+        both, width = slice(2 * c, 2 * c + 2), self.task.width
+        updates = float(self.totals[both, 2].sum())
+        bias = abs(float(self.weights[c, width]))
+        return Measured(self._losses(c), self.sums[both, :width], self.task.radius, bias, updates)
+
+    def _about(self, c: int, center: np.ndarray) -> Measured:
+        """By rows about the center, so that a large offset of all rows costs no digits.
+
+        With an intercept, sums of rows whose coefficients have the same mass in either class do
+        not depend on the center. The output there is added up exactly.
+        """
+        task, width, weights = self.task, self.task.width, self.weights[c]
+        counts = task.sample_weight[self.numbers]
+        masses = counts * self.slack[c].clip(0.0, self.units[c] / (2.0 * task.penalty))
+        (own,) = task.positive(self.numbers, slice(self.first + c, self.first + c + 1))
+        sides = np.stack([np.where(own, masses, 0.0), np.where(own, 0.0, masses)])
+        bias = exact_product(np.append(center[:width], 1.0), weights)
+        ones, sums = np.ones(task.sample_weight.size), np.zeros((2, width))
+        losses, square = 0.0, 0.0
+        for start in range(0, own.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            block = gathered(task.rows, self.numbers[part], ones, center)[:, :width]
+            outputs = np.where(own[part], 1.0, -1.0) * (block @ weights[:width] + bias)
+            losses += float(counts[part] @ np.maximum(1.0 - outputs, 0.0))
+            sums += sides[:, part] @ block
+            square = max(square, float(np.einsum("ij,ij->i", block, block).max()))
+        updates = BLOCK + own.size / BLOCK
+        return Measured(losses, sums, float(np.sqrt(square)), abs(bias), updates)
 
     def _soft_margins(self) -> np.ndarray:
         task = self.task

@@ -196,3 +196,23 @@ def copy_lines(lines, slots, columns, places, out):  # type: ignore[no-untyped-d
     for r in range(slots.size):
         for k in range(columns.size):
             out[places[r], k] = lines[slots[r], columns[k]]
+
+
+@Compiled
+def complete_lines(lines, kept, numbers, values, others, out):  # type: ignore[no-untyped-def]
+    """The lines of the rows ``numbers``: their values with ``others``, and those of symmetry.
+
+    ``lines`` are those of the rows ``kept``; ``values`` may be empty.
+    """
+    # Tiles of both, which stay in the cache.
+    for first in range(0, numbers.size, 64):
+        last = min(first + 64, numbers.size)
+        for start in range(0, kept.size, 16):
+            end = min(start + 16, kept.size)
+            for r in range(first, last):
+                column = numbers[r]
+                for j in range(start, end):
+                    out[r, kept[j]] = lines[j, column]
+    for r in range(values.shape[0]):
+        for k in range(others.size):
+            out[r, others[k]] = values[r, k]
