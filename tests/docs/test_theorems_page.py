@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extent import EVERYTHING, everything_or
 
 import maxmargin
 
@@ -52,11 +53,11 @@ def drawings(pictures):
 
 @pytest.fixture(scope="module")
 def panels(pictures):
-    """All that is drawn."""
+    """What is drawn: all of it, or the first pictures."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures.theorems, "_drawn", lambda *promises: found.extend(promises))
-        for picture in drawings(pictures):
+        for picture in drawings(pictures)[: everything_or(3, None)]:
             picture()
     return found
 
@@ -102,7 +103,7 @@ def test_examples_print_what_they_say():
 
 # ----------------------------------------------------------------------------------------- pictures
 def test_pictures_keep_to_the_theorems(panels):
-    assert len(panels) == 46
+    assert len(panels) == 46 or not EVERYTHING
     for promise in panels:
         assert promise.is_kept(), promise.title
         for bound in promise.proved.values():
