@@ -525,7 +525,8 @@ class KernelNewton:
                 across - here_now,
                 xp.maximum(beyond - 2.0 * across + here_now, 0.0),
             )
-            lengths = xp.where(lower, 1.0, lengths)
+            # Where the whole step gains nothing, the best one is shorter, but for rounding.
+            lengths = xp.where(lower, 1.0, xp.minimum(lengths, 1.0))
         self.lower[self.open] = self._host(lower)
         whole = lengths == 1.0
         self.coefs[:, columns] = xp.where(whole, after, coefs + lengths * (after - coefs))
